@@ -166,6 +166,10 @@ static bool draw_panel(const char *title, const struct plot_panel *panel)
     struct plot_output output = { .format = PLOT_TEXT };
     terminal_size(&output.columns, &output.rows);
     output.rows += (int)panel->data.curves->len / 4; /* for the legend */
+    if (plot_is_distribution(panel->spec)) {
+        plot_text_distribution(title, panel, output.columns, stdout);
+        return true;
+    }
     if (plot_is_bars(panel->spec)) {
         plot_text_bars(title, panel, output.columns, stdout);
         return true;

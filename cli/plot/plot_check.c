@@ -25,7 +25,7 @@ static GArray *wanted_by(const struct scenario *scenario, const struct plot_spec
 {
     GArray *list = g_array_new(FALSE, FALSE, sizeof(struct wanted));
     const enum record_kind kind = spec->kind == PLOT_SERIES ? RECORD_SERIES
-                                  : spec->kind == PLOT_CDF  ? RECORD_HISTOGRAM
+                                  : plot_is_sampled(spec)   ? RECORD_HISTOGRAM
                                                             : RECORD_METRIC;
     if (!plot_is_sampled(spec) &&
         scenario_axis_find(scenario, spec->x) == scenario_n_axes(scenario)) {

@@ -331,8 +331,10 @@ static bool find_point(const struct collector *c, const struct claim *claim, siz
         const struct claim_reference *r = &g_array_index(references, struct claim_reference, 0);
         const bool ours = strcmp(r->scenario, scenario_name(c->scenario)) == 0;
         const char *metric = c->spec->metrics->pdata[0];
-        *share = c->spec->kind == PLOT_CDF ? plot_quantile_of(r->metric, metric) : 0.0;
-        const bool shown = c->spec->kind == PLOT_CDF ? *share > 0.0
+        const bool distribution = c->spec->kind == PLOT_CDF || c->spec->kind == PLOT_BOX;
+        *share = distribution ? plot_quantile_of(r->metric, metric) : 0.0;
+        const bool shown = c->spec->kind == PLOT_BOX ? *share == 0.5
+                           : distribution            ? *share > 0.0
                                                      : strcmp(metric, r->metric) == 0;
         for (size_t i = 0; ours && shown && !found && i < scenario_n_points(c->scenario); i++) {
             found = c->spec->shown[i] && strcmp(scenario_point_name(c->scenario, i), r->point) == 0;
@@ -347,8 +349,12 @@ static bool published_at(const struct collector *c, size_t point, double share,
                          struct plot_value *value)
 {
     if (c->spec->kind == PLOT_CDF) {
-        value->x = value->y * c->data->x_factor;
+        value->x = value->y * c->data->factor;
         value->y = share;
+        return true;
+    }
+    if (c->spec->kind == PLOT_BOX) { /* at its box: add_published() */
+        value->y *= c->data->factor;
         return true;
     }
     return c->spec->kind == PLOT_SERIES ||
@@ -395,6 +401,8 @@ static void add_published(struct collector *c, const struct claim *claim, guint 
             published->measured = true;
             published->color = simulated->color;
         }
+        if (c->spec->kind == PLOT_BOX)
+            value.x = g_array_index(simulated->values, struct plot_value, 0).x;
         if (c->spec->kind == PLOT_SERIES)
             add_level(published, simulated, value.y);
         else
@@ -412,7 +420,7 @@ static void collect_published(struct collector *c)
     const guint first = c->data->curves->len;
     const bool x_is_axis = has_x_axis(c->scenario, c->spec);
     if (path != NULL && (x_is_axis || plot_is_sampled(c->spec)) && c->spec->kind != PLOT_STACK &&
-        c->spec->metrics->len == 1) {
+        c->spec->kind != PLOT_HISTOGRAM && c->spec->metrics->len == 1) {
         struct sim_error_list errors = { 0 };
         GPtrArray *files = claims_load(c->options, arguments, &errors);
         for (guint i = 0; i < files->len && errors.n_messages == 0; i++) {
@@ -521,6 +529,10 @@ static struct result_set *read_metrics(const struct scenario *scenario,
 static void collect_simulated(struct collector *c, struct results_db *db)
 {
     const struct plot_spec *spec = c->spec;
+    if (plot_is_distribution(spec)) {
+        plot_distributions_collect(c->scenario, spec, db, c->data);
+        return;
+    }
     if (plot_is_sampled(spec)) {
         plot_samples_collect(c->scenario, spec, db, c->data);
         return;
@@ -550,7 +562,7 @@ bool plot_data_collect(struct scenario *scenario, const struct plot_spec *spec,
     data->strings = g_string_chunk_new(64);
     data->x_name = spec->kind == PLOT_STACK ? axis_names(scenario) : g_strdup(spec->x);
     data->x_unit = spec->x_unit;
-    data->x_factor = 1.0;
+    data->factor = 1.0;
     data->y_unit = spec->y_unit;
     collect_simulated(&c, db);
     const bool any = data->curves->len > 0;

@@ -11,6 +11,12 @@ struct plot_value {
     double ratio;   /* to the curve that the panel compares with; 0: no label */
 };
 
+/* Of a distribution. */
+struct plot_box {
+    double low, q1, median, q3, high; /* low, high: of the whiskers */
+    double lowest, highest;
+};
+
 struct plot_curve {
     char *label;        /* for the legend */
     char *series;       /* "op=read"; of measured ones as written */
@@ -18,7 +24,11 @@ struct plot_curve {
     bool measured;
     bool level;     /* one published value, for all x */
     unsigned color; /* curves of one series share it */
-    GArray *values; /* struct plot_value, ascending in x unless x is a metric */
+    /* struct plot_value, ascending in x unless x is a metric. PLOT_BOX: the median at the number of
+     * the curve. PLOT_HISTOGRAM: the outline, x: share in percent, y: value. From (0, lowest edge)
+     * on, two for each bin, to (0, highest edge). */
+    GArray *values;
+    struct plot_box box; /* of PLOT_HISTOGRAM and PLOT_BOX */
 };
 
 struct plot_data {
@@ -27,7 +37,8 @@ struct plot_data {
     GPtrArray *curves;           /* struct plot_curve, owned */
     GPtrArray *categories; /* char *, owned: the values along x in order; empty: x is a number */
     GStringChunk *strings; /* of units */
-    double x_factor;       /* of PLOT_CDF: from the metric's unit to x_unit */
+    double factor;         /* of a distribution: from the metric's unit to that shown */
+    double y_lo, y_hi;     /* PLOT_HISTOGRAM, PLOT_BOX: the ends of the y axis */
 };
 
 /* False if there are no results, or with mistakes in errors. */
@@ -51,9 +62,18 @@ char *plot_short_series(const char *series);
  * seen. */
 double plot_stack_height(const struct plot_data *data, guint row);
 bool plot_part_is_seen(const struct plot_data *data, const struct plot_curve *part);
-/* Adds the curves of PLOT_SERIES and PLOT_CDF. (plot_samples.c) */
+/* Adds the curves of PLOT_SERIES and PLOT_CDF (plot_samples.c). */
 void plot_samples_collect(struct scenario *scenario, const struct plot_spec *spec,
                           struct results_db *db, struct plot_data *data);
+/* Adds the curves of PLOT_HISTOGRAM and PLOT_BOX (plot_distribution.c). */
+void plot_distributions_collect(struct scenario *scenario, const struct plot_spec *spec,
+                                struct results_db *db, struct plot_data *data);
+/* Bins of an outline: their number, and number i. */
+guint plot_n_bins(const struct plot_curve *curve);
+struct plot_bin {
+    double lo, hi, share_pct;
+};
+struct plot_bin plot_bin(const struct plot_curve *curve, guint i);
 /* Which quantile of the histogram the metric is: 0.99 for "latency_p99_ns" and "latency_ns"; 0 if
  * it is none. */
 double plot_quantile_of(const char *metric, const char *histogram);

@@ -12,7 +12,8 @@
 #define CHARACTER     11.5
 #define ENTRY         115.0 /* the sample, and space */
 #define AXIS_LINES    4.0   /* tics and label of the x axis */
-#define ROTATED_LINES 0.33  /* a letter of a tic at 45 degrees, in lines */
+#define NAMES_SHARE   0.75 /* of a panel's width that an entry may take with letters of full size */
+#define ROTATED_LINES 0.33 /* a letter of a tic at 45 degrees, in lines */
 
 struct entries {
     guint n;
@@ -25,21 +26,26 @@ static void add_entry(struct entries *entries, const char *label)
     entries->longest = MAX(entries->longest, strlen(label));
 }
 
-static struct entries entries_of(const struct plot_panel *panel)
+static struct entries entries_of(const struct plot_panel *panel, int panel_width)
 {
     struct entries entries = { 0 };
     const struct plot_data *data = &panel->data;
     const bool stacked = panel->spec->kind == PLOT_STACK;
+    const bool named = panel->spec->kind == PLOT_BOX && plot_names_fit(panel, panel_width);
     bool open = false, ratio = false;
     for (guint i = 0; i < data->curves->len; i++) {
         const struct plot_curve *curve = data->curves->pdata[i];
         if (*curve->label == '\0')
             open = true;
+        else if (named && !curve->measured)
+            continue;
         else if (curve->measured || !stacked || plot_part_is_seen(data, curve))
             add_entry(&entries, curve->label);
         for (guint k = 0; k < curve->values->len; k++)
             ratio = ratio || g_array_index(curve->values, struct plot_value, k).ratio != 0.0;
     }
+    if (plot_is_distribution(panel->spec)) /* medians; the lowest and the highest */
+        add_entry(&entries, PLOT_EXTRA_ENTRY(panel->spec));
     if (open)
         add_entry(&entries, "measured (open)");
     if (ratio) {
@@ -56,7 +62,7 @@ static bool is_below(const struct plot_spec *spec)
 
 static guint columns_of(const struct plot_panel *panel, int panel_width)
 {
-    const struct entries entries = entries_of(panel);
+    const struct entries entries = entries_of(panel, panel_width);
     const char *said = strstr(panel->spec->key, "maxcols ");
     const double width = CHARACTER * (double)entries.longest + ENTRY;
     const int fit = CLAMP((int)((double)panel_width / width), 1, MAX((int)entries.n, 1));
@@ -67,7 +73,7 @@ static guint columns_of(const struct plot_panel *panel, int panel_width)
 /* Lines below the frame of one panel. */
 static double room_below(const struct plot_panel *panel, int panel_width)
 {
-    const struct entries entries = entries_of(panel);
+    const struct entries entries = entries_of(panel, panel_width);
     const guint columns = columns_of(panel, panel_width);
     double lines = AXIS_LINES;
     size_t longest = 0;
@@ -89,13 +95,26 @@ void plot_legend_append_room(GString *script, const struct plot_panel *panels, g
     g_string_append_printf(script, "set bmargin %.1f\n", ceil(lines));
 }
 
-void plot_legend_append(GString *script, const struct plot_panel *panel, int panel_width)
+/* gnuplot leaves a legend out that would stand beyond the picture: long names get smaller letters. */
+static double letters_of(const struct plot_panel *panel, int panel_width)
+{
+    const struct entries entries = entries_of(panel, panel_width);
+    const double width = CHARACTER * (double)entries.longest + ENTRY;
+    return MAX(MIN(NAMES_SHARE * (double)panel_width / width, 1.0), 0.5);
+}
+
+void plot_legend_append(GString *script, const struct plot_panel *panel, int panel_width,
+                        int font_points)
 {
     const struct plot_spec *spec = panel->spec;
     g_string_append_printf(script, "set key %s%s height 1",
                            *spec->key != '\0' ? spec->key : "below",
                            spec->kind == PLOT_STACK ? " invert" : "");
-    if (panel_width > 0 && is_below(spec))
+    if (panel_width > 0 && is_below(spec)) {
+        const double letters = letters_of(panel, panel_width);
         g_string_append_printf(script, " maxcols %u", columns_of(panel, panel_width));
+        if (letters < 1.0)
+            g_string_append_printf(script, " font ',%.0f'", letters * font_points);
+    }
     g_string_append(script, "\n");
 }

@@ -102,8 +102,8 @@ static void convert(struct reader *reader)
         data->y_unit = reader->unit;
     const struct unit *from = unit_find(recorded), *to = unit_find(data->x_unit);
     if (from != NULL && to != NULL && from->dimension == to->dimension)
-        data->x_factor = ldexp(1.0, from->pow2 - to->pow2) * pow(10.0, from->pow10 - to->pow10);
-    scale_x(data, data->x_factor);
+        data->factor = ldexp(1.0, from->pow2 - to->pow2) * pow(10.0, from->pow10 - to->pow10);
+    scale_x(data, data->factor);
 }
 
 void plot_samples_collect(struct scenario *scenario, const struct plot_spec *spec,

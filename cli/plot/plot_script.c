@@ -15,11 +15,16 @@ static const char *const colors[] = { "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 static const int filled_points[] = { 7, 5, 9, 11, 13, 15 };
 static const int open_points[] = { 6, 4, 8, 10, 12, 14 };
 
-#define COLOR(curve)        colors[(curve)->color % SIM_N_ELEMENTS(colors)]
+#define COLOR(curve)        plot_color(curve)
 #define POINT(table, curve) table[(curve)->color % SIM_N_ELEMENTS(table)]
 
-/* A string of gnuplot: in single quotes nothing but the quote itself is special. */
-static void append_quoted(GString *script, const char *text)
+const char *plot_color(const struct plot_curve *curve)
+{
+    return colors[curve->color % SIM_N_ELEMENTS(colors)];
+}
+
+/* In single quotes nothing but the quote itself is special. */
+void plot_append_quoted(GString *script, const char *text)
 {
     g_string_append_c(script, '\'');
     for (; *text != '\0'; text++) {
@@ -70,17 +75,17 @@ static void append_labels(GString *script, const char *title, const struct plot_
     g_autofree char *y = axis_label("", y_name, panel->data.y_unit);
     if (!is_small(output)) { /* the page has it */
         g_string_append(script, "set title ");
-        append_quoted(script, title);
+        plot_append_quoted(script, title);
     }
     if (output->format == PLOT_TEXT) { /* has no upright text */
         g_string_append(script, " . \"\\n\" . ");
-        append_quoted(script, y);
+        plot_append_quoted(script, y);
     } else {
         g_string_append(script, "\nset ylabel ");
-        append_quoted(script, y);
+        plot_append_quoted(script, y);
     }
     g_string_append(script, "\nset xlabel ");
-    append_quoted(script, x);
+    plot_append_quoted(script, x);
     g_string_append(script, "\n");
 }
 
@@ -244,7 +249,7 @@ static void append_terminal(GString *script, guint n_panels, const struct plot_o
     }
     if (output->path != NULL) {
         g_string_append(script, "set output ");
-        append_quoted(script, output->path);
+        plot_append_quoted(script, output->path);
         g_string_append(script, "\n");
     }
 }
@@ -284,7 +289,7 @@ static void append_category_tics(GString *script, const struct plot_data *data)
     g_string_append(script, "set xtics (");
     for (guint i = 0; i < data->categories->len; i++) {
         g_string_append(script, i > 0 ? ", " : "");
-        append_quoted(script, data->categories->pdata[i]);
+        plot_append_quoted(script, data->categories->pdata[i]);
         g_string_append_printf(script, " %u", i);
     }
     g_string_append_printf(script, ")\nset xrange [-0.5:%u.5]\n", data->categories->len - 1);
@@ -306,11 +311,11 @@ char *plot_ratio_title(const struct plot_spec *spec)
     return g_strdup_printf("numbers: %s over %s", of, to);
 }
 
-static void append_title(GString *script, const char *label)
+void plot_append_title(GString *script, const char *label)
 {
     g_string_append(script, *label != '\0' ? "title " : "notitle");
     if (*label != '\0')
-        append_quoted(script, label);
+        plot_append_quoted(script, label);
 }
 
 static bool has_ratio(const struct plot_curve *curve, bool below_one)
@@ -356,7 +361,7 @@ static void append_ratio_title(GString *script, const struct plot_panel *panel, 
         return;
     g_autofree char *label = plot_ratio_title(panel->spec);
     g_string_append(script, ", NaN with dots lc rgb '#FFFFFF' ");
-    append_title(script, label);
+    plot_append_title(script, label);
 }
 
 /* So many points that they would hide their line. */
@@ -389,7 +394,7 @@ static void append_curve(GString *script, const struct plot_spec *spec,
                 script, "$curve%u using 1:2 with linespoints lc rgb '%s' pt %d ps %s ", index,
                 COLOR(curve), POINT(filled_points, curve), small ? "0.8" : "1.4");
     }
-    append_title(script, curve->label);
+    plot_append_title(script, curve->label);
 }
 
 /* Letters: A, B, ... simulated, joined by dots; a, b, ... what was measured of the same series. */
@@ -401,7 +406,7 @@ static void append_text_curve(GString *script, const struct plot_curve *curve, u
         g_string_append_printf(script, "$curve%u using 1:2 with lines lt 0 notitle, ", index);
     g_string_append_printf(script, "$curve%u using 1:2 every %u with points pt '%c' ", index, step,
                            letter);
-    append_title(script, curve->label);
+    plot_append_title(script, curve->label);
 }
 
 /* What was measured comes last, so that it is not hidden. */
@@ -521,7 +526,7 @@ static void append_stack_points(GString *script, const struct plot_data *data, b
         g_string_append_printf(
             script, ", $curve%u using 1:2 with points lc rgb '#000000' pt 6 ps %s lw 1.2 ", i,
             small ? "1.1" : "1.8");
-        append_title(script, *curve->label != '\0' ? curve->label : "measured");
+        plot_append_title(script, *curve->label != '\0' ? curve->label : "measured");
     }
 }
 
@@ -554,7 +559,7 @@ static void append_bars(GString *script, const struct plot_panel *panel,
         g_string_append_printf(script, "%s$bars using %u%s:xtic(1) lc rgb '%s' fs %s ",
                                k > 0 ? ", " : "", 2 * i + 2, columns, COLOR(curve),
                                curve->measured ? "solid 0.35 border" : "solid 0.9");
-        append_title(script, stacked && !plot_part_is_seen(data, curve) ? "" : curve->label);
+        plot_append_title(script, stacked && !plot_part_is_seen(data, curve) ? "" : curve->label);
     }
     if (ratios)
         g_string_append(script, ", $ratios using 1:2:3 with labels offset 0,0.7 notitle");
@@ -578,7 +583,11 @@ static void append_panel(GString *script, const char *title, const struct plot_p
         g_string_append(script, "set grid ytics lc rgb '#D0D0D0'\n"
                                 "set xtics nomirror\nset ytics nomirror\n");
     if (output->format != PLOT_TEXT)
-        plot_legend_append(script, panel, width);
+        plot_legend_append(script, panel, width, output->format == PLOT_SVG ? 20 : 16);
+    if (plot_is_distribution(spec)) {
+        plot_distribution_append(script, panel, width, output);
+        return;
+    }
     if (!plot_is_bars(spec) && panel->data.categories->len == 0)
         append_x_axis(script, spec, &panel->data, output);
     append_y_axis(script, spec, &panel->data, output);
@@ -598,7 +607,7 @@ char *plot_script(const char *title, const struct plot_panel *panels, guint n_pa
         return g_string_free(script, FALSE);
     }
     g_string_append_printf(script, "set multiplot layout 1,%u title ", n_panels);
-    append_quoted(script, title);
+    plot_append_quoted(script, title);
     g_string_append(script, "\n");
     bool titled = false;
     for (guint i = 0; i < n_panels; i++)

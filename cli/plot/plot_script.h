@@ -30,9 +30,27 @@ char *plot_ratio_title(const struct plot_spec *spec);
 bool plot_is_rotated(const struct plot_panel *panel, bool small);
 /* plot_legend.c: where the legend stands; panel_width: of one panel of several, in pixels, 0 for a
  * lone one. And the same room below each of several. */
-void plot_legend_append(GString *script, const struct plot_panel *panel, int panel_width);
+void plot_legend_append(GString *script, const struct plot_panel *panel, int panel_width,
+                        int font_points);
 void plot_legend_append_room(GString *script, const struct plot_panel *panels, guint n_panels,
                              int panel_width);
+/* plot_distribution_script.c: the ranges of both axes and the plot command of PLOT_HISTOGRAM and
+ * PLOT_BOX; panel_width as below. */
+void plot_distribution_append(GString *script, const struct plot_panel *panel, int panel_width,
+                              const struct plot_output *output);
+/* For the files that write parts of the script: the curve's colour, "#0072B2"; `title 'label'`; a
+ * string of gnuplot. */
+const char *plot_color(const struct plot_curve *curve);
+void plot_append_title(GString *script, const char *label);
+void plot_append_quoted(GString *script, const char *text);
+/* Of PLOT_HISTOGRAM and PLOT_BOX: what the legend says besides the curves. */
+#define PLOT_EXTRA_ENTRY(spec) \
+    ((spec)->kind == PLOT_HISTOGRAM ? "medians (dashed)" : "lowest, highest (crosses)")
+/* Boxes of PLOT_BOX have their names below them, which the panel's width leaves room for. */
+bool plot_names_fit(const struct plot_panel *panel, int panel_width);
+/* A line for each box, or for each bin and curve. */
+void plot_text_distribution(const char *title, const struct plot_panel *panel, int columns,
+                            FILE *out);
 /* Bars lie down in text: a line each; gnuplot's own do not tell their series apart. */
 void plot_text_bars(const char *title, const struct plot_panel *panel, int columns, FILE *out);
 

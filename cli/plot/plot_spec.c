@@ -7,7 +7,9 @@
 
 #include "cli/plot/plot_spec.h"
 
-static const char *const kind_names[] = { "lines", "bars", "stack", "series", "cdf", NULL };
+static const char *const kind_names[] = { "lines", "bars",      "stack", "series",
+                                          "cdf",   "histogram", "box",   NULL };
+static const char *const whisker_names[] = { "iqr", "minmax", NULL };
 
 /* Means "as the values ask for": no figure has such a bound. */
 #define FREE 1e300
@@ -18,6 +20,8 @@ static const char *const kind_names[] = { "lines", "bars", "stack", "series", "c
 static const struct param_desc params[] = {
     PARAM_ONE_OF("kind", struct plot_spec, kind, 0, kind_names, PROV_NONE, NULL,
                  "curves, groups of bars, bars stacked of parts, over time, distributions"),
+    PARAM_ONE_OF("whiskers", struct plot_spec, whiskers, 0, whisker_names, PROV_NONE, NULL,
+                 "of boxes: to 1.5 interquartile ranges, or to the lowest and the highest value"),
     PARAM_TEXT("title", struct plot_spec, title, "", "default: that of the scenario"),
     PARAM_TEXT("x", struct plot_spec, x, "", "an axis of the scenario, or a metric"),
     PARAM_TEXT("x_label", struct plot_spec, x_label, "", "default: x"),
@@ -273,12 +277,14 @@ static void read_metrics(const struct scenario *scenario, struct plot_spec *spec
     struct config_node *node = setting(spec, whole, key);
     if (plot_is_sampled(spec)) {
         const char *along = spec->kind == PLOT_SERIES ? "no x: along it is time"
-                                                      : "no x: along it are values of the metric";
+                            : spec->kind == PLOT_CDF  ? "no x: along it are values of the metric"
+                                                      : "no x: values of the metric are along y";
         refuse(spec, "x", along, errors);
         refuse(spec, "y", "`metric` instead: a series or a histogram", errors);
         spec->x = "";
     } else {
-        refuse(spec, "metric", "`y` instead (`metric` is of the kinds series and cdf)", errors);
+        refuse(spec, "metric",
+               "`y` instead (`metric` is of the kinds series, cdf, histogram and box)", errors);
         spec->x_node = setting(spec, whole, "x");
     }
     if (node != NULL)
@@ -348,6 +354,16 @@ static void read_ratio(struct plot_spec *spec, const struct plot_spec *whole,
 
 /* ---- Whole ----------------------------------------------------------------------------------- */
 
+static void label_distribution(struct plot_spec *spec)
+{
+    const char *box = spec->whiskers == PLOT_WHISKERS_IQR
+                          ? "quartiles, median; whiskers: 1.5 IQR"
+                          : "quartiles, median; whiskers: lowest, highest";
+    if (*spec->x_label == '\0')
+        spec->x_label = spec->kind == PLOT_BOX ? box : "share of samples";
+    spec->x_unit = spec->kind == PLOT_BOX ? "" : "%";
+}
+
 static void set_defaults(struct plot_spec *spec)
 {
     spec->x_min = bound(spec->x_min);
@@ -356,6 +372,8 @@ static void set_defaults(struct plot_spec *spec)
     spec->y_max = bound(spec->y_max);
     if (spec->kind == PLOT_SERIES && *spec->x_label == '\0')
         spec->x_label = "time";
+    if (plot_is_distribution(spec))
+        label_distribution(spec);
     if (spec->kind != PLOT_CDF)
         return;
     spec->x_label = *spec->x_label != '\0' || spec->metrics->len == 0 ? spec->x_label
@@ -373,7 +391,10 @@ static void complete(struct scenario *scenario, struct plot_spec *spec,
         config_mistake(setting(spec, whole, "key"), errors, "words such as \"left top\"", NULL);
     read_metrics(scenario, spec, whole, errors);
     read_series(scenario, spec, whole, errors);
-    if (measured != NULL)
+    if (plot_is_distribution(spec)) {
+        refuse(spec, "measured", "kind cdf for a measured distribution", errors);
+        refuse(spec, "x_unit", "`y_unit`: values of the metric are along y", errors);
+    } else if (measured != NULL)
         read_measured(measured, spec, errors);
     read_filter(scenario, spec, whole, errors);
     read_ratio(spec, whole, errors);

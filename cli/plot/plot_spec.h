@@ -6,7 +6,19 @@
 
 #include "sim/config/scenario.h"
 
-enum plot_kind { PLOT_LINES, PLOT_BARS, PLOT_STACK, PLOT_SERIES, PLOT_CDF };
+enum plot_kind {
+    PLOT_LINES,
+    PLOT_BARS,
+    PLOT_STACK,
+    PLOT_SERIES,
+    PLOT_CDF,
+    PLOT_HISTOGRAM,
+    PLOT_BOX
+};
+
+/* How far the whiskers of PLOT_BOX reach: to the last sample within 1.5 interquartile ranges of the
+ * box, or to the lowest and the highest. */
+enum plot_whiskers { PLOT_WHISKERS_IQR, PLOT_WHISKERS_MINMAX };
 
 /* A published curve: x,y rows in a file below a scenarios root. */
 struct plot_measured {
@@ -21,11 +33,11 @@ struct plot_measured {
 struct plot_spec {
     struct config_node *group; /* where it is written, for messages */
     int kind;                  /* enum plot_kind */
+    int whiskers;              /* enum plot_whiskers */
     const char *title, *x, *x_label, *x_unit, *y_label, *y_unit, *key, *filter, *ratio_labels;
     uint32_t log_x, log_y;             /* the base; 0: linear */
     double x_min, x_max, y_min, y_max; /* NAN: as the values ask for */
-    /* const char *: y, or `metric` of PLOT_SERIES and PLOT_CDF; PLOT_STACK: the prefix of the parts
-     */
+    /* const char *: y, or `metric` of what is sampled; PLOT_STACK: the prefix of the parts */
     GPtrArray *metrics;
     GPtrArray *metric_nodes; /* struct config_node *, of each of them, for messages */
     struct config_node *x_node;
@@ -70,7 +82,13 @@ static inline bool plot_is_bars(const struct plot_spec *spec)
 /* Out of what a run recorded besides its metrics: over time, or as a distribution. */
 static inline bool plot_is_sampled(const struct plot_spec *spec)
 {
-    return spec->kind == PLOT_SERIES || spec->kind == PLOT_CDF;
+    return spec->kind >= PLOT_SERIES;
+}
+
+/* Values stand along y, beside each other or by their share. */
+static inline bool plot_is_distribution(const struct plot_spec *spec)
+{
+    return spec->kind == PLOT_HISTOGRAM || spec->kind == PLOT_BOX;
 }
 
 /* The value of an axis at a point, NULL if there is no such axis. */

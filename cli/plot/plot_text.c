@@ -1,4 +1,4 @@
-/* Bars and stacks as text: one line a bar, its length the value. */
+/* Bars and stacks as text, one line a bar, its length the value; histograms and boxes. */
 #include <math.h>
 #include <string.h>
 
@@ -138,4 +138,115 @@ void plot_text_bars(const char *title, const struct plot_panel *panel, int colum
         print_legend(data, columns, out);
     fprintf(out, "\n");
     cli_table_free(table);
+}
+
+/* ---- Distributions --------------------------------------------------------------------------- */
+
+#define ROWS_MAX 16u
+#define MIN_BOX  8
+
+static struct cli_table *value_table(const struct plot_data *data, const char *what)
+{
+    struct cli_table *table = cli_table_new(NULL);
+    g_autofree char *head = *data->y_unit != '\0' ? g_strdup_printf("%s, %s", what, data->y_unit)
+                                                  : g_strdup(what);
+    cli_table_column(table, head, true);
+    return table;
+}
+
+static double row_share(const struct plot_curve *curve, guint row, guint n)
+{
+    double share = 0.0;
+    for (guint i = row; i < row + n && i < plot_n_bins(curve); i++)
+        share += plot_bin(curve, i).share_pct;
+    return share;
+}
+
+static void print_histogram(const struct plot_data *data, int columns, FILE *out)
+{
+    struct cli_table *table = value_table(data, "from");
+    const guint n_bins = plot_n_bins(data->curves->pdata[0]);
+    const guint n = (n_bins + ROWS_MAX - 1) / ROWS_MAX; /* bins of a row */
+    const int width = MAX(columns - widest(data) - 32, MIN_BAR);
+    double hi = 0.0;
+    cli_table_column(table, "", false);
+    cli_table_column(table, "%", true);
+    cli_table_column(table, "", false);
+    for (guint i = 0; i < data->curves->len; i++)
+        for (guint row = 0; row < n_bins; row += n)
+            hi = MAX(hi, row_share(data->curves->pdata[i], row, n));
+    for (guint row = 0; row < n_bins; row += n) {
+        for (guint i = 0; i < data->curves->len; i++) {
+            const struct plot_curve *curve = data->curves->pdata[i];
+            g_autoptr(GString) bar = g_string_new(NULL);
+            char number[32], share[32];
+            append_mark(bar, '#', row_share(curve, row, n), hi, width);
+            cli_table_cell(table, "%s", i == 0 ? cli_number(plot_bin(curve, row).lo, number) : "");
+            cli_table_cell(table, "%s", curve->label);
+            cli_table_cell(table, "%s", cli_number(row_share(curve, row, n), share));
+            cli_table_cell(table, "%s", bar->str);
+        }
+    }
+    cli_table_print(table, "  ", out);
+    cli_table_free(table);
+}
+
+/* |---[==#==]-----| */
+static char *box_text(const struct plot_data *data, const struct plot_box *box, int width)
+{
+    const double value[] = { box->low, box->q1, box->median, box->q3, box->high };
+    static const char mark[] = "|[#]|", between[] = "-==-";
+    int at[SIM_N_ELEMENTS(value)];
+    GString *text = g_string_new(NULL);
+    for (size_t i = 0; i < SIM_N_ELEMENTS(value); i++) {
+        const double part = (value[i] - data->y_lo) / (data->y_hi - data->y_lo);
+        at[i] = (int)lround(CLAMP(part, 0.0, 1.0) * (width - 1));
+    }
+    for (int k = 0; k <= at[4]; k++) {
+        char c = k < at[0] ? ' ' : between[0];
+        for (size_t i = 0; i + 1 < SIM_N_ELEMENTS(value); i++)
+            c = k > at[i] && k < at[i + 1] ? between[i] : c;
+        for (size_t i = 0; i < SIM_N_ELEMENTS(value); i++)
+            c = k == at[i] && (i == 2 || k != at[2]) ? mark[i] : c;
+        g_string_append_c(text, c);
+    }
+    return g_string_free(text, FALSE);
+}
+
+static void print_boxes(const struct plot_data *data, int columns, FILE *out)
+{
+    static const char *const heads[] = { "low", "quartile", "median", "quartile", "high" };
+    struct cli_table *table = cli_table_new(NULL);
+    const int width = MAX(columns - widest(data) - 58, MIN_BOX);
+    cli_table_column(table, *data->y_unit != '\0' ? data->y_unit : "", false);
+    for (size_t i = 0; i < SIM_N_ELEMENTS(heads); i++)
+        cli_table_column(table, heads[i], true);
+    cli_table_column(table, "", false);
+    for (guint i = 0; i < data->curves->len; i++) {
+        const struct plot_curve *curve = data->curves->pdata[i];
+        const struct plot_box *b = &curve->box;
+        const double values[] = { b->low, b->q1, b->median, b->q3, b->high };
+        char number[32];
+        if (curve->measured)
+            continue;
+        g_autofree char *drawn = box_text(data, b, width);
+        cli_table_cell(table, "%s", curve->label);
+        for (size_t k = 0; k < SIM_N_ELEMENTS(values); k++)
+            cli_table_cell(table, "%s", cli_number(values[k], number));
+        cli_table_cell(table, "%s", drawn);
+    }
+    cli_table_print(table, "  ", out);
+    cli_table_free(table);
+}
+
+void plot_text_distribution(const char *title, const struct plot_panel *panel, int columns,
+                            FILE *out)
+{
+    g_autofree char *y_name = plot_y_name(panel->spec);
+    fprintf(out, "%s: %s\n  %s\n", title, y_name, panel->spec->x_label);
+    if (panel->spec->kind == PLOT_HISTOGRAM)
+        print_histogram(&panel->data, columns, out);
+    else
+        print_boxes(&panel->data, columns, out);
+    fprintf(out, "\n");
 }

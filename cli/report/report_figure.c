@@ -314,7 +314,7 @@ static void append_parts(struct report *report, struct scenario *scenario,
 /* Tables of hundreds of samples are for programs: nudma export, or the database. */
 static bool is_table(const struct plot_panel *panel)
 {
-    return panel->spec->kind != PLOT_CDF && panel->spec->kind != PLOT_SERIES;
+    return !plot_is_sampled(panel->spec);
 }
 
 /* A picture for each panel; what it shows in *panels, of which *n_shown have something to show. */

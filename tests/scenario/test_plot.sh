@@ -92,6 +92,8 @@ figure p/series.cfg $bandwidth 'kind = "series"; metric = "read_gbyte_s"; x_unit
     measured = ( { series = "from=s0 to=s1"; file = "p/m.csv"; } );'
 figure p/cdf.cfg $numa 'kind = "cdf"; metric = "latency_ns"; x_unit = "us"; filter = "memory=local";
     measured = ( { series = "cache=cold memory=local"; file = "p/cdf.csv"; } );'
+figure p/box.cfg $numa 'metric = "latency_ns"; y_unit = "us"; filter = "memory=local"; y_label = "latency";
+    panels = ( { kind = "histogram"; }, { kind = "box"; }, { kind = "box"; whiskers = "minmax"; } );'
 figure p/bars.cfg $bandwidth 'kind = "bars"; x = "to"; y = "read_gbyte_s"; series = ["from"];
     ratio_labels = "from=s1/from=s0";'
 figure p/stack.cfg pcie_bench/latency_breakdown 'kind = "stack"; x = "path"; y = "latency_part_ns";
@@ -109,9 +111,13 @@ claims = (
     { id = "level"; use = "K"; expr = "v('p/series','from=s0 to=s0','read_gbyte_s')";
       lo = 50.0; hi = 60.0; published = "55"; text = "a mean"; },
     { id = "quantile"; use = "K"; expr = "v('p/cdf','cache=host_warm memory=local','latency_p99_ns')";
-      lo = 900.0; hi = 1000.0; published = "950"; text = "a quantile"; } );
+      lo = 900.0; hi = 1000.0; published = "950"; text = "a quantile"; },
+    { id = "other"; use = "K"; expr = "v('p/box','cache=cold memory=local','latency_p99_ns')";
+      lo = 900.0; hi = 1000.0; published = "950"; text = "no median"; },
+    { id = "median"; use = "K"; expr = "v('p/box','cache=host_warm memory=local','latency_p50_ns')";
+      lo = 500.0; hi = 600.0; published = "550"; text = "a median"; } );
 CLAIMS
-"$nudma" run p/bars p/cdf p/stack --scenarios . --db kinds.db -q -j2 --seeds 2 >/dev/null
+"$nudma" run p/bars p/box p/cdf p/stack --scenarios . --db kinds.db -q -j2 --seeds 2 >/dev/null
 is "the runs" $? 0
 "$nudma" run p/panels --scenarios . --db kinds.db -q -j2 --quick >/dev/null; is "those of panels" $? 0
 "$nudma" run p/one --scenarios . --db one.db -q --filter transfer_bytes=64 >/dev/null; is "a single x" $? 0
@@ -193,6 +199,45 @@ is "level where there are no samples" "$(values 0 | awk '{ printf "%g %g\n", $1,
     "0.5 0 0.504 0.25 0.508 0.75 1.5 0.75 1.508 1"
 mv whole.db kinds.db
 
+# ---- Histograms and boxes ------------------------------------------------------------------------
+# block N NAME: of panel N of the script in $out
+block() { awk -v n="$1" -v name="\\\$$2" '/^reset$/ { panel++ } $0 == "END" { on = 0 } on { print }
+    $0 ~ "^" name " << END" && panel + 0 == n { on = 1 }' <<<"$out"; }
+# The shares of all bins of curve 0 of a histogram: the outline has two points for each.
+share() { block 0 curve0 | awk 'NR > 1 && NR % 2 == 0 { sum += $1 } END { printf "%.4g", sum }'; }
+out=$(script p/box); is "a histogram beside boxes" $? 0
+is "the median is about the mean" "$(block 2 boxes | awk -v mean="$median" '
+    NR == 1 { d = $4 * 1000 / mean; print (d > 0.9 && d < 1.1) }')" 1
+is "boxes are in order, whiskers at the ends" "$(block 2 boxes | awk '{ print $2 == $7 && $2 <= $3 && $3 <= $4 &&
+    $4 <= $5 && $5 <= $6 && $6 == $8 }' | uniq)" 1
+is "a published median stands at its box" "$(block 1 curve2)" "1 0.55000000000000004"
+is "and nothing else is published" "$(block 1 curve3)" ""
+is "the panels have the same axis" "$(grep '^set yrange' <<<"$out" | head -n 2 | uniq | wc -l)" 1
+has "the label says how far whiskers reach" "$out" "^set xlabel 'quartiles, median; whiskers: 1.5 IQR'"
+has "or that they reach the ends" "$out" "^set xlabel 'quartiles, median; whiskers: lowest, highest'"
+drawn "a histogram and boxes" p/box
+has "in text, too" "$text" '^  cold local +0\.[0-9]+ .*#'
+cp kinds.db whole.db
+sqlite3 kinds.db "create temp table r as select id from run where scenario = 'p/box'
+        and point = 'cache=cold memory=local';
+    delete from histogram_row where run_id in (select id from run where scenario = 'p/box');
+    insert into histogram_row select r.id, q.id, b.column1, b.column2, b.column3 from r,
+        (select id from quantity where name = 'latency_ns') q,
+        (values (500, 504, 1), (504, 508, 2), (1500, 1508, 1)) b"
+out=$(script p/box)
+is "whiskers within 1.5 interquartile ranges" "$(block 1 boxes | awk '{ printf "%g %g %g %g %g %g %g", $2 * 1000,
+    $3 * 1000, $4 * 1000, $5 * 1000, $6 * 1000, $7 * 1000, $8 * 1000 }')" "500 504 506 508 508 500 1508"
+is "or at the ends" "$(block 2 boxes | awk '{ printf "%g %g", $2 * 1000, $6 * 1000 }')" "500 1508"
+is "what lies beyond the axis is left out, but counts" "$(share)" 75
+is "a bin is no narrower than a bucket" "$(block 0 curve0 | awk 'NR == 2 { lo = $2 } NR == 3 { print ($2 - lo >= 0.0039999) }')" 1
+figure p/box.cfg $numa 'metric = "latency_ns"; y_unit = "us"; filter = "memory=local"; y_min = 0.4; y_max = 1.6; kind = "histogram";'
+out=$(script p/box); is "bounds that are given" "$(grep -c '^set yrange \[0.40*[0-9]*:1.60*[0-9]*\]' <<<"$out") $(share)" "1 100"
+drawn "a histogram alone" p/box
+figure p/box.cfg $numa 'metric = "latency_ns"; kind = "histogram"; log_y = 10; filter = "memory=local";'
+out=$(script p/box); has "a logarithmic axis" "$out" '^set logscale y 10'
+is "with bins of equal ratios" "$(block 0 curve0 | awk 'NR % 2 == 0 { lo = $2 } NR > 1 && NR % 2 { printf "%.4f\n", $2 / lo }' | sort -u | wc -l)" 1
+mv whole.db kinds.db
+
 out=$(script p/bars); is "bars" $? 0
 ratio() { query kinds.db "select printf('%.2f', a.mean / b.mean) from result a join result b
     on b.scenario = a.scenario and b.metric = a.metric where a.scenario = '$1' and a.metric = '$2'
@@ -243,7 +288,7 @@ has "one below the other" "$text" 'DMA latency over transfer size: Latency'
 has "ratios below" "$text" "^op=write_read over op=read: 64 $want, 2048 "
 rm -f wrong.cfg good.cfg
 "$nudma" report --scenarios . --db kinds.db -o r.html >/dev/null; is "a report" $? 0
-is "has every panel" "$(grep -c '<figure>' r.html)" $((1 + 1 + 1 + 1 + 3 + $(query kinds.db "select count(distinct
+is "has every panel" "$(grep -c '<figure>' r.html)" $((1 + 1 + 1 + 1 + 1 + 3 + $(query kinds.db "select count(distinct
     scenario) from result where metric like 'latency_part_ns.%' and mean > 0 and scenario <> 'p/stack'") + \
     $(grep -c 'class="topology"' r.html)))
 
@@ -278,6 +323,11 @@ refused "a series that is not sampled" $bandwidth 'kind = "series"; metric = "re
 refused "no histogram" $size 'kind = "cdf"; metric = "latency_mean_ns";' \
     'plot.metric: found "latency_mean_ns" .*expected a histogram .*"latency_ns"'
 refused "a distribution along an axis" $size 'kind = "cdf"; metric = "latency_ns"; x = "op";' 'plot.x: .*no x'
+refused "a histogram along an axis" $size 'kind = "histogram"; metric = "latency_ns"; x = "op";' 'plot.x: .*along y'
+refused "whiskers" $size 'kind = "box"; metric = "latency_ns"; whiskers = "minmx";' 'plot.whiskers: .*did you mean "minmax"'
+refused "a unit along x of boxes" $size 'kind = "box"; metric = "latency_ns"; x_unit = "us";' 'plot.x_unit: .*y_unit'
+refused "measured beside a histogram" $size 'kind = "histogram"; metric = "latency_ns"; measured = ( { file = "m.csv"; } );' \
+    'plot.measured: .*kind cdf'
 refused "a metric of lines" $size 'x = "op"; y = "latency_mean_ns"; metric = "latency_ns";' 'plot.metric: .*instead'
 refused "curves of the same name" $size 'kind = "cdf"; metric = "latency_ns"; series = ["op"];' \
     'plot: .*tell all points apart'

@@ -1,0 +1,262 @@
+/*
+ * Histograms and boxes out of the distributions that a run recorded, with the samples of all seeds
+ * together. Within a bucket of what was recorded samples count as evenly spread: quantiles are
+ * interpolated, and a bin gets of a bucket what it overlaps.
+ */
+#include <math.h>
+
+#include "cli/plot/plot_data.h"
+#include "sim/config/unit.h"
+
+#define BINS_MAX     48u
+#define BUCKETS_MIN  16.0 /* that the y axis spans: what is finer was not recorded */
+#define WHISKERS_IQR 1.5
+#define MARGIN       0.06 /* of the y axis, at both ends */
+
+struct bucket {
+    double lo, hi, count;
+};
+
+struct distribution {
+    GArray *buckets; /* struct bucket, ascending; none is empty */
+    double total;
+};
+
+static struct bucket *bucket_at(const struct distribution *d, guint i)
+{
+    return &g_array_index(d->buckets, struct bucket, i);
+}
+
+/* ---- Boxes ----------------------------------------------------------------------------------- */
+
+static double quantile(const struct distribution *d, double share)
+{
+    double below = 0.0;
+    for (guint i = 0; i < d->buckets->len; i++) {
+        const struct bucket *b = bucket_at(d, i);
+        if (below + b->count >= share * d->total)
+            return b->lo + (b->hi - b->lo) * (share * d->total - below) / b->count;
+        below += b->count;
+    }
+    return bucket_at(d, d->buckets->len - 1)->hi;
+}
+
+static struct plot_box box_of(const struct distribution *d, enum plot_whiskers whiskers)
+{
+    struct plot_box box = { .q1 = quantile(d, 0.25),
+                            .median = quantile(d, 0.5),
+                            .q3 = quantile(d, 0.75),
+                            .lowest = bucket_at(d, 0)->lo,
+                            .highest = bucket_at(d, d->buckets->len - 1)->hi };
+    const double reach = WHISKERS_IQR * (box.q3 - box.q1);
+    box.low = box.lowest;
+    box.high = box.highest;
+    if (whiskers == PLOT_WHISKERS_MINMAX)
+        return box;
+    box.low = box.q1;
+    box.high = box.q3;
+    for (guint i = 0; i < d->buckets->len; i++) {
+        const struct bucket *b = bucket_at(d, i);
+        if (b->hi >= box.q1 - reach && b->lo < box.low)
+            box.low = MAX(b->lo, box.q1 - reach);
+        if (b->lo <= box.q3 + reach && b->hi > box.high)
+            box.high = MIN(b->hi, box.q3 + reach);
+    }
+    return box;
+}
+
+/* ---- Bins ------------------------------------------------------------------------------------ */
+
+static bool is_logarithmic(const struct plot_spec *spec, const struct plot_data *data)
+{
+    return spec->log_y >= 2 && data->y_lo > 0.0;
+}
+
+/* The lower edge of bin i of n. */
+static double edge(const struct plot_spec *spec, const struct plot_data *data, guint i, guint n)
+{
+    const double part = (double)i / n;
+    return is_logarithmic(spec, data) ? data->y_lo * pow(data->y_hi / data->y_lo, part)
+                                      : data->y_lo + (data->y_hi - data->y_lo) * part;
+}
+
+static double share_pct(const struct distribution *d, double lo, double hi)
+{
+    double count = 0.0;
+    for (guint i = 0; i < d->buckets->len; i++) {
+        const struct bucket *b = bucket_at(d, i);
+        const double overlap = MIN(b->hi, hi) - MAX(b->lo, lo);
+        if (b->hi > b->lo && overlap > 0.0)
+            count += b->count * overlap / (b->hi - b->lo);
+        else if (b->hi <= b->lo && b->lo >= lo && b->lo < hi)
+            count += b->count;
+    }
+    return 100.0 * count / d->total;
+}
+
+static void add_point(struct plot_curve *curve, double x, double y)
+{
+    const struct plot_value value = { .x = x, .y = y };
+    g_array_append_val(curve->values, value);
+}
+
+static void add_outline(const struct plot_spec *spec, const struct plot_data *data,
+                        const struct distribution *d, guint n_bins, struct plot_curve *curve)
+{
+    add_point(curve, 0.0, data->y_lo);
+    for (guint i = 0; i < n_bins; i++) {
+        const double lo = edge(spec, data, i, n_bins), hi = edge(spec, data, i + 1, n_bins);
+        const double share = share_pct(d, lo, hi);
+        add_point(curve, share, lo);
+        add_point(curve, share, hi);
+    }
+    add_point(curve, 0.0, data->y_hi);
+}
+
+guint plot_n_bins(const struct plot_curve *curve)
+{
+    return (curve->values->len - 2) / 2;
+}
+
+struct plot_bin plot_bin(const struct plot_curve *curve, guint i)
+{
+    const struct plot_value *lo = &g_array_index(curve->values, struct plot_value, 1 + 2 * i);
+    return (struct plot_bin){ lo[0].y, lo[1].y, lo[0].x };
+}
+
+/* ---- All of them ----------------------------------------------------------------------------- */
+
+static void free_distribution(gpointer pointer)
+{
+    struct distribution *d = pointer;
+    g_array_free(d->buckets, TRUE);
+    g_free(d);
+}
+
+/* NULL: no samples. */
+static struct distribution *read_distribution(struct results_cursor *cursor, struct plot_data *data,
+                                              const char **unit)
+{
+    struct distribution *d = g_new0(struct distribution, 1);
+    d->buckets = g_array_new(FALSE, FALSE, sizeof(struct bucket));
+    for (const struct results_bucket *b; (b = results_next_bucket(cursor)) != NULL;) {
+        const struct bucket bucket = { b->lo, b->hi, (double)b->count };
+        if (*unit == NULL)
+            *unit = g_string_chunk_insert_const(data->strings, b->unit);
+        if (b->count > 0)
+            g_array_append_val(d->buckets, bucket);
+        d->total += bucket.count;
+    }
+    if (!cli_end(cursor) || d->buckets->len == 0)
+        g_clear_pointer(&d, free_distribution);
+    return d;
+}
+
+/* From what was recorded to the unit that the panel asks for, if both are of one kind. */
+static void convert(struct plot_data *data, const GPtrArray *distributions, const char *recorded)
+{
+    if (*data->y_unit == '\0')
+        data->y_unit = recorded;
+    const struct unit *from = unit_find(recorded), *to = unit_find(data->y_unit);
+    if (from != NULL && to != NULL && from->dimension == to->dimension)
+        data->factor = ldexp(1.0, from->pow2 - to->pow2) * pow(10.0, from->pow10 - to->pow10);
+    for (guint i = 0; i < distributions->len; i++) {
+        const struct distribution *d = distributions->pdata[i];
+        for (guint k = 0; k < d->buckets->len; k++) {
+            bucket_at(d, k)->lo *= data->factor;
+            bucket_at(d, k)->hi *= data->factor;
+        }
+    }
+}
+
+/* Of the buckets between the ends. */
+static double widest_bucket(const GPtrArray *distributions, double lo, double hi)
+{
+    double widest = 0.0;
+    for (guint i = 0; i < distributions->len; i++) {
+        const struct distribution *d = distributions->pdata[i];
+        for (guint k = 0; k < d->buckets->len; k++) {
+            const struct bucket *b = bucket_at(d, k);
+            if (b->hi >= lo && b->lo <= hi)
+                widest = MAX(widest, b->hi - b->lo);
+        }
+    }
+    return widest;
+}
+
+/* What the panel says, else as far as the whiskers reach, so that a histogram and the boxes beside
+ * it have the same. */
+static void find_range(const struct plot_spec *spec, const GPtrArray *distributions,
+                       struct plot_data *data)
+{
+    double lo = INFINITY, hi = -INFINITY;
+    for (guint i = 0; i < data->curves->len; i++) {
+        const struct plot_curve *curve = data->curves->pdata[i];
+        lo = MIN(lo, curve->box.low);
+        hi = MAX(hi, curve->box.high);
+    }
+    if (hi <= lo) { /* one value */
+        lo -= 0.01 * fabs(lo);
+        hi += hi != 0.0 ? 0.01 * fabs(hi) : 1.0;
+    }
+    const double more = BUCKETS_MIN * widest_bucket(distributions, lo, hi) - (hi - lo);
+    if (more > 0.0) {
+        lo = lo > more / 2.0 ? lo - more / 2.0 : lo;
+        hi += more / 2.0;
+    }
+    const bool logarithmic = spec->log_y >= 2 && lo > 0.0;
+    const double margin = logarithmic ? pow(hi / lo, MARGIN) : (hi - lo) * MARGIN;
+    data->y_lo = logarithmic ? lo / margin : lo > 0.0 ? MAX(lo - margin, 0.0) : lo - margin;
+    data->y_hi = logarithmic ? hi * margin : hi + margin;
+    if (!isnan(spec->y_min) && spec->y_min < data->y_hi)
+        data->y_lo = spec->y_min;
+    if (!isnan(spec->y_max) && spec->y_max > data->y_lo)
+        data->y_hi = spec->y_max;
+}
+
+/* None is narrower than a bucket of what was recorded. */
+static guint bins_of(const GPtrArray *distributions, const struct plot_data *data)
+{
+    const double widest = widest_bucket(distributions, data->y_lo, data->y_hi);
+    const double fit = widest > 0.0 ? (data->y_hi - data->y_lo) / widest : BINS_MAX;
+    return (guint)CLAMP(fit, 1.0, (double)BINS_MAX);
+}
+
+void plot_distributions_collect(struct scenario *scenario, const struct plot_spec *spec,
+                                struct results_db *db, struct plot_data *data)
+{
+    g_autoptr(GPtrArray) distributions = g_ptr_array_new_with_free_func(free_distribution);
+    const char *name = scenario_name(scenario), *unit = NULL;
+    for (guint m = 0; m < spec->metrics->len; m++) {
+        const char *metric = spec->metrics->pdata[m];
+        for (size_t i = 0; i < scenario_n_points(scenario); i++) {
+            struct distribution *d = NULL;
+            if (spec->shown[i])
+                d = read_distribution(
+                    results_histogram(db, name, scenario_point_name(scenario, i), metric), data,
+                    &unit);
+            if (d == NULL)
+                continue;
+            g_ptr_array_add(distributions, d);
+            char *series = plot_series_name(spec, scenario, i);
+            struct plot_curve *curve = plot_curve_new(data, plot_curve_label(spec, series, metric),
+                                                      series, metric);
+            curve->color = data->curves->len - 1;
+        }
+    }
+    if (distributions->len == 0)
+        return;
+    convert(data, distributions, unit);
+    for (guint i = 0; i < distributions->len; i++)
+        ((struct plot_curve *)data->curves->pdata[i])->box =
+            box_of(distributions->pdata[i], (enum plot_whiskers)spec->whiskers);
+    find_range(spec, distributions, data);
+    const guint n_bins = bins_of(distributions, data);
+    for (guint i = 0; i < distributions->len; i++) {
+        struct plot_curve *curve = data->curves->pdata[i];
+        if (spec->kind == PLOT_HISTOGRAM)
+            add_outline(spec, data, distributions->pdata[i], n_bins, curve);
+        else
+            add_point(curve, (double)i, curve->box.median);
+    }
+}
