@@ -157,8 +157,10 @@ void nic_queues_free(struct nic_function *function)
 {
     for (uint32_t i = 0; i < function->nic->params.n_queues; i++) {
         struct nic_command c = { .queue = (uint16_t)i };
-        if (function->sq[i] != NULL)
+        if (function->sq[i] != NULL) {
+            nic_sq_close(function->sq[i]); /* of a virtual function that went with its queues */
             nic_sq_free(function->sq[i]);
+        }
         if (function->rq[i] != NULL)
             nic_rq_free(function->rq[i]);
         function->sq[i] = NULL;

@@ -13,6 +13,9 @@
 /* No queues, no flows, registers at their defaults. */
 static void begin_anew(struct nic_function *function)
 {
+    for (struct nic_tx *tx = function->nic->sent_head; tx != NULL; tx = tx->next)
+        if (tx->function == function) /* on the wire: nobody is told any more */
+            tx->completion = false;
     nic_queues_free(function);
     nic_flow_release(&function->flows);
     nic_flow_init(&function->flows, function->nic->params.arfs_entries);
@@ -40,9 +43,6 @@ static void restarted(struct sim *sim, struct sim_event *event)
         sim_schedule_in(sim, event, LOOK_PS);
         return;
     }
-    for (struct nic_tx *tx = function->nic->sent_head; tx != NULL; tx = tx->next)
-        if (tx->function == function) /* on the wire: nobody is told any more */
-            tx->completion = false;
     begin_anew(function);
     pcie_function_ready(&function->pcie);
 }
