@@ -381,6 +381,7 @@ static void invent(struct fuzz_op *op, struct fuzz_random *random, int first)
 
 static void open_world(struct nvme_world *w, const struct fuzz_op *op)
 {
+    static const char *const media[] = { "flat", "xpoint", "dram", "nand" };
     const struct fuzz_setting settings[] = {
         { "payload", "bytes" },
         { "namespaces", "2" },
@@ -396,7 +397,22 @@ static void open_world(struct nvme_world *w, const struct fuzz_op *op)
         { "read_requests_max", op->b & 2 ? "1" : "32" },
         { "extended_tags", op->b & 4 ? "false" : "true" },
         { "jitter_mean_ns", op->b & 8 ? "1000" : "0" },
-        { "capacity_bytes", "33554432" },
+        { "media", media[op->c & 3] },
+        { "capacity_bytes", (op->c & 3) == 3 ? "2097152" : "33554432" },
+        /* Of media that are made of dies. */
+        { "dies", "2" },
+        { "die_write_ns", "20000" },
+        { "die_erase_us", "100" },
+        { "refresh_interval_us", op->c & 4 ? "0" : "50" },
+        { "retry_ratio", op->c & 8 ? "0.5" : "0" },
+        { "suspend_us", op->c & 16 ? "0" : "5" },
+        { "planes", op->c & 32 ? "1" : "2" },
+        { "flash_page_bytes", "16384" },
+        { "block_pages", "6" },
+        { "spare_ratio", "1" },
+        { "gc_free_blocks", "2" },
+        { "write_buffer_bytes", op->c & 64 ? "65536" : "262144" },
+        { "preconditioned", op->c & 128 ? "fresh" : "full" },
         { "enable_latency_us", "20" },
         { "virtual_functions", "2" },
         { "queue_pairs", "8" },
@@ -436,7 +452,7 @@ static void expect_success(struct nvme_world *w, unsigned c, struct nvme_sqe sqe
     int status = -1;
     push(w, c, 1, sqe);
     ring(w, c, 1);
-    for (unsigned i = 0; i < 100 && status < 0; i++) {
+    for (unsigned i = 0; i < 1000 && status < 0; i++) {
         fuzz_world_run(&w->host, 10 * SIM_PS_PER_US);
         status = reap(w, c, 1);
     }
