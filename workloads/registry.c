@@ -48,6 +48,7 @@ const struct program_ops *const program_registry[] = {
     &program_nvme_multicast_ops,
     &program_nvme_manager_ops,
     &program_nvme_clients_ops,
+    &program_nvme_rogue_ops,
     NULL,
 };
 

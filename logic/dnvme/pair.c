@@ -219,6 +219,34 @@ uint16_t dnvme_pair_number(const struct dnvme_pair *pair)
     return pair->number;
 }
 
+/* ---- Malice ---------------------------------------------------------------------------------- */
+
+int dnvme_wild_pair_new(struct dnvme_client *c, uint64_t sq_bus, uint64_t cq_bus, uint16_t entries,
+                        uint16_t *number)
+{
+    const struct wire_create request = {
+        .sq_bus = sq_bus, .cq_bus = cq_bus, .entries = entries, .priority = NVME_SQ_MEDIUM
+    };
+    struct wire_created reply;
+    const int status = dnvme_mail_call(&c->mail, WIRE_CREATE, &request, sizeof request, &reply,
+                                       sizeof reply);
+    *number = status == 0 ? (uint16_t)reply.number : 0;
+    return status;
+}
+
+void dnvme_wild_pair_ring(struct dnvme_client *c, uint16_t number, uint16_t tail)
+{
+    const struct nvme_user_window w = dnvme_map_window(&c->path[0].bar, 0);
+    w.ops->write32(w.context, w.base + NVME_REG_DOORBELLS + 2u * number * c->hello.doorbell_bytes,
+                   tail);
+}
+
+void dnvme_wild_pair_free(struct dnvme_client *c, uint16_t number)
+{
+    const uint64_t queue = number;
+    dnvme_mail_call(&c->mail, WIRE_DELETE, &queue, sizeof queue, NULL, 0);
+}
+
 /* ---- I/O ------------------------------------------------------------------------------------- */
 
 int dnvme_pair_put(struct dnvme_pair *pair, struct nvme_user_command *command,

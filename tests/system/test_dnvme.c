@@ -172,6 +172,34 @@ static void test_fio(void **state)
     run_result_free(result);
 }
 
+/* A client whose commands have wild addresses, beside one that compares what it reads: without the
+ * lender's IOMMU its memory is harmed and read out; with it not a line, and nobody stops. The buffer of
+ * another client is mapped for the same function, so that is no protection for it. */
+static void test_rogue(void **state)
+{
+    static const char rogue[] =
+        "}; r = { type = \"nvme_rogue\"; on = \"other\"; victim = \"borrower\";"
+        " commands = 60; attack = \"%s\";";
+    static const char *const attacks[] = { "all", "queue" };
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        g_autofree char *more = g_strdup_printf(rogue, attacks[i / 2]);
+        g_autofree char *clients = g_strconcat("read_ratio = 0.5;", more, NULL);
+        const bool on = i % 2 != 0, queues = i / 2 != 0;
+        struct run_result *result = run((struct set){
+            .lender_iommu = on, .warmup_us = 8000, .duration_us = 100000, .clients = clients });
+        const double overwritten = scenario_value(result, "r.lender_lines_overwritten");
+        const double leaked = scenario_value(result, "r.lender_lines_leaked");
+        assert_true(on ? overwritten == 0 && leaked == 0
+                       : overwritten > 0 && (queues || leaked > 0));
+        assert_true(scenario_value(result, "r.victim_lines_overwritten") > 0);
+        assert_true(scenario_value(result, "r.rogue_errors") > 0 || queues);
+        assert_true(scenario_value(result, "p.clients_progressing") == 1);
+        assert_true(scenario_value(result, "ssd.fatal") == 0);
+        run_result_free(result);
+    }
+}
+
 static void test_refused(void **state)
 {
     static const struct {
@@ -183,6 +211,8 @@ static void test_refused(void **state)
           "that a program nvme_manager before this one manages" },
         { { .clients = "sq = \"near\";" }, "programs.p.sq" },
         { { .clients = "dies = 2;" }, "the number of a client, from 1, or 0" },
+        { { .clients = "}; r = { type = \"nvme_rogue\"; on = \"other\";" },
+          "programs.r.victim: found \"other\" (the default), expected another host than `on`" },
         { { .clients = "span_bytes = 100000;" }, "programs.p.span_bytes" },
         { { .clients = "", .manager = "device = \"gpu\";" },
           "an nvme.controller that a host lends" },
@@ -212,7 +242,8 @@ int main(void)
         cmocka_unit_test(test_places),   cmocka_unit_test(test_iommus),
         cmocka_unit_test(test_anywhere), cmocka_unit_test(test_mixed),
         cmocka_unit_test(test_death),    cmocka_unit_test(test_fio),
-        cmocka_unit_test(test_refused),  cmocka_unit_test(test_no_cmb),
+        cmocka_unit_test(test_rogue),    cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_no_cmb),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

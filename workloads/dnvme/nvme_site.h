@@ -8,7 +8,8 @@
 #include "logic/dnvme/dnvme.h"
 #include "workloads/programs/program.h"
 
-extern const struct program_ops program_nvme_manager_ops, program_nvme_clients_ops;
+extern const struct program_ops program_nvme_manager_ops, program_nvme_clients_ops,
+    program_nvme_rogue_ops;
 
 /* ---- The manager ----------------------------------------------------------------------------- */
 

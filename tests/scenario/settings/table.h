@@ -182,6 +182,9 @@ static const struct base bases[] = {
     { "dnvme.dies", "dnvme",
       "programs.p.clients=2 programs.p.dies=2 programs.p.dies_us=100 programs.m.lease_ms=5.0"
       " measure.duration_us=12000" },
+    { "dnvme.rogue", "dnvme",
+      "programs.r.type=nvme_rogue programs.r.victim=lender programs.r.commands=30"
+      " measure.duration_us=50000" },
     { "rdma", "rdma", "" },
     { "rdma.read", "rdma", "programs.p.test=read_bw programs.p.bytes=65536" },
     { "rdma.write", "rdma", "programs.p.test=write_bw programs.p.bytes=65536" },
@@ -404,6 +407,9 @@ static const struct row rows[] = {
     { "nvme_manager", "dnvme", "programs.m", "on=other poll_us=40 cpu=1" },
     { "nvme_manager", "dnvme.dies", "programs.m", "lease_ms=7.0" },
     REASON("nvme_manager", "device", NAMES),
+    { "nvme_rogue", "dnvme.rogue", "programs.r",
+      "on=other victim=borrower+on=other attack=queue cpu=1 commands=20" },
+    REASON("nvme_rogue", "device", NAMES),
     REASON("nvme_manager", "client_queues", BOUND ": tests/logic/dnvme"),
     PROGRAM("training", "training",
             "gpu0=gpu1+gpu1=gpu0 gpu1=gpu0+gpu0=gpu1 cpu=2 epochs=2 steps=2 epoch_steps=8"
