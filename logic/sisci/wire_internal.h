@@ -7,6 +7,7 @@
 #ifndef LOGIC_SISCI_WIRE_INTERNAL_H
 #define LOGIC_SISCI_WIRE_INTERNAL_H
 
+#include "logic/lending/service.h"
 #include "logic/sisci/sisci.h"
 
 enum sisci_operation {

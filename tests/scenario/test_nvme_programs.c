@@ -135,7 +135,9 @@ static void test_virtual_functions(void **state)
         assert_true(rate > 0.7 && rate < 0.9); /* a third of 2.4 each */
         sum += rate;
     }
-    assert_true(sum > 2.4 * 0.97 && sum < 2.4 * 1.01);
+    /* Sixteen under way for each do not quite keep the media at work all the time. */
+    if (sum <= 2.4 * 0.95 || sum >= 2.4 * 1.01)
+        fail_msg("%.3f GB/s of 2.4", sum);
     run_result_free(result);
     g_autofree char *wrong = g_strdup(text);
     memcpy(strstr(wrong, "sriov_numvfs = 2"), "sriov_numvfs = 4", strlen("sriov_numvfs = 4"));
