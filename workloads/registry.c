@@ -49,6 +49,7 @@ const struct program_ops *const program_registry[] = {
     &program_nvme_manager_ops,
     &program_nvme_clients_ops,
     &program_nvme_rogue_ops,
+    &program_nvme_failover_ops,
     NULL,
 };
 

@@ -37,6 +37,16 @@ static void stop(struct dnvme_client *c)
 
 /* ---- Paths ----------------------------------------------------------------------------------- */
 
+static void link_changed(struct sisci_remote *remote, enum sisci_event event, void *context)
+{
+    struct dnvme_path *path = context;
+    (void)remote;
+    if (event == SISCI_CB_NOT_OPERATIONAL || event == SISCI_CB_LOST)
+        path->down = true;
+    else if (event == SISCI_CB_OPERATIONAL)
+        path->down = false;
+}
+
 static int path_open(struct dnvme_client *c, unsigned i, struct lend_error *error)
 {
     struct dnvme_path *path = &c->path[i];
@@ -49,8 +59,8 @@ static int path_open(struct dnvme_client *c, unsigned i, struct lend_error *erro
                       WIRE_SLOT_BYTES, &path->mailbox, error);
     path->has_mailbox = e == SISCI_OK;
     if (e == SISCI_OK)
-        e = sisci_device_bar_connect(c->device, 0, path->adapter, NULL, NULL, &path->bar_remote,
-                                     error);
+        e = sisci_device_bar_connect(c->device, 0, path->adapter, link_changed, path,
+                                     &path->bar_remote, error);
     if (e == SISCI_OK)
         e = sisci_map(path->bar_remote, 0, sisci_remote_bytes(path->bar_remote), &path->bar, error);
     path->has_bar = e == SISCI_OK;
@@ -58,6 +68,7 @@ static int path_open(struct dnvme_client *c, unsigned i, struct lend_error *erro
     return dnvme_code(e, error);
 }
 
+/* Loads give ones afterwards. */
 static void path_close(struct dnvme_path *path)
 {
     if (path->has_cmb)
@@ -72,6 +83,33 @@ static void path_close(struct dnvme_path *path)
         sisci_unmap(&path->mailbox);
     if (path->mailbox_remote != NULL)
         sisci_segment_disconnect(path->mailbox_remote, NULL);
+    const unsigned adapter = path->adapter;
+    *path = (struct dnvme_path){ .adapter = adapter };
+    path->mailbox.lost = path->bar.lost = path->cmb.lost = true;
+}
+
+int dnvme_path_rebuild(struct dnvme_client *c, unsigned i)
+{
+    struct dnvme_path *path = &c->path[i];
+    struct lend_error error = { 0 };
+    path_close(path);
+    int status = path_open(c, i, &error);
+    if (status != 0) {
+        path_close(path);
+        return status;
+    }
+    for (struct dnvme_buffer *b = c->buffers; b != NULL && status == 0; b = b->next) {
+        if (b->mapped[i])
+            sisci_window_unmap(&b->window[i]);
+        const enum sisci_error e = sisci_segment_map_for_device(
+            b->segment, c->device, path->adapter, 0, b->bytes, K_DMA_BOTH, &b->window[i], &error);
+        status = dnvme_code(e, &error);
+        b->mapped[i] = e == SISCI_OK;
+        b->bus[i] = b->window[i].dma;
+    }
+    if (status != 0)
+        path->bar.lost = true; /* once more, from the beginning */
+    return status;
 }
 
 static void release(struct dnvme_client *c)
@@ -191,12 +229,16 @@ static int map_buffer(struct dnvme_client *c, struct dnvme_buffer *buffer, struc
         struct sisci_window *window = &buffer->window[i];
         e = sisci_segment_map_for_device(buffer->segment, c->device, c->path[i].adapter, 0,
                                          buffer->bytes, K_DMA_BOTH, window, error);
-        buffer->n_windows += e == SISCI_OK;
+        buffer->mapped[i] = e == SISCI_OK;
         buffer->bus[i] = window->dma;
     }
-    if (e != SISCI_OK)
+    if (e != SISCI_OK) {
         dnvme_buffer_free(c, buffer);
-    return dnvme_code(e, error);
+        return dnvme_code(e, error);
+    }
+    buffer->next = c->buffers;
+    c->buffers = buffer;
+    return 0;
 }
 
 int dnvme_buffer_new(struct dnvme_client *c, uint64_t bytes, struct dnvme_buffer *buffer,
@@ -236,9 +278,14 @@ int dnvme_buffer_of_bar(struct dnvme_client *c, struct k_pci_dev *pci, unsigned 
 
 void dnvme_buffer_free(struct dnvme_client *c, struct dnvme_buffer *buffer)
 {
-    (void)c;
-    for (unsigned i = 0; i < buffer->n_windows; i++)
-        sisci_window_unmap(&buffer->window[i]);
+    struct dnvme_buffer **link = &c->buffers;
+    while (*link != NULL && *link != buffer)
+        link = &(*link)->next;
+    if (*link != NULL)
+        *link = buffer->next;
+    for (unsigned i = 0; i < DNVME_PATHS_MAX; i++)
+        if (buffer->mapped[i])
+            sisci_window_unmap(&buffer->window[i]);
     if (buffer->segment != NULL)
         sisci_segment_remove(buffer->segment, NULL);
     *buffer = (struct dnvme_buffer){ 0 };

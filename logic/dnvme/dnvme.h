@@ -120,7 +120,8 @@ struct dnvme_buffer {
     /* ---- private ----------------------------------------------------------------------------- */
     struct sisci_segment *segment;
     struct sisci_window window[DNVME_PATHS_MAX];
-    unsigned n_windows;
+    bool mapped[DNVME_PATHS_MAX];
+    struct dnvme_buffer *next;
 };
 /* Allocates zeroed pages of this host. */
 int dnvme_buffer_new(struct dnvme_client *client, uint64_t bytes, struct dnvme_buffer *buffer,
@@ -187,6 +188,52 @@ int dnvme_wild_pair_new(struct dnvme_client *client, uint64_t sq_bus, uint64_t c
 /* Rings the doorbell of its submission queue: so many entries are there. */
 void dnvme_wild_pair_ring(struct dnvme_client *client, uint16_t number, uint16_t tail);
 void dnvme_wild_pair_free(struct dnvme_client *client, uint16_t number);
+
+/* ---- Two paths ------------------------------------------------------------------------------- */
+
+/* Queue pairs by each path of a client, of which one is used until it fails; I/O that was under way then
+ * is issued again by the other (SmartIO, 6.3). One thread does I/O. */
+struct dnvme_multi;
+struct dnvme_io;
+typedef void dnvme_io_fn(struct dnvme_io *io);
+struct dnvme_io {
+    /* ---- set by the caller, unchanged until done --------------------------------------------- */
+    bool write;
+    uint32_t nsid, n_blocks;
+    uint64_t block; /* no other I/O under way overlaps what a write writes */
+    const struct dnvme_buffer *buffer;
+    uint64_t offset, bytes; /* in it */
+    dnvme_io_fn *done;
+    void *context;
+    /* ---- valid in done() --------------------------------------------------------------------- */
+    uint16_t status; /* as in struct nvme_user_command */
+    /* ---- private ----------------------------------------------------------------------------- */
+    struct dnvme_multi *multi;
+    struct dnvme_io *next;
+    struct nvme_user_command command;
+};
+/* timeout_ps: without a completion for so long a path has failed. */
+int dnvme_multi_new(struct dnvme_client *client, const struct dnvme_pair_params *params,
+                    uint64_t timeout_ps, struct dnvme_multi **multi, struct lend_error *error);
+/* Nothing is outstanding. */
+void dnvme_multi_free(struct dnvme_multi *multi);
+/* At most params.entries - 1 are outstanding. */
+void dnvme_multi_submit(struct dnvme_multi *multi, struct dnvme_io *io);
+/* Ends what is complete; if nothing is, waits until something is or until_ps. */
+void dnvme_multi_wait(struct dnvme_multi *multi, uint64_t until_ps);
+
+struct dnvme_multi_stats {
+    unsigned outstanding;
+    uint64_t failures;    /* of the path in use */
+    uint64_t lost_paths;  /* of either */
+    uint64_t failed_over; /* I/Os that were issued again */
+    uint64_t resumed;     /* paths that came back with their mappings, */
+    uint64_t rebuilt;     /* and without */
+    uint64_t restored_ps; /* when the last of either did */
+};
+/* The path in use. */
+unsigned dnvme_multi_active(const struct dnvme_multi *multi);
+struct dnvme_multi_stats dnvme_multi_stats(const struct dnvme_multi *multi);
 
 /* Fills in a command that moves whole blocks. */
 static inline void dnvme_io(struct nvme_user_command *command, bool write, uint32_t nsid,

@@ -114,6 +114,7 @@ struct dnvme_path {
     struct sisci_remote *mailbox_remote, *bar_remote, *cmb_remote;
     struct sisci_map mailbox, bar, cmb; /* cmb: made when the first queue lies there */
     bool has_mailbox, has_bar, has_cmb;
+    bool down; /* its link; what is mapped may still be valid */
 };
 
 struct dnvme_client {
@@ -125,9 +126,12 @@ struct dnvme_client {
     struct dnvme_mail mail;
     struct wire_hello hello;
     uint32_t next_segment;
+    struct dnvme_buffer *buffers; /* all */
     bool stopping, stopped, dead;
     struct k_wait_queue wait;
 };
+/* Connects a path whose mappings are lost and maps all buffers by it anew. 0 or a negative errno. */
+int dnvme_path_rebuild(struct dnvme_client *client, unsigned i);
 /* The next number of a segment; one that is given back is not used again. */
 uint32_t dnvme_client_segment(struct dnvme_client *client);
 

@@ -9,7 +9,7 @@
 #include "workloads/programs/program.h"
 
 extern const struct program_ops program_nvme_manager_ops, program_nvme_clients_ops,
-    program_nvme_rogue_ops;
+    program_nvme_rogue_ops, program_nvme_failover_ops;
 
 /* ---- The manager ----------------------------------------------------------------------------- */
 

@@ -1,0 +1,104 @@
+/*
+ * A client of a shared NVMe controller with two adapters, the cable of the one in use pulled at a thousand
+ * random moments of reads and writes: every I/O ends, none with an error, and what is read is what was
+ * written last (the program compares). Mappings survive, or do not.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/support/scenario_fixture.h"
+
+#define HOST                                                                                     \
+    "{ cpu = { sockets = 1; cores_per_socket = 8; }; dram = { node_size = \"1 GiB\"; };"         \
+    " cache = { llc_size = 2097152; llc_slices = 2; llc_ways = 16; };"                           \
+    " root_complex = { completion_timeout_us = 300.0; };"                                        \
+    " ports = ( { name = \"rp0\"; socket = 0; lanes = 8; },"                                     \
+    " { name = \"rp1\"; socket = 0; lanes = 8; }, { name = \"rp2\"; socket = 0; lanes = 4; } );" \
+    " iommu = { enabled = %s; }; };\n"
+#define BRIDGE "{ type = \"pcie.ntb\"; lanes = 8; cable_lanes = 8; bar2_bytes = \"1 GiB\"; };\n"
+#define WORLD                                                                                          \
+    "hosts = { borrower = " HOST "lender = " HOST "};\n"                                               \
+    "devices = { a0 = " BRIDGE "a1 = " BRIDGE "b0 = " BRIDGE "b1 = " BRIDGE                            \
+    " ssd = { type = \"nvme.controller\"; capacity_bytes = \"1 GiB\"; enable_latency_us = 10;"         \
+    " read_latency_ns = 30000; write_latency_ns = 20000; jitter_mean_ns = 2000;"                       \
+    " completion_timeout_us = 200.0; }; };\n"                                                          \
+    "cables = ( { from = \"borrower.s0.rp0\"; to = \"a0.p0\"; },"                                      \
+    " { from = \"borrower.s0.rp1\"; to = \"a1.p0\"; }, { from = \"lender.s0.rp0\"; to = \"b0.p0\"; }," \
+    " { from = \"lender.s0.rp1\"; to = \"b1.p0\"; }, { from = \"lender.s0.rp2\"; to = \"ssd.p0\"; },"  \
+    " { from = \"a0.p1\"; to = \"b0.p1\"; training_us = 20.0; },"                                      \
+    " { from = \"a1.p1\"; to = \"b1.p1\"; training_us = 20.0; } );\n"                                  \
+    "lending = { borrower = { host = \"borrower\"; borrow = []; hold_links = %s; };"                   \
+    " lender = { host = \"lender\"; lend = [\"ssd\"]; hold_links = %s; }; };\n"                        \
+    "workload = { type = \"programs\"; measured = \"borrower\"; };\n"                                  \
+    "measure = { warmup_us = 5000; duration_us = 60000000; };\n"                                       \
+    "programs = { m = { type = \"nvme_manager\"; on = \"lender\"; lease_ms = 500.0; };"                \
+    " p = { type = \"nvme_failover\"; bridge0 = \"a0\"; bridge1 = \"a1\"; cpu = 6; %s }; };\n"
+
+static struct run_result *run(bool iommu, bool hold, const char *program)
+{
+    const char *const translate = iommu ? "true" : "false", *const holds = hold ? "true" : "false";
+    g_autofree char *text = g_strdup_printf(WORLD, translate, translate, holds, holds, program);
+    return scenario_run(text);
+}
+
+static void expect(struct run_result *result, const char *metric, double value)
+{
+    if (scenario_value(result, metric) != value)
+        fail_msg("%s: %g, expected %g", metric, scenario_value(result, metric), value);
+}
+
+static void expect_whole(struct run_result *result, double pulls)
+{
+    expect(result, "p.ios_lost", 0);
+    expect(result, "p.ios_failed", 0);
+    expect(result, "p.failovers", pulls);
+    assert_true(scenario_value(result, "p.ios") > 20 * pulls);
+    assert_true(scenario_value(result, "p.ios_failed_over") >= pulls);
+}
+
+/* The cable stays out: the other path goes on. */
+static void test_pull(void **state)
+{
+    (void)state;
+    struct run_result *result = run(true, true,
+                                    "event = \"cable_pull\"; out_us = 3000.0; after_us = 60.0;");
+    expect(result, "p.ios_lost", 0);
+    expect(result, "p.failovers", 1);
+    assert_true(scenario_value(result, "p.switch_us") < 1000);
+    run_result_free(result);
+}
+
+/* It comes back; mappings are as they were. */
+static void test_back(void **state)
+{
+    (void)state;
+    struct run_result *result =
+        run(true, true, "event = \"cable_back\"; pulls = 200; out_us = 400.0; after_us = 60.0;");
+    expect_whole(result, 200);
+    expect(result, "p.paths_resumed", 200);
+    run_result_free(result);
+}
+
+/* It comes back, and all has to be mapped anew. */
+static void test_remap(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        struct run_result *result = run(
+            i != 0, false,
+            "event = \"remap\"; pulls = 400; out_us = 400.0; after_us = 60.0; queue_depth = 8;");
+        expect_whole(result, 400);
+        expect(result, "p.paths_rebuilt", 400);
+        run_result_free(result);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pull),
+        cmocka_unit_test(test_back),
+        cmocka_unit_test(test_remap),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
