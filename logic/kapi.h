@@ -81,6 +81,9 @@ void k_fault(struct kernel *kernel, const char *fmt, ...)
 /* Logs a misbehaviour of the hardware, at most once per call site and run. */
 void k_warn(struct kernel *kernel, const char *fmt, ...)
     __attribute__((format(printf, 2, 3), cold));
+/* Notes a step of software for a run that is traced (nudma run --trace), with a number that tells which
+ * of several such things it is about. `step` is a literal. Charges nothing. */
+void k_trace(struct kernel *kernel, const char *step, uint64_t number);
 /* Allocates zeroed memory for C structures; never returns NULL: the process ends if there is none.
  * Free it with k_free(). It has no address in simulated memory. */
 void *k_zalloc(size_t bytes);

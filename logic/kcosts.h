@@ -60,10 +60,15 @@ struct k_costs {
     uint32_t rdma_post_cycles;     /* building one work request, excluding stores and doorbell */
     uint32_t rdma_poll_cycles;     /* one call of poll, even if it finds nothing */
     uint32_t rdma_complete_cycles; /* a completion */
-    /* ---- user-space storage, polled: SPDK, fio's engines over it ------------------------------ */
+    /* ---- user-space storage, polled: SPDK, NVMe over Fabrics, fio's engines over them --------- */
     uint32_t spdk_submit_cycles;   /* an NVMe command, excluding stores of entries and doorbell */
     uint32_t spdk_complete_cycles; /* its completion, excluding load of the entry and doorbell */
     uint32_t spdk_poll_cycles;     /* one look at a completion queue, even if it finds nothing */
+    uint32_t spdk_reactor_cycles;  /* one round of the loop that calls a target's pollers */
+    /* a request at the initiator, either way, excluding verbs */
+    uint32_t nvmeof_initiator_cycles;
+    /* a request at the target, either event, excluding verbs and NVMe */
+    uint32_t nvmeof_target_cycles;
     /* fio's engine over a user-space driver, per request, half of it each way */
     uint32_t fio_plugin_cycles;
     /* ---- pktgen ------------------------------------------------------------------------------ */

@@ -43,6 +43,7 @@ const struct program_ops *const program_registry[] = {
     &program_ntb_latency_ops,
     &program_ntb_stores_ops,
     &program_rdma_perf_ops,
+    &program_nvmeof_target_ops,
     &program_gpu_storage_ops,
     &program_iperf_ops,
     &program_nvme_multicast_ops,

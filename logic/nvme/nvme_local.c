@@ -211,7 +211,7 @@ void nvme_local_close(struct nvme_local *local)
 
 /* ---- Asking ---------------------------------------------------------------------------------- */
 
-const struct nvme_user_controller *nvme_local_controller(const struct nvme_local *local)
+struct nvme_user_controller *nvme_local_controller(struct nvme_local *local)
 {
     return &local->ctl;
 }

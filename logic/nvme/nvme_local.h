@@ -30,7 +30,8 @@ void nvme_local_close(struct nvme_local *local);
  * which no thread goes on. NULL: nothing happens. */
 void nvme_local_abandon(struct nvme_local *local);
 
-const struct nvme_user_controller *nvme_local_controller(const struct nvme_local *local);
+/* For admin commands of the process. */
+struct nvme_user_controller *nvme_local_controller(struct nvme_local *local);
 struct k_pci_dev *nvme_local_pci(const struct nvme_local *local);
 unsigned nvme_local_n_queues(const struct nvme_local *local); /* as many as the device grants */
 /* The i-th queue pair. One thread at a time uses it. */

@@ -18,6 +18,7 @@
 
 #include "models/os/os_memory.h"
 #include "models/os/os_pci.h"
+#include "sim/engine/steps.h"
 
 /* ---- Making ---------------------------------------------------------------------------------- */
 
@@ -209,6 +210,19 @@ void k_warn(struct kernel *kernel, const char *fmt, ...)
     vfprintf(stderr, fmt, args);
     va_end(args);
     fputc('\n', stderr);
+}
+
+void k_trace(struct kernel *kernel, const char *step, uint64_t number)
+{
+    struct sim_steps *steps = sim_steps(kernel->sim);
+    if (SIM_LIKELY(steps == NULL))
+        return;
+    const struct sim_step noted = { .at_ps = k_now_ps(kernel),
+                                    .where = kernel->name,
+                                    .what = step,
+                                    .cpu = k_cpu(kernel),
+                                    .number = number };
+    sim_steps_add(steps, &noted);
 }
 
 /* ---- For programs, looking at it ------------------------------------------------------------- */

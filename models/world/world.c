@@ -12,6 +12,7 @@
 #include "models/pcie/ntb/fabric_domain.h"
 #include "models/world/registry.h"
 #include "models/world/world_internal.h"
+#include "sim/engine/steps.h"
 
 char *world_text(struct world *world, const char *a, const char *b)
 {
@@ -420,6 +421,8 @@ void world_stats_clear(struct world *world)
             stat_clear(table, state);
     if (world->trace != NULL)
         tlp_trace_arm(world->trace);
+    if (sim_steps(world->sim) != NULL)
+        sim_steps(world->sim)->armed = true;
 }
 
 void world_trace(struct world *world, struct stamp_trace *trace)

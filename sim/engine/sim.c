@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "sim/engine/sim_internal.h"
+#include "sim/engine/steps.h"
 #include "sim/engine/task.h"
 
 #ifdef SIM_HOSTILE
@@ -82,6 +83,16 @@ void sim_free(struct sim *sim)
     sim_queue_release(&sim->queue);
     g_free(sim->error);
     free(sim);
+}
+
+void sim_set_steps(struct sim *sim, struct sim_steps *steps)
+{
+    sim->steps = steps;
+}
+
+struct sim_steps *sim_steps(const struct sim *sim)
+{
+    return sim->steps;
 }
 
 uint64_t sim_seed(const struct sim *sim)

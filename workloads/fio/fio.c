@@ -84,7 +84,8 @@ static struct fio_device *plain_device(struct fio *fio, struct sim_error_list *e
                                    .program = fio->program,
                                    .host = fio->host,
                                    .name = fio->device_name,
-                                   .request_bytes_max = fio->block_bytes };
+                                   .request_bytes_max = fio->block_bytes,
+                                   .n_jobs = fio->n_jobs };
     fio->n_devices = 1;
     if (engine->device_bytes != 0)
         device->state = program_zalloc(fio->program, 1, engine->device_bytes);

@@ -31,6 +31,7 @@ struct fio_device {
     struct lending_host *host;  /* on which the jobs run */
     const char *name;           /* setting `device` */
     uint64_t request_bytes_max; /* the largest request that a job will make */
+    unsigned n_jobs;            /* that will open it */
     /* ---- set by check() ---------------------------------------------------------------------- */
     const void
         *shared_by; /* programs whose devices have the same value divide its blocks: a model */
@@ -104,7 +105,7 @@ struct fio_engine_ops {
     void (*put)(struct fio_io_u *io_u, uint64_t at, uint64_t tag, uint64_t bytes);
     bool (*same)(struct fio_io_u *io_u, uint64_t at, uint64_t tag, uint64_t bytes,
                  struct payload_difference *difference);
-    void (*close)(struct fio_job *job); /* may be NULL; not called after an error */
+    void (*close)(struct fio_job *job); /* may be NULL; not called if open() failed */
     /* May be NULL; also of a job that never came to open(). */
     void (*release)(struct fio_job *job);
 };

@@ -1,11 +1,12 @@
 /*
  * The engine `spdk`: jobs are threads of one process that drives the device itself, without the kernel
  * and without interrupts, and polls for completions. The device is a controller of the host that no
- * driver of the kernel has (nvme_driver = false); each job has a queue pair of its own. Buffers are
- * pinned memory of the process.
+ * driver of the kernel has (nvme_driver = false), or one that a program nvmeof_target before this one
+ * exports, which the host's RDMA adapter reaches. Each job has a queue pair of its own. Buffers are
+ * pinned, or registered, memory of the process.
  *
  * A request costs fio_plugin_cycles, half of them when it is submitted and half when it is reaped, and
- * what the driver's calls cost (logic/nvme/nvme_local.h).
+ * what the driver's calls cost (logic/nvme/nvme_local.h, logic/nvmeof/nvmeof.h).
  */
 #include <errno.h>
 
@@ -13,19 +14,32 @@
 #include "logic/nvme/nvme_local.h"
 #include "models/nvme/nvme.h"
 #include "workloads/fio/fio_engine.h"
+#include "workloads/programs/nvmeof_target.h"
+
+#define ENTRIES_MIN 128u
+#define TIMEOUT_PS  (100 * SIM_PS_PER_MS)
 
 struct spdk_device {
-    struct nvme_local *local;
-    unsigned n_open; /* jobs that use it */
+    struct nvme_local *local; /* one of both, once it is open */
+    struct nvmeof_initiator *initiator;
+    struct nvmeof_service *service; /* NULL: the controller is the host's own */
+    struct nvmeof_caller caller;
+    const char *adapter;
+    unsigned n_open, n_taken; /* jobs that use it; queue pairs that jobs have had */
 };
 
 struct spdk_io_u {
-    struct nvme_user_command command;
+    union {
+        struct nvme_user_command command;
+        struct nvmeof_request request;
+    };
     uint64_t bus; /* of the buffer */
     struct fio_io_u *next;
 };
 
 struct spdk_job {
+    struct spdk_device *device;
+    unsigned number; /* of its queue pair */
     struct nvme_user_qp *qp;
     struct fio_io_u *complete, **complete_end; /* in the order of completion */
     bool open;
@@ -41,19 +55,46 @@ static void plugin(const struct fio_job *job)
     k_compute(kernel_of(job), k_costs(kernel_of(job))->fio_plugin_cycles / 2);
 }
 
-static bool check(struct fio_device *device, struct sim_error_list *errors)
+/* ---- Settings -------------------------------------------------------------------------------- */
+
+/* A device that a target exports. */
+static const struct model *check_remote(struct fio_device *device, struct sim_error_list *errors)
+{
+    struct spdk_device *own = device->state;
+    const struct lending_host *there = nvmeof_service_host(own->service);
+    own->adapter = nvmeof_adapter(device->program, device->host);
+    own->caller = (struct nvmeof_caller){ .service = own->service };
+    if (own->adapter == NULL)
+        program_mistake(device->program, "on", errors,
+                        "a host with one RDMA adapter, by which it reaches the device", NULL);
+    if (there == device->host)
+        program_mistake(device->program, "device", errors,
+                        "one that the host does not export itself", NULL);
+    return nvmeof_service_model(own->service);
+}
+
+static const struct model *check_local(struct fio_device *device, struct sim_error_list *errors)
 {
     const struct model *model = program_device(device->program, "device", device->host,
                                                device->name, &nvme_ops, errors);
-    if (model == NULL)
-        return false;
-    if (device->host->params.nvme_driver) {
+    if (model != NULL && device->host->params.nvme_driver) {
         program_mistake(device->program, "engine", errors,
                         "another engine, or nvme_driver = false for the host: the kernel's driver "
                         "has its controllers",
                         NULL);
-        return false;
+        return NULL;
     }
+    return model;
+}
+
+static bool check(struct fio_device *device, struct sim_error_list *errors)
+{
+    struct spdk_device *own = device->state;
+    own->service = nvmeof_service_find(device->program, device->name);
+    const struct model *model = own->service != NULL ? check_remote(device, errors)
+                                                     : check_local(device, errors);
+    if (model == NULL)
+        return false;
     device->shared_by = model;
     device->bytes = nvme_namespace_bytes(model);
     device->block_bytes = nvme_namespace_block_bytes(model);
@@ -62,105 +103,198 @@ static bool check(struct fio_device *device, struct sim_error_list *errors)
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
-/* By the first job; a queue pair for each CPU, as far as the device grants them. */
+static uint16_t entries_of(const struct fio_job *job)
+{
+    return (uint16_t)SIM_MAX(job->depth + 1, ENTRIES_MIN);
+}
+
+static int open_local(struct fio_job *job, struct spdk_device *device)
+{
+    struct k_pci_dev *dev = lending_device(job->device->host, job->device->name);
+    struct nvme_local_params params = nvme_local_params_default;
+    if (dev == NULL)
+        return -ENODEV;
+    params.n_queues = (uint16_t)job->device->n_jobs;
+    params.entries = entries_of(job);
+    return nvme_local_open(dev, &params, &device->local);
+}
+
+static int open_remote(struct fio_job *job, struct spdk_device *device)
+{
+    struct rdma_drv *rdma = nvmeof_adapter_up(job->device->host, device->adapter);
+    if (rdma == NULL)
+        return -ENODEV;
+    device->caller.kernel = kernel_of(job);
+    const struct nvmeof_initiator_params params = {
+        .rdma = rdma,
+        .subsystem = nvmeof_service_subsystem(device->service),
+        .host = job->device->host->name,
+        .n_queues = (uint16_t)job->device->n_jobs,
+        .entries = entries_of(job),
+        .mtu_bytes = rdma_drv_limits(rdma).mtu_bytes,
+        .timeout_ps = TIMEOUT_PS,
+        .exchange = nvmeof_service_exchange,
+        .context = &device->caller,
+    };
+    return nvmeof_initiator_open(&params, &device->initiator);
+}
+
+/* By the first job, for all. */
 static int open_device(struct fio_job *job)
 {
     struct spdk_device *device = job->device->state;
-    struct k_pci_dev *dev = lending_device(job->device->host, job->device->name);
-    struct nvme_local_params params = nvme_local_params_default;
-    const unsigned n_cpus = k_n_cpus(kernel_of(job));
-    if (dev == NULL)
-        return -ENODEV;
-    params.n_queues = (uint16_t)SIM_MIN(n_cpus, 255u);
-    params.entries = (uint16_t)SIM_MAX(job->depth + 1, (unsigned)params.entries);
-    const int error = nvme_local_open(dev, &params, &device->local);
+    if (device->local != NULL || device->initiator != NULL)
+        return 0;
+    const int error = device->service != NULL ? open_remote(job, device) : open_local(job, device);
     if (error != 0)
         return error;
-    const struct nvme_user_namespace ns = nvme_local_namespace(device->local);
+    const struct nvme_user_namespace ns = device->local != NULL
+                                              ? nvme_local_namespace(device->local)
+                                              : nvmeof_namespace(device->initiator);
     job->device->bytes = ns.blocks << ns.block_log2;
     return 0;
 }
 
-static void command_done(struct nvme_user_command *command)
+static void complete(struct fio_io_u *io_u, int status)
 {
-    struct fio_io_u *io_u = command->context;
     struct spdk_io_u *own = io_u->state;
     struct spdk_job *job = io_u->job->state;
-    io_u->status = command->status == NVME_SC_SUCCESS ? 0 : -EIO;
+    io_u->status = status;
     own->next = NULL;
     *job->complete_end = io_u;
     job->complete_end = &own->next;
 }
 
-static int make_buffers(struct fio_job *job)
+static void command_done(struct nvme_user_command *command)
+{
+    complete(command->context, command->status == NVME_SC_SUCCESS ? 0 : -EIO);
+}
+
+static void request_done(struct nvmeof_request *request)
+{
+    complete(request->context, request->error);
+}
+
+static int make_buffer(struct fio_job *job, struct fio_io_u *io_u)
 {
     const struct spdk_device *device = job->device->state;
-    int error = 0;
-    for (unsigned i = 0; i < job->depth && error == 0; i++) {
-        struct fio_io_u *io_u = &job->io_u[i];
-        struct spdk_io_u *own = io_u->state;
-        struct nvme_user_memory memory = { 0 };
+    struct spdk_io_u *own = io_u->state;
+    struct nvme_user_memory memory = { .bus = 0 };
+    int error;
+    if (device->local != NULL) {
         error = nvme_local_memory(device->local, K_NODE_LOCAL, job->buffer_bytes, &memory);
-        io_u->buffer = memory.at;
-        own->bus = memory.bus;
         own->command = (struct nvme_user_command){ .done = command_done, .context = io_u };
+        own->bus = memory.bus;
+        io_u->buffer = memory.at;
+        return error;
     }
+    own->request = (struct nvmeof_request){ .done = request_done, .context = io_u };
+    error = nvmeof_buffer_new(device->initiator, K_NODE_LOCAL, job->buffer_bytes,
+                              &own->request.buffer);
+    io_u->buffer = own->request.buffer.at;
     return error;
 }
 
-static int open_job(struct fio_job *job)
+/* The queue pair of the job; a device, or a target, may have fewer than there are jobs. */
+static int open_queue(struct fio_job *job)
 {
-    struct spdk_device *device = job->device->state;
+    const struct spdk_device *device = job->device->state;
     struct spdk_job *own = job->state;
-    int error = 0;
-    if (device->local == NULL)
-        error = open_device(job);
-    if (error != 0)
-        return error;
-    device->n_open++;
-    own->open = true;
-    own->complete_end = &own->complete;
-    if (nvme_local_bytes_max(device->local) < job->buffer_bytes)
+    if (device->initiator != NULL) {
+        if (job->buffer_bytes > nvmeof_bytes_max(device->initiator))
+            return -EFBIG;
+        return own->number < nvmeof_n_queues(device->initiator) ? 0 : -EBUSY;
+    }
+    if (job->buffer_bytes > nvme_local_bytes_max(device->local))
         return -EFBIG;
-    if (job->number >= nvme_local_n_queues(device->local))
-        return -EBUSY; /* it has no queue pair left */
-    own->qp = nvme_local_qp(device->local, job->number);
-    return make_buffers(job);
+    if (own->number >= nvme_local_n_queues(device->local))
+        return -EBUSY;
+    own->qp = nvme_local_qp(device->local, own->number);
+    return 0;
 }
 
 static void close_job(struct fio_job *job)
 {
-    struct spdk_device *device = job->device->state;
     struct spdk_job *own = job->state;
+    struct spdk_device *device = own->device;
     own->open = false;
     if (--device->n_open != 0)
         return;
     struct nvme_local *local = device->local;
+    struct nvmeof_initiator *initiator = device->initiator;
     device->local = NULL;
-    nvme_local_close(local);
+    device->initiator = NULL;
+    device->n_taken = 0;
+    if (local != NULL)
+        nvme_local_close(local);
+    if (initiator != NULL)
+        nvmeof_initiator_close(initiator);
+}
+
+static int open_job(struct fio_job *job)
+{
+    struct spdk_job *own = job->state;
+    int error = open_device(job);
+    if (error != 0)
+        return error;
+    own->device = job->device->state;
+    own->device->n_open++;
+    own->number = own->device->n_taken++;
+    own->open = true;
+    own->complete_end = &own->complete;
+    error = open_queue(job);
+    for (unsigned i = 0; i < job->depth && error == 0; i++)
+        error = make_buffer(job, &job->io_u[i]);
+    if (error != 0)
+        close_job(job);
+    return error;
 }
 
 static void release(struct fio_job *job)
 {
-    struct spdk_device *device = job->device->state;
-    const struct spdk_job *own = job->state;
-    if (!own->open || --device->n_open != 0)
+    struct spdk_job *own = job->state;
+    if (!own->open || --own->device->n_open != 0)
         return;
-    nvme_local_abandon(device->local);
-    device->local = NULL;
+    nvme_local_abandon(own->device->local);
+    nvmeof_initiator_abandon(own->device->initiator);
+    own->device->local = NULL;
+    own->device->initiator = NULL;
 }
 
 /* ---- Requests -------------------------------------------------------------------------------- */
 
-static int submit(struct fio_job *job, struct fio_io_u *io_u)
+static void poll(const struct fio_job *job)
 {
-    const struct spdk_device *device = job->device->state;
     const struct spdk_job *own = job->state;
+    if (own->device->local != NULL)
+        nvme_user_qp_poll(own->qp, 0);
+    else
+        nvmeof_poll(own->device->initiator, own->number);
+}
+
+static int try_to_submit(struct fio_job *job, struct fio_io_u *io_u)
+{
+    const struct spdk_job *own = job->state;
+    const struct spdk_device *device = own->device;
     struct spdk_io_u *request = io_u->state;
     const struct nvme_user_piece piece = { request->bus, io_u->bytes };
+    if (device->local != NULL) {
+        nvme_local_transfer(device->local, &request->command, io_u->write, io_u->offset,
+                            io_u->bytes);
+        return nvme_user_qp_submit(own->qp, &request->command, &piece, 1);
+    }
+    nvmeof_transfer(device->initiator, &request->request, io_u->write, io_u->offset, io_u->bytes);
+    return nvmeof_submit(device->initiator, own->number, &request->request);
+}
+
+/* A target may have fewer entries than the job has requests. */
+static int submit(struct fio_job *job, struct fio_io_u *io_u)
+{
+    int error;
     plugin(job);
-    nvme_local_transfer(device->local, &request->command, io_u->write, io_u->offset, io_u->bytes);
-    return nvme_user_qp_submit(own->qp, &request->command, &piece, 1);
+    while ((error = try_to_submit(job, io_u)) == -EBUSY)
+        poll(job);
+    return error;
 }
 
 static unsigned reap(struct fio_job *job, unsigned min, unsigned max, struct fio_io_u **done)
@@ -168,10 +302,10 @@ static unsigned reap(struct fio_job *job, unsigned min, unsigned max, struct fio
     struct spdk_job *own = job->state;
     unsigned n = 0;
     if (min == 0 && own->complete == NULL)
-        nvme_user_qp_poll(own->qp, 0);
+        poll(job);
     while (n < max) {
         while (n < min && own->complete == NULL)
-            nvme_user_qp_poll(own->qp, 0);
+            poll(job);
         struct fio_io_u *io_u = own->complete;
         if (io_u == NULL)
             break;
@@ -187,7 +321,7 @@ static unsigned reap(struct fio_job *job, unsigned min, unsigned max, struct fio
 
 const struct fio_engine_ops fio_engine_spdk = {
     .name = "spdk",
-    .help = "a process that drives the controller itself and polls",
+    .help = "a process that drives the controller itself and polls, or one over RDMA",
     .device_bytes = sizeof(struct spdk_device),
     .job_bytes = sizeof(struct spdk_job),
     .io_u_bytes = sizeof(struct spdk_io_u),

@@ -255,7 +255,7 @@ static void close_device(struct fio_thread *thread)
 {
     struct fio *fio = thread->fio;
     const struct fio_engine_ops *engine = fio_engine(thread);
-    if (engine->close == NULL || !thread->opened || fio->failed)
+    if (engine->close == NULL || !thread->opened)
         return;
     while (fio->opening)
         k_wait(fio_kernel(thread), &fio->turn_wait, UINT64_MAX);

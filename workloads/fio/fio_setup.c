@@ -408,6 +408,7 @@ static void expand_job(struct fio *fio, unsigned description, struct sim_error_l
         struct fio_thread *thread = new_thread(fio, description, i);
         g_autofree char *own = g_strdup_printf("%s.%u.0", options->name, i);
         thread->job.device = device;
+        device->n_jobs++;
         thread->job.depth = engine->synchronous ? 1 : options->depth;
         thread->job.buffer_bytes = largest_request(options, trace);
         thread->file = options->filename != NULL ? shared_file(fio, options->filename, name)

@@ -1,0 +1,275 @@
+/*
+ * A target of NVMe over Fabrics by RDMA, in the manner of SPDK's: a process that has a controller and a
+ * CPU to itself, and exports namespace 1 to the initiators of other programs (fio's engine spdk with the
+ * same `device`). It sleeps while nobody is connected, and polls without a pause then.
+ */
+#include "workloads/programs/nvmeof_target.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "models/nvme/nvme.h"
+#include "models/rdma/rdma.h"
+
+#define LOOK_PS (2 * SIM_PS_PER_US)
+#define BYE_PS  (5 * SIM_PS_PER_MS) /* that initiators have to disconnect at the end */
+
+struct nvmeof_service {
+    /* parameters */
+    const char *host_name, *device, *adapter;
+    uint32_t cpu, queue_entries, queues, in_capsule_bytes, mtu_bytes;
+    /* running */
+    struct program *program;
+    struct lending_host *host;
+    const struct model *model;
+    unsigned on_cpu;
+    struct nvme_local *nvme;
+    struct nvmeof_target *target;
+    struct nvmeof_target_stats before;
+    bool ready, over;
+    /* a hello under way */
+    bool asked, answered;
+    struct nvmeof_hello hello, answer;
+    int error;
+};
+
+static const struct param_desc target_params[] = {
+    PARAM_TEXT("on", struct nvmeof_service, host_name, "target",
+               "host of the group `lending`, without the kernel's NVMe driver"),
+    PARAM_TEXT("device", struct nvmeof_service, device, "ssd",
+               "a nvme.controller of the host; initiators name it, too"),
+    PARAM_TEXT("adapter", struct nvmeof_service, adapter, "", "a rdma.adapter of the host"),
+    PARAM("cpu", PARAM_U32, struct nvmeof_service, cpu, 1, 0, 255, PROV_NONE, "",
+          "that polls; the next one if programs before it have taken it"),
+    PARAM("queue_entries", PARAM_U32, struct nvmeof_service, queue_entries, 128, 2, 256, PROV_NONE,
+          "", "of a queue at most, each with a buffer of the largest transfer"),
+    PARAM("queues", PARAM_U32, struct nvmeof_service, queues, 64, 2, 1024, PROV_NONE, "",
+          "connections at most, those of administration included"),
+    PARAM("in_capsule_bytes", PARAM_BYTES, struct nvmeof_service, in_capsule_bytes, 4096, 0, 8192,
+          PROV_PUBLISHED, "docs/sources.md#rdma",
+          "writes of up to so many bytes lie in their capsule; a multiple of 16"),
+    PARAM("mtu_bytes", PARAM_U32, struct nvmeof_service, mtu_bytes, 4096, 256, 4096, PROV_NONE, "",
+          "path MTU at most: 256, 512, 1024, 2048 or 4096"),
+    { .type = PARAM_END },
+};
+
+static const struct record_desc target_records[] = {
+    { ".commands", RECORD_METRIC, "1", "capsules" },
+    { ".in_capsule", RECORD_METRIC, "1", "writes with their data in the capsule" },
+    { ".failed", RECORD_METRIC, "1", "responses with another status than success" },
+    { ".idle_round_ratio", RECORD_METRIC, "1", "rounds of the loop that found nothing" },
+    { NULL, RECORD_METRIC, NULL, NULL },
+};
+
+static void target_check(struct program *program, struct sim_error_list *errors)
+{
+    struct nvmeof_service *service = program->state;
+    service->program = program;
+    service->host = program_lending_host(program, "on", service->host_name, errors);
+    if (service->host == NULL)
+        return;
+    service->model = program_device(program, "device", service->host, service->device, &nvme_ops,
+                                    errors);
+    program_device(program, "adapter", service->host, service->adapter, &rdma_ops, errors);
+    if (service->host->params.nvme_driver)
+        program_mistake(program, "on", errors,
+                        "a host with nvme_driver = false: else the kernel has its controllers",
+                        NULL);
+    if ((service->mtu_bytes & (service->mtu_bytes - 1)) != 0)
+        program_mistake(program, "mtu_bytes", errors, "256, 512, 1024, 2048 or 4096", NULL);
+    if (service->in_capsule_bytes % 16 != 0)
+        program_mistake(program, "in_capsule_bytes", errors, "a multiple of 16", NULL);
+    service->on_cpu = service->cpu +
+                      (unsigned)program_take(program, service->host, "polling CPU", 1);
+    program_check_cpus(program, "cpu", service->host, service->on_cpu, 1, errors);
+}
+
+/* ---- Initiators find it ---------------------------------------------------------------------- */
+
+struct nvmeof_service *nvmeof_service_find(const struct program *program, const char *device)
+{
+    const struct program *other;
+    for (unsigned i = 0; (other = program_earlier(program, i)) != NULL; i++) {
+        struct nvmeof_service *service = other->state;
+        if (other->ops == &program_nvmeof_target_ops && strcmp(service->device, device) == 0)
+            return service;
+    }
+    return NULL;
+}
+
+const struct model *nvmeof_service_model(const struct nvmeof_service *service)
+{
+    return service->model;
+}
+
+const char *nvmeof_service_subsystem(const struct nvmeof_service *service)
+{
+    return service->device;
+}
+
+const struct lending_host *nvmeof_service_host(const struct nvmeof_service *service)
+{
+    return service->host;
+}
+
+const char *nvmeof_adapter(const struct program *program, struct lending_host *host)
+{
+    const char *found = NULL;
+    for (const char *const *name = lending_used_names(host); *name != NULL; name++) {
+        const struct model *model = world_device(program->workload->world, *name);
+        if (model == NULL || model->ops != &rdma_ops)
+            continue;
+        if (found != NULL)
+            return NULL;
+        found = *name;
+    }
+    return found;
+}
+
+int nvmeof_service_exchange(void *context, const struct nvmeof_hello *hello,
+                            struct nvmeof_hello *answer)
+{
+    const struct nvmeof_caller *caller = context;
+    struct nvmeof_service *service = caller->service;
+    while ((!service->ready || service->asked) && !service->over)
+        k_sleep(caller->kernel, LOOK_PS);
+    if (service->over)
+        return -ECONNREFUSED;
+    service->hello = *hello;
+    service->answered = false;
+    service->asked = true;
+    while (!service->answered && !service->over)
+        k_sleep(caller->kernel, LOOK_PS);
+    const int error = service->answered ? service->error : -ECONNREFUSED;
+    *answer = service->answer;
+    service->asked = false;
+    return error;
+}
+
+struct rdma_drv *nvmeof_adapter_up(struct lending_host *host, const char *adapter)
+{
+    struct k_pci_dev *dev = lending_device(host, adapter);
+    struct rdma_drv *rdma = dev != NULL ? rdma_drv_of(dev) : NULL;
+    /* No two adapters have the same: hosts are numbered, and buses of a host. */
+    const uint16_t lid = dev != NULL ? (uint16_t)(host->number << 8 | dev->id >> 8) : 0;
+    return rdma != NULL && rdma_drv_set_lid(rdma, lid) == 0 ? rdma : NULL;
+}
+
+/* ---- Its thread ------------------------------------------------------------------------------ */
+
+static void answer(struct nvmeof_service *service)
+{
+    if (!service->asked || service->answered)
+        return;
+    service->error = nvmeof_target_accept(service->target, &service->hello, &service->answer);
+    service->answered = true;
+}
+
+static int open_target(struct nvmeof_service *service)
+{
+    struct k_pci_dev *dev = lending_device(service->host, service->device);
+    struct nvme_local_params nvme = nvme_local_params_default;
+    struct nvmeof_target_params params = { .subsystem = service->device,
+                                           .entries_max = (uint16_t)service->queue_entries,
+                                           .queues_max = (uint16_t)service->queues,
+                                           .in_capsule_bytes = service->in_capsule_bytes,
+                                           .mtu_bytes = service->mtu_bytes };
+    params.rdma = nvmeof_adapter_up(service->host, service->adapter);
+    if (dev == NULL || params.rdma == NULL)
+        return -ENODEV;
+    params.mtu_bytes = SIM_MIN(params.mtu_bytes, rdma_drv_limits(params.rdma).mtu_bytes);
+    nvme.n_queues = 255; /* as many as there are */
+    nvme.entries = (uint16_t)(service->queue_entries + 1);
+    const int error = nvme_local_open(dev, &nvme, &service->nvme);
+    if (error != 0)
+        return error;
+    params.nvme = service->nvme;
+    return nvmeof_target_new(&params, &service->target);
+}
+
+static void close_target(struct nvmeof_service *service)
+{
+    struct nvmeof_target *target = service->target;
+    struct nvme_local *nvme = service->nvme;
+    service->over = true;
+    service->target = NULL;
+    service->nvme = NULL;
+    if (target != NULL)
+        nvmeof_target_free(target);
+    if (nvme != NULL)
+        nvme_local_close(nvme);
+}
+
+static void target_body(void *arg)
+{
+    struct nvmeof_service *service = arg;
+    struct kernel *kernel = service->host->kernel;
+    const int error = open_target(service);
+    if (error != 0)
+        program_fail(service->program, "%s: %s", service->device, strerror(-error));
+    service->ready = error == 0;
+    uint64_t until_ps = UINT64_MAX;
+    while (error == 0 && k_now_ps(kernel) < until_ps) {
+        answer(service);
+        if (nvmeof_target_n_queues(service->target) != 0)
+            nvmeof_target_poll(service->target);
+        else if (!program_ending(service->program))
+            k_sleep(kernel, LOOK_PS);
+        else
+            break;
+        if (until_ps == UINT64_MAX && program_ending(service->program))
+            until_ps = k_now_ps(kernel) + BYE_PS;
+    }
+    close_target(service);
+}
+
+static void target_start(struct program *program)
+{
+    struct nvmeof_service *service = program->state;
+    program_lending_uses_cpu(program, service->host, service->on_cpu);
+    k_thread_new(service->host->kernel, "nvmeof_target", (int)service->on_cpu, target_body,
+                 service);
+}
+
+static void target_measure(struct program *program)
+{
+    struct nvmeof_service *service = program->state;
+    if (service->target != NULL)
+        service->before = nvmeof_target_stats(service->target);
+}
+
+static void target_record(struct program *program, sim_time duration_ps)
+{
+    struct nvmeof_service *service = program->state;
+    struct nvmeof_target_stats after = service->before;
+    const struct nvmeof_target_stats *before = &service->before;
+    (void)duration_ps;
+    if (service->target != NULL)
+        after = nvmeof_target_stats(service->target);
+    const double rounds = (double)(after.rounds - before->rounds);
+    program_metric(program, "commands", "1", (double)(after.commands - before->commands));
+    program_metric(program, "in_capsule", "1", (double)(after.in_capsule - before->in_capsule));
+    program_metric(program, "failed", "1", (double)(after.failed - before->failed));
+    program_metric(program, "idle_round_ratio", "1",
+                   rounds > 0 ? (double)(after.idle_rounds - before->idle_rounds) / rounds : 0);
+}
+
+static void target_release(struct program *program)
+{
+    struct nvmeof_service *service = program->state;
+    nvmeof_target_abandon(service->target);
+    nvme_local_abandon(service->nvme);
+}
+
+const struct program_ops program_nvmeof_target_ops = {
+    .type = "nvmeof_target",
+    .help = "a target of NVMe over Fabrics by RDMA, as SPDK's",
+    .state_bytes = sizeof(struct nvmeof_service),
+    .params = target_params,
+    .records = target_records,
+    .check = target_check,
+    .start = target_start,
+    .measure = target_measure,
+    .record = target_record,
+    .release = target_release,
+};
