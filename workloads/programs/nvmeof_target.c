@@ -65,6 +65,8 @@ static void target_check(struct program *program, struct sim_error_list *errors)
 {
     struct nvmeof_service *service = program->state;
     service->program = program;
+    if (!program->enabled)
+        return; /* the hosts of this point may be others */
     service->host = program_lending_host(program, "on", service->host_name, errors);
     if (service->host == NULL)
         return;
