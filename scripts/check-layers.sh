@@ -32,7 +32,7 @@ function rooms_in_order() {
         " models/pcie/switch models/pcie/iommu models/pcie/ntb models/numa models/pcie/root" \
         " models/ether models/nfp models/nic models/nvme models/rdma models/gpu models/ioat" \
         " models/host models/os models/vm models/world" \
-        " workloads/base workloads/setup workloads/bench workloads/programs workloads/dnvme workloads/fio workloads" \
+        " workloads/base workloads/setup workloads/bench workloads/programs workloads/dnvme workloads/nvmeof workloads/fio workloads" \
         " cli/base cli/claims cli/results cli/plot cli/campaign cli/topology cli/report cli/whatif" \
         " cli/commands"
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "models/pcie/link/tlp_trace.h"
+#include "sim/engine/steps.h"
 #include "workloads/base/describe.h"
 #include "workloads/base/workload.h"
 #include "workloads/registry.h"
@@ -243,4 +244,24 @@ struct stamp_trace *experiment_follow(struct config *config, uint64_t seed,
         trace = NULL;
     }
     return trace;
+}
+
+void experiment_trace(struct config *config, uint64_t seed, struct sim_steps *steps,
+                      struct sim_error_list *errors, char **error)
+{
+    struct workload workload;
+
+    *error = NULL;
+    if (workload_build(&workload, config, seed, errors)) {
+        struct run_result *result = run_result_new();
+
+        workload.result = result;
+        workload.interrupt = &steps->full;
+        sim_set_steps(workload.sim, steps);
+        if (world_boot(workload.world, &steps->full))
+            workload.ops->run(&workload);
+        if (sim_error(workload.sim) != NULL && !steps->full)
+            *error = g_strdup(sim_error(workload.sim));
+        /* Hosts, whose names the steps have, are left to the end of the process. */
+    }
 }

@@ -26,6 +26,7 @@ bool experiment_run(struct config *config, uint64_t seed, struct run_result *res
                     char **error);
 
 struct stamp_trace;
+struct sim_steps;
 
 /* The transfers of a device to follow. */
 struct experiment_followed {
@@ -46,5 +47,10 @@ struct stamp_trace *experiment_follow(struct config *config, uint64_t seed,
                                       const struct experiment_followed *followed,
                                       struct experiment_outcome *outcome,
                                       struct sim_error_list *errors, char **error);
+
+/* Likewise, until as many steps of software (sim/engine/steps.h) have been noted as there is room for,
+ * behind the warm-up. Their texts are valid as long as the process. */
+void experiment_trace(struct config *config, uint64_t seed, struct sim_steps *steps,
+                      struct sim_error_list *errors, char **error);
 
 #endif

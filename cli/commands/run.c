@@ -7,6 +7,7 @@
 #include "cli/campaign/summary.h"
 #include "cli/commands/run.h"
 #include "cli/commands/trace_address.h"
+#include "cli/commands/trace_software.h"
 #include "cli/plot/plot_spec.h"
 #include "sim/config/unit.h"
 
@@ -110,9 +111,10 @@ int run_scenarios(const struct run_request *request, char **arguments)
     parse_shard(request->shard, &choice.shard, &choice.n_shards);
     struct plan *plan = plan_new(&request->options, arguments, &choice, &errors);
     int status = CLI_WRONG;
-    if ((request->list || request->trace_text != NULL) && errors.n_messages == 0)
+    const bool traced = request->trace_text != NULL || request->n_steps != 0;
+    if ((request->list || traced) && errors.n_messages == 0)
         plan_check_first(plan, &errors);
-    if (!request->list && request->trace_text == NULL)
+    if (!request->list && !traced)
         plan_check(plan, (unsigned)request->n_workers,
                    request->print_config && errors.n_messages == 0, &errors);
     if (errors.n_messages == 0)
@@ -125,6 +127,9 @@ int run_scenarios(const struct run_request *request, char **arguments)
         cli_report(&errors);
     else if (request->trace_text != NULL && !request->list && !request->print_config)
         status = trace_address_run(plan, (uint64_t)request->first_seed, &request->followed);
+    else if (request->n_steps != 0 && !request->list && !request->print_config)
+        status = trace_software_run(plan, (uint64_t)request->first_seed,
+                                    (unsigned)request->n_steps);
     else
         status = request->list || request->print_config ? CLI_DONE : run_plan(plan, request);
     plan_free(plan);
@@ -217,6 +222,7 @@ void run_request_init(struct run_request *request)
 bool run_request_sound(const struct run_request *request)
 {
     return in_range("-j", request->n_workers, 1, 4096) &&
+           in_range("--trace", request->n_steps, 0, TRACE_STEPS_MAX) &&
            in_range("--seeds", request->n_seeds, 1, 1000000) &&
            in_range("--seed", request->first_seed, 0, INT64_MAX - 1000000);
 }
@@ -290,6 +296,9 @@ int cli_run(int argc, char **argv)
           "address, with the tables' entries; DEVICE (default: the first that does any), write=N, "
           "read=N, bytes=N",
           "[DEVICE],..." },
+        { "trace", 0, 0, G_OPTION_ARG_INT, &request.n_steps,
+          "Run the first point only and print the first N steps of its software after the warm-up",
+          "N" },
         { "stats", 0, 0, G_OPTION_ARG_NONE, &request.stats,
           "Print every metric, not only those that the scenario plots", NULL },
         { "quiet", 'q', 0, G_OPTION_ARG_NONE, &request.quiet, "No progress, only faults", NULL },

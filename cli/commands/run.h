@@ -15,6 +15,7 @@ struct run_request {
     double timeout_s;
     char *trace_text; /* --trace-address, NULL unless given */
     char *trace_device;
+    int n_steps; /* --trace; 0: not given */
     struct experiment_followed followed;
     gboolean quick, force, missing, list, print_config, stats, quiet;
     struct until until; /* no metric: as many seeds as said */

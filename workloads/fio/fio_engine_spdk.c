@@ -14,7 +14,7 @@
 #include "logic/nvme/nvme_local.h"
 #include "models/nvme/nvme.h"
 #include "workloads/fio/fio_engine.h"
-#include "workloads/programs/nvmeof_target.h"
+#include "workloads/nvmeof/nvmeof_target.h"
 
 #define ENTRIES_MIN 128u
 #define TIMEOUT_PS  (100 * SIM_PS_PER_MS)

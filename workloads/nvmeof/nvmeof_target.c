@@ -3,7 +3,7 @@
  * CPU to itself, and exports namespace 1 to the initiators of other programs (fio's engine spdk with the
  * same `device`). It sleeps while nobody is connected, and polls without a pause then.
  */
-#include "workloads/programs/nvmeof_target.h"
+#include "workloads/nvmeof/nvmeof_target.h"
 
 #include <errno.h>
 #include <string.h>

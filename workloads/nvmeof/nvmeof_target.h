@@ -1,6 +1,6 @@
 /* Targets of NVMe over Fabrics as initiators in other programs find them. */
-#ifndef WORKLOADS_PROGRAMS_NVMEOF_TARGET_H
-#define WORKLOADS_PROGRAMS_NVMEOF_TARGET_H
+#ifndef WORKLOADS_NVMEOF_NVMEOF_TARGET_H
+#define WORKLOADS_NVMEOF_NVMEOF_TARGET_H
 
 #include "logic/nvmeof/nvmeof.h"
 #include "workloads/programs/program.h"
