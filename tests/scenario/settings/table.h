@@ -493,7 +493,7 @@ static const struct row rows[] = {
              " nvme_irq_cycles=300"),
     BORROWER("os", "fio.spdk",
              "spdk_submit_cycles=440 spdk_complete_cycles=250 spdk_poll_cycles=40"
-             " fio_plugin_cycles=800"),
+             " fio_plugin_cycles=400"),
     { "network", "net", "network.server",
       "interface=pf1 mtu_bytes=1000 channels=1 adaptive_moderation=false arfs=false xps=false"
       " gro=false lro=true receive_buffer=65536 completion_ring=device+interface=pf1" },
