@@ -26,7 +26,7 @@ is "a scenario without quick points says so" \
 out=$("$nudma" list pcie_bench/latency_ni 2>&1); is "a beginning of no name" $? 2
 has "is a scenario that is none" "$out" '^no scenario "pcie_bench/latency_ni"'
 is "without the head of a table" "$(grep -c '^scenario' <<<"$out")" 0
-is "the beginning of names" "$("$nudma" list smartio/fig2 | grep -c '^smartio/fig2')" 7
+is "the beginning of names" "$("$nudma" list smartio/fig2 | grep -c '^smartio/fig2')" 9
 is "a name is itself" "$("$nudma" list smartio/fig33_vm_p2p | grep -c '^smartio/')" 1
 has "the nearest folder of scenarios" "$("$nudma" run pcie_bensh 2>&1)" 'did you mean "pcie_bench"'
 out=$("$nudma" run smartio/fig2 2>&1); is "but a run takes whole names" $? 2

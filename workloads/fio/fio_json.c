@@ -3,8 +3,10 @@
  * units are fio's (docs/fio.md). What is not measured is left out (processor time, context switches,
  * use of disks), what cannot happen is zero (short requests, page faults, trims).
  */
+#include <errno.h>
 #include <glib.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "workloads/fio/fio_internal.h"
@@ -284,13 +286,22 @@ static void put_jobs(struct json *json, const struct fio *fio)
     close_group(json, ']');
 }
 
+/* Through what has this name, not in its place: it may be a pipe, a link or a device. 0 or an errno. */
+static int write_through(const char *path, const GString *text)
+{
+    FILE *file = fopen(path, "w");
+    if (file == NULL)
+        return errno;
+    const int failure = fwrite(text->str, 1, text->len, file) == text->len ? 0 : errno;
+    return fclose(file) == 0 || failure != 0 ? failure : errno;
+}
+
 bool fio_json_write(const struct fio *fio, char **error)
 {
     struct json json = { .text = g_string_new("") };
     GString *path = g_string_new(fio->json_output);
     g_autofree char *seed = g_strdup_printf("%" G_GUINT64_FORMAT,
                                             sim_seed(fio->program->workload->sim));
-    g_autoptr(GError) failure = NULL;
     open_group(&json, NULL, '{');
     put_string(&json, "fio version", "nudma (in the form of fio 3.36)");
     put_int(&json, "timestamp", 0);
@@ -302,10 +313,9 @@ bool fio_json_write(const struct fio *fio, char **error)
     close_group(&json, '}');
     g_string_append_c(json.text, '\n');
     g_string_replace(path, "{seed}", seed, 0);
-    const bool good = g_file_set_contents(path->str, json.text->str, (gssize)json.text->len,
-                                          &failure);
-    *error = good ? NULL : g_strdup(failure->message);
+    const int failure = write_through(path->str, json.text);
+    *error = failure == 0 ? NULL : g_strdup_printf("%s: %s", path->str, strerror(failure));
     g_string_free(path, TRUE);
     g_string_free(json.text, TRUE);
-    return good;
+    return failure == 0;
 }

@@ -572,6 +572,11 @@ static bool read_jobs(struct fio *fio, struct sim_error_list *errors)
     bool good = true;
     if (*fio->job_file != '\0') {
         g_autofree char *path = path_of(fio, "job_file", fio->job_file);
+        if (!g_file_test(path, G_FILE_TEST_EXISTS) || g_file_test(path, G_FILE_TEST_IS_DIR)) {
+            program_mistake(fio->program, "job_file", errors,
+                            "a job file, relative to the scenario", NULL);
+            return false;
+        }
         good = fio_job_file_read(path, fio->strings, &fio->list, errors);
     }
     if (good && *fio->job_options != '\0')
