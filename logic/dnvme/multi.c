@@ -7,7 +7,7 @@
  *   the last command that the controller had fetched has ended, so the two never overlap. Reads are
  *   repeated; a write that was executed before is executed twice, with the same data, as its buffer is the
  *   driver's until done() and no other write of its blocks can have come between: the caller issues none
- *   that overlap. When the link is back the pair is created again, in its old memory if the mappings
+ *   that overlap. When the link is back the pair is created again, over the old mappings if they
  *   are still valid; else the path is connected and everything is mapped anew. The path that has taken over
  *   stays in use until it fails.
  * Follows: SmartIO, 6.3.

@@ -37,7 +37,11 @@ static uint16_t check_data(struct target_request *request, uint32_t capsule_data
     const struct nvmeof_sgl *sgl = &request->sgl;
     const enum direction direction = (enum direction)(request->sqe.opcode & 3u);
     const uint32_t wanted = bytes_by_command(target, &request->sqe);
+    const uint32_t nsid = request->sqe.nsid;
     request->bytes = 0;
+    /* The one that is exported; a Flush may mean all (6.8). */
+    if (nsid != NVMEOF_NSID && (request->sqe.opcode != NVME_FLUSH || nsid != NVME_NSID_ALL))
+        return NVME_SC_INVALID_NAMESPACE | DNR;
     if (direction == NO_DATA)
         return NVME_SC_SUCCESS;
     if ((request->sqe.flags & NVME_PSDT_MASK) != NVME_PSDT_SGL)
@@ -62,7 +66,7 @@ static void submit(struct target_request *request)
     const struct nvme_sqe *sqe = &request->sqe;
     const struct nvme_user_piece piece = { request->data.bus, request->bytes };
     request->command.sqe = (struct nvme_sqe){ .opcode = sqe->opcode,
-                                              .nsid = sqe->nsid,
+                                              .nsid = NVMEOF_NSID,
                                               .cdw10 = sqe->cdw10,
                                               .cdw11 = sqe->cdw11,
                                               .cdw12 = sqe->cdw12,

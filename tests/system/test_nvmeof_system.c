@@ -15,14 +15,14 @@
     NAME " = { ports = ( { name = \"rp0\"; socket = 0; lanes = 16; },"                       \
          " { name = \"rp1\"; socket = 0; lanes = 4; } ); dram = { node_size = \"1 GiB\"; };" \
          " cpu = { sockets = 1; cores_per_socket = 4; clock_ghz = 2.0; }; };\n"
-#define WORLD                                                                                                       \
-    "hosts = { " HOST("server") HOST(                                                                               \
-        "client") "};\n"                                                                                            \
-                  "devices = { r0 = { type = \"rdma.adapter\"; }; r1 = { type = \"rdma.adapter\"; };"               \
-                  " ssd = { type = \"nvme.controller\"; payload = \"bytes\"; capacity_bytes = \"1 GiB\";"           \
-                  " enable_latency_us = 10; queue_pairs = 8; }; };\n"                                               \
-                  "cables = ( { from = \"server.s0.rp0\"; to = \"r0.p0\"; },"                                       \
-                  " { from = \"client.s0.rp0\"; to = \"r1.p0\"; }, { from = \"server.s0.rp1\"; to = \"ssd.p0\"; }," \
+#define WORLD                                                                                                             \
+    "hosts = { " HOST("server") HOST(                                                                                     \
+        "client") "};\n"                                                                                                  \
+                  "devices = { r0 = { type = \"rdma.adapter\"; }; r1 = { type = \"rdma.adapter\"; };"                     \
+                  " ssd = { type = \"nvme.controller\"; payload = \"bytes\"; capacity_bytes = \"1 GiB\"; namespaces = 2;" \
+                  " enable_latency_us = 10; queue_pairs = 8; }; };\n"                                                     \
+                  "cables = ( { from = \"server.s0.rp0\"; to = \"r0.p0\"; },"                                             \
+                  " { from = \"client.s0.rp0\"; to = \"r1.p0\"; }, { from = \"server.s0.rp1\"; to = \"ssd.p0\"; },"       \
                   " { from = \"r0.i0\"; to = \"r1.i0\"; %s } );\n"
 
 #define LIMIT_PS (400 * SIM_PS_PER_MS)

@@ -145,6 +145,8 @@ static unsigned reap(struct fio_job *job, unsigned min, unsigned max, struct fio
     while (n < max) {
         while (n < min && own->complete == NULL && !dnvme_client_lost(own->site.client))
             dnvme_pair_wait(own->pair, k_now_ps(kernel_of(job)) + WAIT_PS);
+        if (n < min && own->complete == NULL) /* nothing of the client works any more */
+            nvme_user_qp_fail_all(dnvme_pair_qp(own->pair), NVME_SC_ABORTED_SQ_DELETED);
         struct fio_io_u *io_u = own->complete;
         if (io_u == NULL)
             break;
