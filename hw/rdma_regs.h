@@ -288,6 +288,50 @@ _Static_assert(offsetof(struct rdma_command, rnr_retries) == 92, "rnr_retries");
 _Static_assert(offsetof(struct rdma_command, reads) == 93, "reads");
 _Static_assert(sizeof(struct rdma_command) == 128, "command block");
 
+/* RDMA_SET_OFFLOAD: the adapter serves the reads of NVMe over Fabrics that come on a queue pair. It owns an
+ * NVMe queue pair for that, whose queues are empty memory of the host: SQ and CQ at index 0, phase 1. */
+struct rdma_offload_command {
+    uint16_t opcode; /* as in struct rdma_command */
+    uint8_t status;
+    uint8_t block_log;                           /* of the namespace's blocks, 9 .. 12 */
+    uint32_t number;                             /* of the QP, which is in state RTS */
+    uint64_t sq_iova, cq_iova;                   /* multiples of 64 */
+    uint64_t sq_doorbell_iova, cq_doorbell_iova; /* the controller's registers, multiples of 4 */
+    uint64_t staging_va;  /* `entries` buffers of slot_bytes, as staging_key names them */
+    uint64_t staging_bus; /* the same as the controller reaches them, a multiple of 4096 */
+    /* PRP lists, one per buffer: its pages but for the first, as the controller reaches them. */
+    uint64_t lists_bus;   /* of the first; a multiple of list_bytes */
+    uint32_t staging_key; /* local write */
+    uint32_t slot_bytes;  /* a multiple of 4096, up to 2 MiB */
+    uint32_t list_bytes;  /* a power of two of 8 .. 4096 */
+    uint32_t nsid;
+    uint16_t nvme_entries; /* of SQ and CQ, 2 .. 4096 */
+    uint16_t entries;      /* of the peer's queue, 2 .. 4096 */
+    uint16_t sq_head;      /* that the last response told */
+    uint8_t reserved[42];
+};
+_Static_assert(offsetof(struct rdma_offload_command, opcode) == 0, "opcode");
+_Static_assert(offsetof(struct rdma_offload_command, status) == 2, "status");
+_Static_assert(offsetof(struct rdma_offload_command, block_log) == 3, "block_log");
+_Static_assert(offsetof(struct rdma_offload_command, number) == 4, "number");
+_Static_assert(offsetof(struct rdma_offload_command, sq_iova) == 8, "sq_iova");
+_Static_assert(offsetof(struct rdma_offload_command, cq_iova) == 16, "cq_iova");
+_Static_assert(offsetof(struct rdma_offload_command, sq_doorbell_iova) == 24, "sq_doorbell_iova");
+_Static_assert(offsetof(struct rdma_offload_command, cq_doorbell_iova) == 32, "cq_doorbell_iova");
+_Static_assert(offsetof(struct rdma_offload_command, staging_va) == 40, "staging_va");
+_Static_assert(offsetof(struct rdma_offload_command, staging_bus) == 48, "staging_bus");
+_Static_assert(offsetof(struct rdma_offload_command, lists_bus) == 56, "lists_bus");
+_Static_assert(offsetof(struct rdma_offload_command, staging_key) == 64, "staging_key");
+_Static_assert(offsetof(struct rdma_offload_command, slot_bytes) == 68, "slot_bytes");
+_Static_assert(offsetof(struct rdma_offload_command, list_bytes) == 72, "list_bytes");
+_Static_assert(offsetof(struct rdma_offload_command, nsid) == 76, "nsid");
+_Static_assert(offsetof(struct rdma_offload_command, nvme_entries) == 80, "nvme_entries");
+_Static_assert(offsetof(struct rdma_offload_command, entries) == 82, "entries");
+_Static_assert(offsetof(struct rdma_offload_command, sq_head) == 84, "sq_head");
+_Static_assert(sizeof(struct rdma_offload_command) == sizeof(struct rdma_command), "a block");
+#define RDMA_OFFLOAD_ENTRIES_MAX 4096u
+#define RDMA_OFFLOAD_SLOT_MAX    (2u << 20)
+
 enum rdma_command_opcode {
     RDMA_CREATE_EQ = 1,
     RDMA_CREATE_CQ,
@@ -305,6 +349,11 @@ enum rdma_command_opcode {
     RDMA_DESTROY_PD,
     RDMA_DESTROY_MR, /* by key */
     RDMA_DESTROY_QP,
+    /* struct rdma_offload_command. For as long as the queue pair is not reset or destroyed: a SEND that is a
+     * read of the namespace, with a keyed SGL of its length and as much as a buffer at most, takes no
+     * receive WQE and is executed if there is a free buffer and room in the SQ; all others are received
+     * as ever. SQ head of each response (a SEND of 16 inline bytes, too) is filled in by the adapter. */
+    RDMA_SET_OFFLOAD,
 };
 enum rdma_command_status {
     RDMA_COMMAND_OK = 0,

@@ -165,4 +165,38 @@ struct rdma_drv_receive {
 int rdma_drv_post_send(struct rdma_drv_qp *qp, const struct rdma_drv_send *send);
 int rdma_drv_post_receive(struct rdma_drv_qp *qp, const struct rdma_drv_receive *receive);
 
+/* ---- Offload of an NVMe-oF target ------------------------------------------------------------- */
+
+/* An NVMe queue pair that the adapter takes over (RDMA_SET_OFFLOAD says what for). It is new: nothing was
+ * put into its queues, its completion queue is all zeros. Nobody else uses it, its memory or the staging
+ * buffers before rdma_drv_qp_free() and then the deletion of the NVMe queues. */
+struct rdma_drv_offload_params {
+    struct k_pci_dev *controller;      /* of the same kernel */
+    uint64_t sq_doorbell, cq_doorbell; /* in its BAR 0, in one page */
+    struct kaddr sq, cq;
+    uint16_t nvme_entries; /* of both */
+    uint16_t entries;      /* of the peer's queue: number of staging buffers */
+    uint16_t sq_head;      /* that the last response told the peer */
+    uint8_t block_log2;
+    uint32_t nsid;
+    uint32_t slot_bytes; /* of a staging buffer: pages, up to RDMA_OFFLOAD_SLOT_MAX */
+    uint64_t staging_va; /* of the first buffer, by staging_key; the others follow */
+    uint32_t staging_key;
+    uint64_t staging_bus; /* as the controller reaches it */
+    /* Memory for a PRP list of list_bytes, a power of two, for each buffer. */
+    struct kaddr lists;
+    uint64_t lists_bus;
+    uint32_t list_bytes;
+};
+struct rdma_drv_offload;
+/* [thread] Of a connected queue pair. -EINVAL: a parameter is out of range, the key is not valid for the
+ * buffers, or the queue pair is in another state; -EBUSY: it is offloaded; those of k_dma_map() and
+ * k_dma_map_resource(). */
+int rdma_drv_offload_new(struct rdma_drv_qp *qp, const struct rdma_drv_offload_params *params,
+                         struct rdma_drv_offload **offload);
+/* [thread] After rdma_drv_qp_free(), which ends the offload. */
+void rdma_drv_offload_free(struct rdma_drv_offload *offload);
+/* Frees C structures alone, after a run that has failed. NULL: nothing happens. */
+void rdma_drv_offload_abandon(struct rdma_drv_offload *offload);
+
 #endif

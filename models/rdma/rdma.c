@@ -96,6 +96,8 @@ static const struct stat_desc rdma_stats_table[] = {
     COUNT(translation_misses, "reads of tables of pages"),
     COUNT(commands, "commands executed"),
     COUNT(failed_commands, "of these, refused"),
+    COUNT(offloaded, "NVMe commands that the adapter executed by itself"),
+    COUNT(offload_polls, "reads of NVMe completion queues for that"),
     COUNT(bad_doorbells, "doorbells that make no sense; ignored"),
     STAT("interrupts", STAT_COUNTER, struct rdma, function.stats.interrupts, "1", 0,
          "MSI-X messages sent"),
@@ -302,6 +304,7 @@ static void rdma_release(struct model *model)
     for (uint32_t i = 0; i < rdma->params.n_qps; i++)
         if (rdma->qp[i] != NULL) {
             rdma_qp_close(rdma->qp[i]);
+            rdma_offload_release(rdma->qp[i]);
             free(rdma->qp[i]);
         }
     free(rdma->qp);

@@ -16,6 +16,7 @@ struct rdma_stats {
     uint64_t retries, timeouts, rnr_waits, duplicates;
     uint64_t translation_hits, translation_misses;
     uint64_t commands, failed_commands, bad_doorbells;
+    uint64_t offloaded, offload_polls;
 };
 const struct rdma_stats *rdma_stats(const struct model *model);
 

@@ -243,6 +243,13 @@ static uint8_t query_qp(struct rdma *rdma, struct rdma_command *c)
     return RDMA_COMMAND_OK;
 }
 
+static uint8_t set_offload(struct rdma *rdma, const struct rdma_command *c)
+{
+    struct rdma_offload_command offload;
+    memcpy(&offload, c, sizeof(offload));
+    return rdma_offload_set(rdma, &offload);
+}
+
 /* ---- Blocks ---------------------------------------------------------------------------------- */
 
 static uint8_t execute(struct rdma *rdma, struct rdma_command *c)
@@ -260,6 +267,7 @@ static uint8_t execute(struct rdma *rdma, struct rdma_command *c)
     case RDMA_DESTROY_PD: return destroy_pd(rdma, c);
     case RDMA_DESTROY_MR: return destroy_mr(rdma, c);
     case RDMA_DESTROY_QP: return destroy_qp(rdma, c);
+    case RDMA_SET_OFFLOAD: return set_offload(rdma, c);
     default: return RDMA_COMMAND_BAD;
     }
 }

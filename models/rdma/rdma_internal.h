@@ -20,6 +20,8 @@
 
 struct rdma;
 struct rdma_qp;
+struct rdma_offload;
+struct rdma_offload_slot;
 
 static inline uint32_t rdma_psn_add(uint32_t psn, uint32_t n)
 {
@@ -137,8 +139,10 @@ struct rdma_send {
     uint32_t n_tx; /* packets that are being made of it; they keep it */
     bool ended;    /* completed; to be freed with the last packet */
     uint8_t opcode, flags;
-    uint8_t status; /* enum rdma_status: it fails when its turn comes */
-    bool asked;     /* read, atomic: the request is under way */
+    uint8_t status;                 /* enum rdma_status: it fails when its turn comes */
+    bool asked;                     /* read, atomic: the request is under way */
+    bool offloaded;                 /* the adapter's own: it has no completion */
+    struct rdma_offload_slot *slot; /* that is free with the end of this send; NULL: none */
     uint16_t index;
     uint32_t immediate, rkey;
     uint64_t va, swap_or_add, compare;
@@ -272,7 +276,8 @@ struct rdma_qp {
     uint64_t received; /* bytes of the message */
     uint64_t write_va; /* of an RDMA write */
     uint32_t write_bytes, write_key;
-    uint32_t n_answer_reads; /* reads and atomics that wait for their answer */
+    uint32_t n_answer_reads;      /* reads and atomics that wait for their answer */
+    struct rdma_offload *offload; /* NULL: none */
     struct rdma_answer *answer_head, **answer_tail;
     struct rdma_atomic atomic[RDMA_READS_MAX];
     uint32_t next_atomic;
@@ -417,6 +422,19 @@ struct rdma_tx *rdma_responder_next(struct rdma_qp *qp);
 void rdma_responder_fault(struct rdma_qp *qp, uint32_t psn, enum rdma_fault fault);
 void rdma_responder_reset(struct rdma_qp *qp);
 void rdma_answer_unuse(struct rdma_qp *qp, struct rdma_answer *answer);
+
+/* rdma_offload.c */
+uint8_t rdma_offload_set(struct rdma *rdma, const struct rdma_offload_command *c);
+/* A message of one packet: true: it is a command that the adapter executes. */
+bool rdma_offload_take(struct rdma_qp *qp, const struct ib_packet *packet);
+/* A response enters the send queue: fills in its SQ head. */
+void rdma_offload_response(struct rdma_qp *qp, struct rdma_send *send);
+/* The send that had it has ended. */
+void rdma_offload_slot_free(struct rdma_offload_slot *slot);
+/* Nothing more is begun; it is gone when its DMA has ended, for which qp->n_under_way counts. */
+void rdma_offload_close(struct rdma_qp *qp);
+/* At once; no DMA ends any more. */
+void rdma_offload_release(struct rdma_qp *qp);
 
 /* rdma_port.c */
 void rdma_port_init(struct rdma *rdma);

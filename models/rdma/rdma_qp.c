@@ -73,6 +73,7 @@ void rdma_qp_close(struct rdma_qp *qp)
     sim_cancel(qp->rdma->model->sim, &qp->rnr);
     rdma_fifo_drop(&qp->requests);
     rdma_fifo_drop(&qp->answers);
+    rdma_offload_close(qp);
     rdma_requester_reset(qp);
     rdma_responder_reset(qp);
     sq_clear(&qp->sq);

@@ -63,7 +63,9 @@ static void complete_head(struct rdma_qp *qp, enum rdma_status status)
     }
     qp->n_sends--;
     qp->n_reads -= send->asked;
-    if (status != RDMA_SUCCESS || (send->flags & RDMA_WQE_COMPLETION) != 0) {
+    if (send->slot != NULL)
+        rdma_offload_slot_free(send->slot);
+    if (!send->offloaded && (status != RDMA_SUCCESS || (send->flags & RDMA_WQE_COMPLETION) != 0)) {
         const bool data = status == RDMA_SUCCESS && is_read(send);
         const struct rdma_cqe cqe = { .qp = qp->number,
                                       .bytes = data ? send->bytes : 0,
@@ -104,6 +106,8 @@ void rdma_requester_add(struct rdma_qp *qp, struct rdma_send *send)
     const bool one = n == 0 || send->opcode > RDMA_OP_READ || send->status != RDMA_SUCCESS;
     send->n_psns = one ? 1 : n;
     send->first_psn = qp->next_psn;
+    if (qp->offload != NULL)
+        rdma_offload_response(qp, send);
     *qp->send_tail = send;
     qp->send_tail = &send->next;
     qp->n_sends++;

@@ -279,6 +279,11 @@ static enum outcome take_send(struct rdma_qp *qp, struct rdma_rx *rx)
 {
     if (begins(rx->packet->opcode))
         qp->received = 0;
+    if (qp->offload != NULL && rx->packet->opcode == IB_SEND_ONLY &&
+        rdma_offload_take(qp, rx->packet)) {
+        advance(qp, rx->packet);
+        return TAKEN;
+    }
     const enum outcome wqe = take_wqe(qp);
     if (wqe != STORED)
         return wqe;

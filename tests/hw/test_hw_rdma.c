@@ -74,7 +74,10 @@
     X(RDMA_QP_FIRST, 2)                                                                \
     /* 4.1.3: unicast LIDs end at BFFFh; 10.6.2: 8 bits of a key are the user's */     \
     X(RDMA_LID_LAST, 0xbfff)                                                           \
-    X(RDMA_KEY_VARIANTS, 256)
+    X(RDMA_KEY_VARIANTS, 256)                                                          \
+    /* the data sheet; NVM Express 1.3, 4.4: a list of one page */                     \
+    X(RDMA_OFFLOAD_ENTRIES_MAX, 4096)                                                  \
+    X(RDMA_OFFLOAD_SLOT_MAX, 512 * 4096)
 
 /* Enumerations, and macros with parameters at one place each. */
 #define VALUES(X)                                              \
@@ -116,6 +119,7 @@
     X(RDMA_EVENT_COMPLETION, 1)                                \
     X(RDMA_CREATE_EQ, 1)                                       \
     X(RDMA_DESTROY_QP, 12)                                     \
+    X(RDMA_SET_OFFLOAD, 13)                                    \
     X(RDMA_COMMAND_PENDING, 0xff)                              \
     /* <rdma/ib_user_ioctl_verbs.h> */                         \
     X(RDMA_ACCESS_LOCAL_WRITE, IB_UVERBS_ACCESS_LOCAL_WRITE)   \
