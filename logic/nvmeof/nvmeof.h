@@ -39,6 +39,8 @@ struct nvmeof_target_params {
     uint16_t queues_max;       /* connections, admin queues included: 1 .. 1024 */
     uint32_t in_capsule_bytes; /* data in a command capsule of an I/O queue: 0 .. 8192, times 16 */
     uint32_t mtu_bytes;        /* path MTU at most */
+    /* The adapter serves the reads of I/O queues by itself; each takes another NVMe queue pair for that. */
+    bool offload;
 };
 
 struct nvmeof_target_stats {

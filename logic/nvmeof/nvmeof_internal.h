@@ -78,7 +78,11 @@ struct target_queue {
     enum target_queue_state state;
     struct target_controller *controller;
     struct nvme_user_qp *nvme; /* of an I/O queue */
-    unsigned n_nvme;           /* commands of it that the device has */
+    /* Offload: the adapter's queue pair of the controller, memory of its staging buffers. */
+    struct nvme_user_qp *adapters_nvme;
+    struct target_memory *staging;
+    struct rdma_drv_offload *offload; /* NULL: not begun */
+    unsigned n_nvme;                  /* commands of it that the device has */
     struct target_request *request;
 };
 
@@ -102,6 +106,12 @@ struct nvmeof_target {
 };
 
 /* nvmeof_target.c */
+/* Where the data buffers begin in a target_memory. */
+uint64_t target_capsules_bytes(const struct nvmeof_target *target);
+/* [thread] */
+int target_memory_get(struct nvmeof_target *target, struct target_memory **out);
+int target_nvme_get(struct nvmeof_target *target, struct nvme_user_qp **out);
+void target_nvme_put(struct nvmeof_target *target, const struct nvme_user_qp *qp);
 /* The queue serves nobody any more; it is freed at the end of the round. */
 void target_break(struct target_queue *queue);
 /* Posts the receive of this request again, then sends its response. */
@@ -110,6 +120,15 @@ void target_respond(struct target_request *request, uint16_t status, uint64_t re
 void target_fetch_data(struct target_request *request);
 /* Writes `bytes` of the request's data to the initiator's memory, and a response behind it. */
 void target_respond_data(struct target_request *request, uint32_t bytes, uint64_t result);
+
+/* nvmeof_target_offload.c: [thread] what a new I/O queue needs, if the target is offloaded. */
+int target_offload_prepare(struct target_queue *queue);
+/* [thread] The adapter serves reads from now on; a status. */
+uint16_t target_offload_begin(struct target_queue *queue);
+/* [thread] After the queue pair was destroyed: the controller ends its commands, all is given back. */
+void target_offload_end(struct target_queue *queue);
+/* The controller was disabled: its reads may not go on. */
+void target_offload_stop(struct nvmeof_target *target, const struct target_controller *controller);
 
 /* nvmeof_target_admin.c: a command on an admin queue, or a Fabrics command. */
 void target_admin(struct target_request *request, uint32_t capsule_data_bytes);

@@ -111,7 +111,7 @@ void target_fetch_data(struct target_request *request)
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
-static uint64_t capsules_bytes(const struct nvmeof_target *target)
+uint64_t target_capsules_bytes(const struct nvmeof_target *target)
 {
     const uint64_t bytes = (uint64_t)target->params.entries_max * NVMEOF_COMMAND_BYTES;
     return (bytes + K_PAGE_BYTES - 1) & ~(uint64_t)(K_PAGE_BYTES - 1);
@@ -120,7 +120,8 @@ static uint64_t capsules_bytes(const struct nvmeof_target *target)
 static int memory_new(struct nvmeof_target *target, struct target_memory **out)
 {
     struct target_memory *made = k_zalloc(sizeof *made);
-    const uint64_t bytes = capsules_bytes(target) + target->params.entries_max * target->data_bytes;
+    const uint64_t bytes = target_capsules_bytes(target) +
+                           target->params.entries_max * target->data_bytes;
     int error = nvme_local_memory(target->params.nvme,
                                   nvme_local_pci(target->params.nvme)->device.node, bytes,
                                   &made->memory);
@@ -137,7 +138,7 @@ static int memory_new(struct nvmeof_target *target, struct target_memory **out)
     return 0;
 }
 
-static int memory_get(struct nvmeof_target *target, struct target_memory **out)
+int target_memory_get(struct nvmeof_target *target, struct target_memory **out)
 {
     int error = 0;
     *out = target->memories;
@@ -152,7 +153,7 @@ static int memory_get(struct nvmeof_target *target, struct target_memory **out)
 
 /* ---- Connections ----------------------------------------------------------------------------- */
 
-static int nvme_get(struct nvmeof_target *target, struct nvme_user_qp **out)
+int target_nvme_get(struct nvmeof_target *target, struct nvme_user_qp **out)
 {
     for (unsigned i = 0; i < nvme_local_n_queues(target->params.nvme); i++)
         if (!target->nvme_used[i]) {
@@ -163,7 +164,7 @@ static int nvme_get(struct nvmeof_target *target, struct nvme_user_qp **out)
     return -EBUSY;
 }
 
-static void nvme_put(struct nvmeof_target *target, const struct nvme_user_qp *qp)
+void target_nvme_put(struct nvmeof_target *target, const struct nvme_user_qp *qp)
 {
     for (unsigned i = 0; i < nvme_local_n_queues(target->params.nvme); i++)
         if (nvme_local_qp(target->params.nvme, i) == qp)
@@ -193,7 +194,7 @@ static bool make_requests(struct target_queue *queue)
     queue->request = k_zalloc(queue->entries * sizeof *queue->request);
     for (uint16_t i = 0; i < queue->entries && posted; i++) {
         struct target_request *request = &queue->request[i];
-        const uint64_t at = capsules_bytes(target) + i * target->data_bytes;
+        const uint64_t at = target_capsules_bytes(target) + i * target->data_bytes;
         request->queue = queue;
         request->capsule = kaddr_add(memory->at, (uint64_t)i * NVMEOF_COMMAND_BYTES);
         request->data = (struct nvme_user_memory){ .at = kaddr_add(memory->at, at),
@@ -210,8 +211,9 @@ static void queue_free(struct target_queue *queue)
     struct nvmeof_target *target = queue->target;
     if (queue->qp != NULL)
         rdma_drv_qp_free(queue->qp);
+    target_offload_end(queue);
     if (queue->nvme != NULL)
-        nvme_put(target, queue->nvme);
+        target_nvme_put(target, queue->nvme);
     if (queue->memory != NULL)
         queue->memory->used = false;
     if (queue->controller != NULL && --queue->controller->n_queues == 0)
@@ -228,9 +230,11 @@ static int connect_queue(struct target_queue *queue, const struct nvmeof_hello *
     connection.mtu_bytes = target->params.mtu_bytes;
     if (hello->mtu_bytes < connection.mtu_bytes)
         connection.mtu_bytes = hello->mtu_bytes;
-    int error = queue->qid != 0 ? nvme_get(target, &queue->nvme) : 0;
+    int error = queue->qid != 0 ? target_nvme_get(target, &queue->nvme) : 0;
     if (error == 0)
-        error = memory_get(target, &queue->memory);
+        error = target_memory_get(target, &queue->memory);
+    if (error == 0)
+        error = target_offload_prepare(queue);
     if (error == 0)
         error = make_qp(queue);
     if (error == 0 && !make_requests(queue))
@@ -384,6 +388,7 @@ static bool are_valid(const struct nvmeof_target_params *p)
     return p->entries_max >= 2 && p->entries_max <= NVMEOF_ENTRIES_MAX && p->queues_max >= 1 &&
            p->queues_max <= 1024 && p->in_capsule_bytes <= 8192 && p->in_capsule_bytes % 16 == 0 &&
            strlen(p->subsystem) < NVMEOF_NQN_BYTES &&
+           (!p->offload || nvme_local_n_queues(p->nvme) >= 2) &&
            p->entries_max <= nvme_local_qp(p->nvme, 0)->params.entries;
 }
 
@@ -436,6 +441,7 @@ void nvmeof_target_abandon(struct nvmeof_target *target)
     while (target->first != NULL) {
         struct target_queue *gone = target->first;
         target->first = gone->next;
+        rdma_drv_offload_abandon(gone->offload);
         k_free(gone->request);
         k_free(gone);
     }

@@ -77,6 +77,10 @@ static void connect_queue(struct target_request *request, uint32_t capsule_data_
         else if (queue->qid != 0 && (controller->csts & NVME_CSTS_RDY) == 0)
             status = NVME_SC_SEQUENCE_ERROR | DNR;
     }
+    if (status == NVME_SC_SUCCESS && queue->adapters_nvme != NULL) {
+        queue->entries = (uint16_t)(connect.entries + 1u);
+        status = target_offload_begin(queue);
+    }
     if (status != NVME_SC_SUCCESS) {
         target_respond(request, status, 0);
         return;
@@ -129,6 +133,8 @@ static void property_set(struct target_request *request)
     }
     controller->cc = (uint32_t)property.value;
     controller->csts = (controller->cc & NVME_CC_EN) != 0 ? NVME_CSTS_RDY : 0;
+    if (controller->csts == 0)
+        target_offload_stop(request->queue->target, controller);
     if (NVME_CC_SHN(controller->cc) != 0) {
         controller->csts |= NVME_CSTS_SHST_COMPLETE;
         controller->closing = true; /* its connections end behind the response */
@@ -213,7 +219,8 @@ static void identify(struct target_request *request)
 
 static void features(struct target_request *request)
 {
-    const unsigned have = nvme_local_n_queues(request->queue->target->params.nvme);
+    const struct nvmeof_target_params *params = &request->queue->target->params;
+    const unsigned have = nvme_local_n_queues(params->nvme) / (params->offload ? 2 : 1);
     uint32_t wanted = request->sqe.cdw11 & 0xffffu;
     if ((request->sqe.cdw10 & 0xffu) != NVME_FEATURE_QUEUES) {
         target_respond(request, NVME_SC_INVALID_FIELD | DNR, 0);

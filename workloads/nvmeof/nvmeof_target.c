@@ -18,6 +18,7 @@ struct nvmeof_service {
     /* parameters */
     const char *host_name, *device, *adapter;
     uint32_t cpu, queue_entries, queues, in_capsule_bytes, mtu_bytes;
+    bool offload;
     /* running */
     struct program *program;
     struct lending_host *host;
@@ -50,6 +51,9 @@ static const struct param_desc target_params[] = {
           "writes of up to so many bytes lie in their capsule; a multiple of 16"),
     PARAM("mtu_bytes", PARAM_U32, struct nvmeof_service, mtu_bytes, 4096, 256, 4096, PROV_NONE, "",
           "path MTU at most: 256, 512, 1024, 2048 or 4096"),
+    PARAM(
+        "offload", PARAM_BOOL, struct nvmeof_service, offload, 0, 0, 1, PROV_NONE, "",
+        "the adapter serves reads by itself; a connection takes two queue pairs of the controller"),
     { .type = PARAM_END },
 };
 
@@ -175,7 +179,8 @@ static int open_target(struct nvmeof_service *service)
                                            .entries_max = (uint16_t)service->queue_entries,
                                            .queues_max = (uint16_t)service->queues,
                                            .in_capsule_bytes = service->in_capsule_bytes,
-                                           .mtu_bytes = service->mtu_bytes };
+                                           .mtu_bytes = service->mtu_bytes,
+                                           .offload = service->offload };
     params.rdma = nvmeof_adapter_up(service->host, service->adapter);
     if (dev == NULL || params.rdma == NULL)
         return -ENODEV;
