@@ -80,9 +80,10 @@ static int sq_in_cmb(struct dnvme_pair *pair, struct nvme_user_memory *sq, struc
     struct dnvme_path *path = &c->path[pair->params.path];
     const struct wire_hello *hello = &c->hello;
     if (hello->cmb_bar == 0)
-        return lend_fail(error, -ENXIO,
-                         "the controller has no memory buffer for submission queues, or an IOMMU is "
-                         "before it, so that it would not know its own addresses");
+        return lend_fail(
+            error, -ENXIO,
+            "the controller has no memory buffer for submission queues, or an IOMMU is "
+            "before it, so that it would not know its own addresses");
     if (path->cmb_remote == NULL) {
         enum sisci_error e = sisci_device_bar_connect(c->device, hello->cmb_bar, path->adapter,
                                                       NULL, NULL, &path->cmb_remote, error);
