@@ -262,10 +262,8 @@ static void end(struct programs *all)
     all->ending = true;
     if (!go_on(workload, &never, sim_now(workload->sim) + END_PS))
         return;
-    if (all->fault[0] != '\0') { /* what a program has failed with, not what it has left behind */
-        sim_fail(workload->sim, "%s", all->fault);
-        return;
-    }
+    if (all->fault[0] != '\0' && all->lending != NULL)
+        lending_excuse(all->lending);
     network_down(all->network, workload->interrupt);
     if (all->lending != NULL && workload_goes_on(workload))
         lending_down(all->lending, workload->interrupt);

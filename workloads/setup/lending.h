@@ -114,6 +114,8 @@ unsigned lending_core(const struct lending_host *host, unsigned cpu);
 /* A program borrows by itself and may connect to hosts that no scenario entry connects to.
  * Connections keep their entries, so lending_down() then checks only those of leases. */
 void lending_borrows_more(struct lending *lending);
+/* A program has failed: what it has left behind is no fault of its own for lending_down(). */
+void lending_excuse(struct lending *lending);
 /* The host has died, for its peers: the cables of its NTBs go down for good, its lending software
  * stops. lending_down() then frees its memory and checks the others. To be called once. */
 void lending_kill(struct lending_host *host);

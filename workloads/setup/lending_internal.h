@@ -27,6 +27,7 @@ struct lending {
     const char **used_names;            /* lending_used_names() */
     const char **all_names;             /* function_names(), once somebody has asked */
     bool borrows_more;                  /* lending_borrows_more() */
+    bool excused;                       /* lending_excuse() */
     bool sound;                         /* lending_sound() */
     unsigned n_waiting;                 /* threads of this step that have not finished */
     char fault[320];                    /* text of the first refusal; "": none */
