@@ -456,12 +456,12 @@ static void test_iolog(void **state)
 
 static void test_iolog_versions(void **state)
 {
-    g_autofree char *path = write_file(state, "v2.log",
-                                       "fio version 2 iolog\n/dev/sda add\n/dev/sda open\n"
-                                       "/dev/sda write 0 8192\n/dev/sda wait 500 0\n"
-                                       "/dev/sda wait 20 0\n"
-                                       "/dev/sda read 4096 4096\n/dev/sda sync 0 0\n"
-                                       "/dev/sda close\n");
+    g_free(write_file(state, "v2.log",
+                      "fio version 2 iolog\n/dev/sda add\n/dev/sda open\n"
+                      "/dev/sda write 0 8192\n/dev/sda wait 500 0\n"
+                      "/dev/sda wait 20 0\n"
+                      "/dev/sda read 4096 4096\n/dev/sda sync 0 0\n"
+                      "/dev/sda close\n"));
     struct steps steps = trace(state, "read_iolog=v2.log");
     assert_int_equal(steps.n, 2);
     assert_true(steps.step[0].write && steps.step[0].us < 5);
@@ -478,7 +478,7 @@ static void test_iolog_versions(void **state)
         { "fio version 2 iolog\nf add\n", "bad.log: there is nothing to replay" },
     };
     for (unsigned i = 0; i < SIM_N_ELEMENTS(bad); i++) {
-        g_autofree char *file = write_file(state, "bad.log", bad[i][0]);
+        g_free(write_file(state, "bad.log", bad[i][0]));
         g_autofree char *text = with_file(state,
                                           "[job]\nfilename=x\ndirect=1\nread_iolog=bad.log\n", "");
         struct sim_error_list errors = { 0 };
@@ -611,7 +611,7 @@ static void test_values(void **state)
  * a job without a file; another file is another run. */
 static void test_files(void **state)
 {
-    g_autofree char *more = write_file(state, "more.fio", "# of the job alone\nnumber_ios=7\n");
+    g_free(write_file(state, "more.fio", "# of the job alone\nnumber_ios=7\n"));
     g_setenv("TEST_FIO_BS", "16k", 1);
     struct run_result *result = run_file(
         state, "  ; a comment\n[global]\ndirect = 1\nfilename=x\nrw=write\nbs=${TEST_FIO_BS}\n"
