@@ -90,6 +90,7 @@ void fio_data_release(struct fio_file *file);
 
 /* ---- Which request is next (fio_next.c, fio_random.c) ---------------------------------------- */
 
+uint64_t fio_common_divisor(uint64_t a, uint64_t b);
 /* Ranks 1 .. n with P(k) ~ k^-theta, exactly, by rejection (Hormann and Derflinger 1996). */
 struct fio_zipf {
     double theta, integral_half, integral_n, threshold;

@@ -26,16 +26,6 @@ static void mistake(struct trace_reader *reader, const char *what)
     sim_error_add(reader->errors, reader->path, reader->line, "%s", what);
 }
 
-static uint64_t common_divisor(uint64_t a, uint64_t b)
-{
-    while (b != 0) {
-        const uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 static void add_step(struct trace_reader *reader, const struct fio_step *step)
 {
     struct fio_trace *trace = reader->trace;
@@ -47,8 +37,8 @@ static void add_step(struct trace_reader *reader, const struct fio_step *step)
     if (step->action == FIO_ACTION_SYNC)
         return;
     trace->end = SIM_MAX(trace->end, step->offset + step->bytes);
-    trace->unit_bytes = common_divisor(common_divisor(step->offset, step->bytes),
-                                       trace->unit_bytes);
+    trace->unit_bytes = fio_common_divisor(fio_common_divisor(step->offset, step->bytes),
+                                           trace->unit_bytes);
 }
 
 /* One file, unless all are redirected to that of the job. */

@@ -63,7 +63,7 @@ uint64_t fio_zipf_draw(const struct fio_zipf *zipf, struct sim_random *random)
 
 /* ---- Blocks ---------------------------------------------------------------------------------- */
 
-static uint64_t common_divisor(uint64_t a, uint64_t b)
+uint64_t fio_common_divisor(uint64_t a, uint64_t b)
 {
     while (b != 0) {
         const uint64_t rest = a % b;
@@ -83,7 +83,7 @@ void fio_draw_init(struct fio_draw *draw, const struct fio_options *options, uin
         return;
     /* Near the golden section of n: neighbouring ranks are far from each other. */
     draw->step = SIM_MAX((uint64_t)((double)n * 0.6180339887498949), (uint64_t)1);
-    while (common_divisor(draw->step, n) != 1)
+    while (fio_common_divisor(draw->step, n) != 1)
         draw->step++;
     draw->shift = options->centre < 0 ? sim_random_below(random, n)
                                       : (uint64_t)(options->centre * (double)(n - 1));

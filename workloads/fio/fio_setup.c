@@ -132,31 +132,21 @@ static struct fio_file *shared_file(struct fio *fio, const char *name, const cha
     return new_file(fio, name, device_name);
 }
 
-static uint64_t common_divisor(uint64_t a, uint64_t b)
-{
-    while (b != 0) {
-        const uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* What divides every place and size of the thread's requests. */
 static uint64_t unit_of(const struct fio_thread *thread)
 {
     const struct fio_options *options = thread->options;
-    uint64_t unit = common_divisor(thread->begin, options->random ? 0 : options->modifier);
+    uint64_t unit = fio_common_divisor(thread->begin, options->random ? 0 : options->modifier);
     if (thread->trace != NULL)
-        return common_divisor(thread->begin, thread->trace->unit_bytes);
-    unit = common_divisor(unit, options->align[FIO_READ]);
+        return fio_common_divisor(thread->begin, thread->trace->unit_bytes);
+    unit = fio_common_divisor(unit, options->align[FIO_READ]);
     for (unsigned i = 0; i < FIO_DIRECTIONS; i++) {
         const struct fio_block_sizes *sizes = &options->size_of[i];
         if (!(i == FIO_READ ? options->reads : options->writes))
             continue;
-        unit = common_divisor(unit, sizes->min);
+        unit = fio_common_divisor(unit, sizes->min);
         for (unsigned k = 0; k < sizes->n_splits; k++)
-            unit = common_divisor(unit, sizes->split[k].bytes);
+            unit = fio_common_divisor(unit, sizes->split[k].bytes);
     }
     return unit;
 }
@@ -457,7 +447,7 @@ static uint64_t place_threads(struct fio *fio, struct fio_file *file, uint64_t w
             continue;
         if (!place_thread(thread, file->own ? 0 : i, whole, errors))
             return 0;
-        unit = common_divisor(unit, unit_of(thread));
+        unit = fio_common_divisor(unit, unit_of(thread));
         check_blocks(thread->options, thread->job.device, unit_of(thread), errors);
         check_align(thread->options, thread->span, errors);
         end = SIM_MAX(end, thread->begin + thread->span);
