@@ -40,6 +40,8 @@ struct dnvme_manager_params {
     uint64_t lease_ps;      /* without a sign of life for so long a client is dead */
     uint64_t poll_ps;       /* between two looks at all mailboxes */
     uint64_t timeout_ps;    /* of an admin command */
+    bool weighted;          /* weighted round robin of queue pairs; else all are alike */
+    unsigned weight[3];     /* of queue pairs of high, medium and low priority, 1 .. 256 */
     int cpu;                /* of its thread; K_CPU_ANY */
 };
 extern const struct dnvme_manager_params dnvme_manager_params_default;

@@ -27,6 +27,7 @@ const struct dnvme_manager_params dnvme_manager_params_default = {
     .lease_ps = 20 * K_MS,
     .poll_ps = 20 * K_US,
     .timeout_ps = 500 * K_MS,
+    .weight = { 1, 1, 1 },
     .cpu = K_CPU_ANY,
 };
 
@@ -182,9 +183,12 @@ static int open_controller(struct dnvme_manager *m, uint16_t *n_queues)
         .admin_cq = memory_at(m, ADMIN_CQ),
         .page = memory_at(m, ADMIN_PAGE),
         .timeout_ps = m->params.timeout_ps,
+        .weighted = m->params.weighted,
     };
     int status = nvme_user_controller_open(&m->controller, &params);
     m->has_controller = status == 0;
+    if (status == 0 && m->params.weighted)
+        status = nvme_user_set_weights(&m->controller, m->params.weight);
     if (status == 0)
         status = nvme_user_set_queues(&m->controller, n_queues);
     for (uint32_t i = 0; status == 0 && i < m->controller.n_namespaces && i < NAMESPACES_MAX; i++)

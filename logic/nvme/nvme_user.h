@@ -162,6 +162,7 @@ struct nvme_user_controller_params {
     struct nvme_user_memory admin_sq, admin_cq;
     struct nvme_user_memory page; /* 4096 bytes for the data of Identify; at.v is not 0 */
     uint64_t timeout_ps;          /* of an admin command */
+    bool weighted;                /* weighted round robin: queues have priorities */
     struct nvme_user_costs costs;
 };
 
@@ -186,7 +187,7 @@ struct nvme_user_controller {
 };
 
 /* [thread] Resets the controller, enables it with the admin queue, identifies it. 0; -EINVAL;
- * -ENODEV: nobody answers, or it is none that this can drive; -ETIMEDOUT; -EIO: it refuses. With an
+ * -ENODEV: nobody answers, or it is none that this can drive (as params.weighted asks); -ETIMEDOUT; -EIO: it refuses. With an
  * error it is disabled again (if it answers), and nothing is left behind. */
 int nvme_user_controller_open(struct nvme_user_controller *ctl,
                               const struct nvme_user_controller_params *params);
@@ -203,6 +204,9 @@ int nvme_user_admin(struct nvme_user_controller *ctl, struct nvme_user_command *
                     const struct nvme_user_piece *piece, unsigned n, uint32_t *result);
 /* [thread] Asks for *n queue pairs for I/O; *n becomes what there is of both, if that is less. */
 int nvme_user_set_queues(struct nvme_user_controller *ctl, uint16_t *n);
+/* [thread] params.weighted: commands in turn of queues of high, medium and low priority, 1 .. 256 each.
+ * Those of urgent queues come before all of them. */
+int nvme_user_set_weights(struct nvme_user_controller *ctl, const unsigned weight[3]);
 /* [thread] Creates completion queue, then submission queue `id` (1 ..), contiguous and without
  * interrupts, wherever their memory is. If the second fails, the first is deleted again. */
 int nvme_user_create_queues(struct nvme_user_controller *ctl, uint16_t id, uint16_t entries,

@@ -74,7 +74,8 @@ static int enable(struct nvme_user_controller *ctl)
     write64(ctl, NVME_REG_ASQ, ctl->params.admin_sq.bus);
     write64(ctl, NVME_REG_ACQ, ctl->params.admin_cq.bus);
     write32(ctl, NVME_REG_CC,
-            NVME_CC_IOSQES(NVME_SQE_LOG2) | NVME_CC_IOCQES(NVME_CQE_LOG2) | NVME_CC_EN);
+            NVME_CC_IOSQES(NVME_SQE_LOG2) | NVME_CC_IOCQES(NVME_CQE_LOG2) | NVME_CC_EN |
+                (ctl->params.weighted ? NVME_CC_AMS_WRR << NVME_CC_AMS_SHIFT : 0));
     return wait_status(ctl, NVME_CSTS_RDY, NVME_CSTS_RDY);
 }
 
@@ -186,6 +187,8 @@ static int read_capabilities(struct nvme_user_controller *ctl)
     const uint64_t cap = w->ops->read64(w->context, w->base + NVME_REG_CAP);
     if (cap == UINT64_MAX || (cap & NVME_CAP_CSS_NVM) == 0 || (cap >> 48 & 0xfu) != 0)
         return -ENODEV;
+    if (ctl->params.weighted && (cap & NVME_CAP_AMS_WRR) == 0)
+        return -ENODEV;
     ctl->capabilities = cap;
     ctl->entries_max = NVME_CAP_MQES(cap);
     ctl->doorbell_bytes = 4u << NVME_CAP_DSTRD(cap);
@@ -276,6 +279,23 @@ int nvme_user_set_queues(struct nvme_user_controller *ctl, uint16_t *n)
     if (error == 0 && cqs < *n)
         *n = (uint16_t)cqs;
     return error;
+}
+
+int nvme_user_set_weights(struct nvme_user_controller *ctl, const unsigned weight[3])
+{
+    uint32_t value = 0;
+    struct nvme_user_command command = { .sqe = { .opcode = NVME_ADMIN_GET_FEATURES,
+                                                  .cdw10 = NVME_FEATURE_ARBITRATION } };
+    for (unsigned i = 0; i < 3; i++)
+        if (weight[i] < 1 || weight[i] > 256)
+            return -EINVAL;
+    const int error = nvme_user_admin(ctl, &command, NULL, 0, &value);
+    if (error != 0)
+        return error;
+    command.sqe.opcode = NVME_ADMIN_SET_FEATURES;
+    command.sqe.cdw11 = (value & NVME_ARBITRATION_NO_LIMIT) | (weight[0] - 1) << 24 |
+                        (weight[1] - 1) << 16 | (weight[2] - 1) << 8;
+    return nvme_user_admin(ctl, &command, NULL, 0, NULL);
 }
 
 static int simple(struct nvme_user_controller *ctl, uint8_t opcode, uint16_t id)

@@ -131,6 +131,41 @@ static void test_mixed(void **state)
     run_result_free(result);
 }
 
+/* NVM Express 1.3, section 4.13: of two clients that both keep more commands under way than the controller
+ * takes, each has the same in turn; eight times as much as the other by weight; all of it if it is urgent.
+ * The controller ends a command in longer than it takes to fetch the next one of a queue: else the other
+ * queue comes into its own meanwhile. */
+static void test_arbitration(void **state)
+{
+    static const struct {
+        const char *manager, *p, *q;
+        double least, most; /* of all commands, those of p */
+    } is[] = {
+        { "", "", "", 0.45, 0.55 },
+        { "arbitration = \"weighted\"; weight_high = 8;", "priority = \"high\";",
+          "priority = \"low\";", 0.86, 0.91 },
+        { "arbitration = \"weighted\";", "priority = \"urgent\";", "", 1, 1 },
+    };
+    (void)state;
+    for (unsigned i = 0; i < sizeof is / sizeof is[0]; i++) {
+        g_autofree char *two = g_strdup_printf(
+            "queue_depth = 32; span_bytes = 524288; %s }; q = { type = \"nvme_clients\"; on = \"other\";"
+            " cpu = 2; queue_depth = 32; span_bytes = 524288; %s",
+            is[i].p, is[i].q);
+        struct run_result *result =
+            run((struct set){ .warmup_us = 7000,
+                              .duration_us = 2000,
+                              .manager = is[i].manager,
+                              .clients = two,
+                              .ssd = "commands_max = 16; command_interval_ns = 5000;" });
+        const double p = scenario_value(result, "p.iops"), q = scenario_value(result, "q.iops");
+        assert_true(p + q > 100000);
+        assert_true(p / (p + q) >= is[i].least && p / (p + q) <= is[i].most);
+        assert_true(scenario_value(result, "q.clients_progressing") == (is[i].most < 1));
+        run_result_free(result);
+    }
+}
+
 /* A client whose host dies in the midst of a command: the manager takes its queues when the lease is
  * over, the other client goes on, the controller too. */
 static void test_death(void **state)
@@ -239,11 +274,11 @@ static void test_no_cmb(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_places),   cmocka_unit_test(test_iommus),
-        cmocka_unit_test(test_anywhere), cmocka_unit_test(test_mixed),
-        cmocka_unit_test(test_death),    cmocka_unit_test(test_fio),
-        cmocka_unit_test(test_rogue),    cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_no_cmb),
+        cmocka_unit_test(test_places),      cmocka_unit_test(test_iommus),
+        cmocka_unit_test(test_anywhere),    cmocka_unit_test(test_mixed),
+        cmocka_unit_test(test_arbitration), cmocka_unit_test(test_death),
+        cmocka_unit_test(test_fio),         cmocka_unit_test(test_rogue),
+        cmocka_unit_test(test_refused),     cmocka_unit_test(test_no_cmb),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

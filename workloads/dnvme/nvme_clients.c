@@ -73,7 +73,7 @@ struct client {
 struct nvme_clients {
     /* parameters */
     const char *host_name, *device_name, *gpu_name, *sq_gpu_name;
-    int sq;
+    int sq, priority;
     uint32_t n_clients, cpu, queue_depth, think_cycles, dies;
     uint64_t block_bytes, span_bytes, operations;
     double read_ratio;
@@ -85,11 +85,14 @@ struct nvme_clients {
     struct client client[CLIENTS_MAX];
     uint64_t disk_at, n_blocks;
     uint32_t device_blocks; /* in one of ours */
-    unsigned n_ready, n_done, first_number;
+    unsigned n_done, first_number;
     bool failed;
     /* measured */
+    sim_time began_ps; /* the first command, once all were ready; 0: they never were */
     sim_time begin_ps, death_ps;
 };
+
+static const char *const priority_names[] = { "urgent", "high", "medium", "low", NULL };
 
 static const struct param_desc nvme_clients_params[] = {
     PARAM_TEXT("on", struct nvme_clients, host_name, "borrower",
@@ -113,6 +116,10 @@ static const struct param_desc nvme_clients_params[] = {
           PROV_NONE, "", "of a command"),
     PARAM("span_bytes", PARAM_BYTES, struct nvme_clients, span_bytes, 16777216, 131072, 1e10,
           PROV_NONE, "", "of the device that a client uses"),
+    PARAM_ONE_OF("priority", struct nvme_clients, priority, NVME_SQ_MEDIUM, priority_names,
+                 PROV_NONE, "",
+                 "of submission queues, if the manager's arbitration is weighted; urgent ones are "
+                 "served before all others"),
     PARAM("read_ratio", PARAM_DOUBLE, struct nvme_clients, read_ratio, 1, 0, 1, PROV_NONE, "",
           "share of reads, the rest are writes"),
     PARAM("operations", PARAM_U64, struct nvme_clients, operations, 0, 0, 1e12, PROV_NONE, "",
@@ -216,6 +223,8 @@ static void nvme_clients_check(struct program *program, struct sim_error_list *e
         all->span_bytes / all->block_bytes < 2 * (uint64_t)all->queue_depth)
         mistake(all, "span_bytes", errors,
                 "whole units of 128 KiB, with at least two blocks for each command under way");
+    if (all->priority != NVME_SQ_MEDIUM && !nvme_manager_is_weighted(all->manager))
+        mistake(all, "priority", errors, "medium, unless the manager has arbitration = weighted");
     if (all->dies > all->n_clients)
         mistake(all, "dies", errors, "the number of a client, from 1, or 0");
     all->device_blocks = (uint32_t)(all->block_bytes / nvme_namespace_block_bytes(device));
@@ -303,13 +312,15 @@ static void command_done(struct nvme_user_command *command)
         return;
     }
     slot->to_check = command->sqe.opcode == NVME_READ;
-    if (!program_measuring(all->program) || slot->start_ps < all->begin_ps)
+    if (!program_measuring(all->program))
+        return;
+    c->measured++;
+    program_count_operations(all->program, 1);
+    if (slot->start_ps < all->begin_ps)
         return;
     program_operation_ended(all->program, slot->start_ps);
     stat_histogram_add(&all->program->histogram_ps, took_ps);
     add_sample(c, (double)took_ps);
-    c->measured++;
-    program_count_operations(all->program, 1);
 }
 
 static uint64_t device_block(const struct client *c, uint64_t block)
@@ -431,6 +442,7 @@ static int open_pair(struct client *c, struct lend_error *error)
     params.entries = ENTRIES;
     params.sq = place[c->all->sq];
     params.bar = GPU_MEMORY_BAR;
+    params.priority = (enum nvme_sq_priority)c->all->priority;
     int status = 0;
     if (c->all->sq == SQ_REMOTE_GPU)
         status = gpu_memory(c, c->all->sq_gpu_name, ENTRIES * NVME_SQE_BYTES, &params.bar_device,
@@ -499,9 +511,10 @@ static void client_body(void *arg)
     struct client *c = arg;
     struct nvme_clients *all = c->all;
     open_client(c);
-    all->n_ready++;
-    while (all->n_ready < all->n_clients && !all->failed)
+    nvme_manager_prepare(all->manager, -1);
+    while (nvme_manager_is_preparing(all->manager) && !all->failed && !program_ending(all->program))
         k_sleep(kernel_of(c), STEP_PS);
+    all->began_ps = k_now_ps(kernel_of(c));
     if (!all->failed)
         run(c);
     c->done = true;
@@ -542,6 +555,7 @@ static void nvme_clients_start(struct program *program)
     lending_borrows_more(program->lending);
     program->finite = all->operations != 0;
     all->first_number = nvme_manager_expect(all->manager, all->n_clients);
+    nvme_manager_prepare(all->manager, (int)all->n_clients);
     all->begin_ps = SIM_TIME_MAX;
     for (unsigned i = 0; i < all->n_clients; i++) {
         struct client *c = &all->client[i];
@@ -580,14 +594,19 @@ static double quantile_ns(const double *ps, uint64_t n, double q)
     return ps[(uint64_t)(q * (double)(n - 1))] * 1e-3;
 }
 
-static void record_all(struct nvme_clients *all, uint64_t n, double seconds)
+static void record_latency(struct nvme_clients *all)
 {
     struct program *program = all->program;
-    double *ps = sim_zalloc(n, sizeof(*ps)), longest_ps = 0;
-    uint64_t at = 0;
+    uint64_t n = 0;
+    double longest_ps = 0;
+    for (unsigned i = 0; i < all->n_clients; i++)
+        n += all->client[i].n_samples;
+    if (n == 0)
+        return;
+    double *ps = sim_zalloc(n, sizeof(*ps)), *at = ps;
     for (unsigned i = 0; i < all->n_clients; i++) {
         const struct client *c = &all->client[i];
-        memcpy(ps + at, c->sample_ps, c->n_samples * sizeof(*ps));
+        memcpy(at, c->sample_ps, c->n_samples * sizeof(*ps));
         at += c->n_samples;
         longest_ps = SIM_MAX(longest_ps, c->longest_ps);
     }
@@ -597,9 +616,6 @@ static void record_all(struct nvme_clients *all, uint64_t n, double seconds)
     program_metric(program, "latency_p99_ns", "ns", quantile_ns(ps, n, 0.99));
     program_metric(program, "latency_max_ns", "ns", longest_ps * 1e-3);
     program_histogram(program, "latency_ns", "ns", 1e-3, &program->histogram_ps);
-    program_metric(program, "iops", "1/s", (double)n / seconds);
-    program_metric(program, "throughput_gbyte_s", "GB/s",
-                   (double)n * (double)all->block_bytes / seconds * 1e-9);
     free(ps);
 }
 
@@ -610,7 +626,7 @@ static void record_each(struct nvme_clients *all, double seconds)
     char name[64];
     for (unsigned i = 0; i < all->n_clients; i++) {
         struct client *c = &all->client[i];
-        const double iops = (double)c->n_samples / seconds;
+        const double iops = (double)c->measured / seconds;
         if (c->dead)
             continue;
         iops_min = SIM_MIN(iops_min, iops);
@@ -628,6 +644,8 @@ static void record_each(struct nvme_clients *all, double seconds)
     }
     program_metric(all->program, "client_iops_min", "1/s", iops_min);
     program_metric(all->program, "client_iops_max", "1/s", iops_max);
+    if (p50_max == 0) /* none has completed a command */
+        return;
     program_metric(all->program, "client_latency_p50_min_ns", "ns", p50_min);
     program_metric(all->program, "client_latency_p50_max_ns", "ns", p50_max);
 }
@@ -651,16 +669,19 @@ static void nvme_clients_record(struct program *program, sim_time duration_ps)
     uint64_t n = 0;
     unsigned progressing = 0;
     for (unsigned i = 0; i < all->n_clients; i++) {
-        n += all->client[i].n_samples;
-        progressing += all->client[i].n_samples != 0;
+        n += all->client[i].measured;
+        progressing += all->client[i].measured != 0;
     }
     program_metric(program, "clients_progressing", "1", progressing);
-    if (n == 0) {
+    if (n == 0 && all->began_ps == 0) {
         program_fail(program, "not one command was measured: span_bytes is written first, and "
                               "measure.warmup_us and duration_us were over before");
         return;
     }
-    record_all(all, n, seconds);
+    program_metric(program, "iops", "1/s", (double)n / seconds);
+    program_metric(program, "throughput_gbyte_s", "GB/s",
+                   (double)n * (double)all->block_bytes / seconds * 1e-9);
+    record_latency(all);
     if (all->n_clients > 1)
         record_each(all, seconds);
     if (all->death_ps != 0)

@@ -16,7 +16,8 @@ struct nvme_manager {
     /* parameters */
     const char *host_name, *device_name;
     sim_time lease_ps, poll_ps;
-    uint32_t cpu, client_queues;
+    uint32_t cpu, client_queues, weight_high, weight_medium, weight_low;
+    int arbitration;
     /* running */
     struct program *program;
     struct lending_host *host;
@@ -24,9 +25,12 @@ struct nvme_manager {
     struct model *device;
     struct dnvme_manager *manager;
     struct dnvme_manager_stats stats; /* the last ones */
-    unsigned n_clients, n_left;
+    unsigned n_clients, n_left, n_preparing;
     bool ready, failed;
 };
+
+enum { ROUND_ROBIN, WEIGHTED };
+static const char *const arbitration_names[] = { "round_robin", "weighted", NULL };
 
 static const struct param_desc nvme_manager_params[] = {
     PARAM_TEXT("on", struct nvme_manager, host_name, "lender",
@@ -40,6 +44,15 @@ static const struct param_desc nvme_manager_params[] = {
     PARAM("cpu", PARAM_U32, struct nvme_manager, cpu, 0, 0, 255, PROV_NONE, "", "that it runs on"),
     PARAM("client_queues", PARAM_U32, struct nvme_manager, client_queues, 8, 1, 255, PROV_NONE, "",
           "queue pairs that a client may have"),
+    PARAM_ONE_OF("arbitration", struct nvme_manager, arbitration, ROUND_ROBIN, arbitration_names,
+                 PROV_NONE, "",
+                 "among queues: in turn, or urgent ones first and then by the weights of classes"),
+    PARAM("weight_high", PARAM_U32, struct nvme_manager, weight_high, 1, 1, 256, PROV_NONE, "",
+          "with arbitration = weighted: commands in turn of queues of high priority"),
+    PARAM("weight_medium", PARAM_U32, struct nvme_manager, weight_medium, 1, 1, 256, PROV_NONE, "",
+          "of medium priority"),
+    PARAM("weight_low", PARAM_U32, struct nvme_manager, weight_low, 1, 1, 256, PROV_NONE, "",
+          "of low priority"),
     { .type = PARAM_END },
 };
 
@@ -95,6 +108,10 @@ static void manage(struct nvme_manager *m, struct sisci_process *process)
     params.lease_ps = m->lease_ps;
     params.poll_ps = m->poll_ps;
     params.cpu = (int)m->cpu;
+    params.weighted = m->arbitration == WEIGHTED;
+    params.weight[0] = m->weight_high;
+    params.weight[1] = m->weight_medium;
+    params.weight[2] = m->weight_low;
     const int status = dnvme_manager_new(m->host->kernel, process, name_of(m), &params, &m->manager,
                                          &error);
     if (status != 0) {
@@ -187,6 +204,21 @@ unsigned nvme_manager_expect(struct nvme_manager *m, unsigned n_clients)
     const unsigned first = m->n_clients;
     m->n_clients += n_clients;
     return first;
+}
+
+bool nvme_manager_is_weighted(const struct nvme_manager *m)
+{
+    return m->arbitration == WEIGHTED;
+}
+
+void nvme_manager_prepare(struct nvme_manager *m, int n_clients)
+{
+    m->n_preparing += (unsigned)n_clients;
+}
+
+bool nvme_manager_is_preparing(const struct nvme_manager *m)
+{
+    return m->n_preparing != 0;
 }
 
 void nvme_manager_left(struct nvme_manager *m)

@@ -24,6 +24,12 @@ struct lending_host *nvme_manager_host(const struct nvme_manager *manager);
 /* In start(): says that so many clients will come; the manager ends when they have left. Returns the
  * number of the first. */
 unsigned nvme_manager_expect(struct nvme_manager *manager, unsigned n_clients);
+/* Queues of its controller have priorities. */
+bool nvme_manager_is_weighted(const struct nvme_manager *manager);
+/* So many clients more (or, below 0, less) write what they will read; none of them begins before all are
+ * ready, so that those who come first do not hold up the others with their load. */
+void nvme_manager_prepare(struct nvme_manager *manager, int n_clients);
+bool nvme_manager_is_preparing(const struct nvme_manager *manager);
 /* That a client has left, or is dead. */
 void nvme_manager_left(struct nvme_manager *manager);
 struct dnvme_manager_stats nvme_manager_stats(const struct nvme_manager *manager);

@@ -255,10 +255,11 @@ struct row {
     {                            \
         ENTRY, NULL, WHY, KEYS   \
     }
-#define NAMES     "names a part of the scenario"
-#define LOST      "counts when a read loses its completions"
-#define DOORBELLS "what is written to it, doorbells apart in time, fits into the least"
-#define BOUND     "a bound: what exceeds it is refused by name"
+#define NAMES       "names a part of the scenario"
+#define LOST        "counts when a read loses its completions"
+#define DOORBELLS   "what is written to it, doorbells apart in time, fits into the least"
+#define ARBITRATION "tests/system/test_dnvme.c: test_arbitration"
+#define BOUND       "a bound: what exceeds it is refused by name"
 #define ONE_UNIT \
     "non-posted requests with data are configuration writes alone, of one unit, one at a time"
 
@@ -406,6 +407,8 @@ static const struct row rows[] = {
     PROGRAM("nvme_clients", "dnvme.two", "dies=2"),
     PROGRAM("nvme_clients", "dnvme.dies", "dies_us=1000"),
     REASON("nvme_clients", "device sq_gpu", NAMES),
+    REASON("nvme_clients", "priority", ARBITRATION),
+    REASON("nvme_manager", "arbitration weight_high weight_medium weight_low", ARBITRATION),
     PROGRAM("nvme_failover", "failover",
             "event=cable_pull queue_depth=2 block_bytes=8192 span_bytes=262144 read_ratio=0.1"
             " pulls=2 after_us=100 out_us=800"),
