@@ -24,7 +24,8 @@ struct dnvme_server_ops {
     /* wire->sq_bus may be WIRE_SQ_IN_CMB; *sq_bus: where the submission queue is. */
     int (*create)(void *context, uint16_t id, const struct wire_create *wire, uint64_t *sq_bus);
     /* Begins to delete a queue pair; dnvme_server_deleted() follows, from here or in the same thread. It
-     * may take as long as commands of the pair do, which others must not wait for. */
+     * may take as long as commands of the pair do, which others must not wait for. Not called again for
+     * the pair before that. */
     void (*delete_pair)(void *context, uint16_t id);
     int (*admin)(void *context, const struct nvme_sqe *sqe, struct wire_admin *reply);
     int (*namespace)(void *context, uint32_t nsid, struct wire_namespace *reply);
@@ -40,8 +41,7 @@ struct dnvme_mailbox {
     uint32_t served;     /* sequence number of its last request */
     uint64_t beat;       /* the word as it was last seen, */
     uint64_t changed_ps; /* and since when */
-    unsigned n_queues;
-    bool waits; /* its last request, WIRE_DELETE, has no reply yet */
+    unsigned n_queues;   /* that the controller has for it */
 };
 
 #define DNVME_NOBODY UINT32_MAX
@@ -59,8 +59,10 @@ struct dnvme_server {
     /* ---- private ----------------------------------------------------------------------------- */
     struct dnvme_mailbox *box;
     struct dnvme_server_queue {
-        unsigned owner;    /* mailbox + 1; 0: free; DNVME_NOBODY: being deleted */
-        unsigned asked_by; /* mailbox + 1 that has asked for its deletion; 0: its owner has gone */
+        unsigned owner; /* mailbox + 1; 0: free; DNVME_NOBODY: of a client that is gone */
+        bool deleting;  /* dnvme_server_deleted() will follow */
+        bool asked;     /* by a request of the owner, number `sequence`, that has no reply yet */
+        uint32_t sequence;
         struct dnvme_range sq, cq;
     } queue[NVME_QUEUES_MAX];
     struct dnvme_manager_stats stats;
@@ -69,12 +71,35 @@ struct dnvme_server {
 void dnvme_server_init(struct dnvme_server *server);
 /* Looks at all mailboxes once: admits, answers, ends leases. */
 void dnvme_server_round(struct dnvme_server *server);
-/* Queue pair `id` is deleted, or, with an error, may still be there for ever. */
+/* Queue pair `id` is deleted; or, with an error, it may still be there: its owner may ask again. */
 void dnvme_server_deleted(struct dnvme_server *server, uint16_t id, int status);
 /* Ends all clients; their queue pairs are being deleted. */
 void dnvme_server_end(struct dnvme_server *server);
 /* Frees memory. */
 void dnvme_server_release(struct dnvme_server *server);
+
+/* ---- deletion.c: how the manager deletes queue pairs ------------------------------------------ */
+
+struct dnvme_deletion {
+    struct nvme_user_command command;
+    struct dnvme_deletions *all;
+    uint16_t id;
+    bool sq_deleted; /* what is left is the completion queue */
+    bool waits;      /* for room in the admin queue */
+};
+struct dnvme_deletions {
+    struct nvme_user_controller *controller;
+    struct dnvme_server *server;
+    /* ---- private ----------------------------------------------------------------------------- */
+    struct dnvme_deletion pair[NVME_QUEUES_MAX];
+    unsigned n_waiting;
+};
+/* Submits the command that deletes the submission queue; the rest follows as the admin queue is polled.
+ * In the end dnvme_server_deleted() is called, perhaps from here. -ENODEV: the controller is gone; -EIO:
+ * it refuses; asked again it goes on with the queue that is left. */
+void dnvme_deletions_begin(struct dnvme_deletions *deletions, uint16_t id);
+/* Submits what has waited for room in the admin queue; to be called after it was polled. */
+void dnvme_deletions_continue(struct dnvme_deletions *deletions);
 
 /* ---- mail.c: a client's side ----------------------------------------------------------------- */
 

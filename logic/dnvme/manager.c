@@ -13,7 +13,7 @@
  */
 #include "logic/dnvme/dnvme_internal.h"
 
-#define ADMIN_ENTRIES  64u /* a page; deletions of most queue pairs at once */
+#define ADMIN_ENTRIES  64u /* a page */
 #define ADMIN_SQ       0u
 #define ADMIN_CQ       4096u
 #define ADMIN_PAGE     8192u
@@ -45,11 +45,7 @@ struct dnvme_manager {
     struct nvme_user_namespace namespace[NAMESPACES_MAX];
     uint64_t cmb_bytes;
     struct dnvme_server server;
-    struct deletion {
-        struct nvme_user_command command;
-        struct dnvme_manager *manager;
-        uint16_t id;
-    } deletion[NVME_QUEUES_MAX]; /* of a queue pair: submission queue first */
+    struct dnvme_deletions deletions;
     bool stopping, stopped;
     struct k_wait_queue wait;
 };
@@ -77,38 +73,10 @@ static int create(void *context, uint16_t id, const struct wire_create *c, uint6
                                    (enum nvme_sq_priority)c->priority);
 }
 
-static void deletion_submit(struct deletion *d, uint8_t opcode)
-{
-    struct dnvme_manager *m = d->manager;
-    d->command.sqe = (struct nvme_sqe){ .opcode = opcode, .cdw10 = d->id };
-    const int status = m->controller.gone
-                           ? -ENODEV
-                           : nvme_user_qp_submit(&m->controller.admin, &d->command, NULL, 0);
-    if (status != 0)
-        dnvme_server_deleted(&m->server, d->id, status);
-}
-
-static void deletion_done(struct nvme_user_command *command)
-{
-    struct deletion *d = command->context;
-    if (command->status != NVME_SC_SUCCESS)
-        dnvme_server_deleted(&d->manager->server, d->id, -EIO);
-    else if (command->sqe.opcode == NVME_ADMIN_DELETE_SQ)
-        deletion_submit(d, NVME_ADMIN_DELETE_CQ);
-    else
-        dnvme_server_deleted(&d->manager->server, d->id, 0);
-}
-
-/* Ends when the last command of the queue has, which of a host that is gone may take as long as a
- * completion time-out. So nobody waits for it. */
 static void delete_pair(void *context, uint16_t id)
 {
     struct dnvme_manager *m = context;
-    struct deletion *d = &m->deletion[id];
-    *d = (struct deletion){ .command = { .done = deletion_done, .context = d },
-                            .manager = m,
-                            .id = id };
-    deletion_submit(d, NVME_ADMIN_DELETE_SQ);
+    dnvme_deletions_begin(&m->deletions, id);
 }
 
 static int admin(void *context, const struct nvme_sqe *sqe, struct wire_admin *reply)
@@ -138,6 +106,7 @@ static void body(void *arg)
     while (!m->stopping) {
         dnvme_server_round(&m->server);
         nvme_user_qp_poll(&m->controller.admin, 0);
+        dnvme_deletions_continue(&m->deletions);
         k_wait(m->kernel, &m->wait, k_now_ps(m->kernel) + m->params.poll_ps);
     }
     m->stopped = true;
@@ -273,6 +242,7 @@ static void end_server(struct dnvme_manager *m)
     while (m->server.stats.n_queues != 0 && !m->controller.gone && k_now_ps(m->kernel) < until_ps) {
         k_sleep(m->kernel, m->params.poll_ps);
         nvme_user_qp_poll(&m->controller.admin, 0);
+        dnvme_deletions_continue(&m->deletions);
     }
 }
 
@@ -329,6 +299,7 @@ int dnvme_manager_new(struct kernel *kernel, struct sisci_process *process,
     struct dnvme_manager *m = k_zalloc(sizeof *m);
     m->kernel = kernel;
     m->process = process;
+    m->deletions = (struct dnvme_deletions){ .controller = &m->controller, .server = &m->server };
     m->params = *params;
     int status = take_device(m, name, error);
     if (status == 0 && (status = open_controller(m, &n_queues)) != 0)

@@ -116,40 +116,44 @@ static void reply_write(struct dnvme_server *s, unsigned i, unsigned type, int s
     k_store(s->kernel, at_of(s, i, WIRE_REPLY), &reply.header, sizeof reply.header);
 }
 
-/* From here on the pair is nobody's; what lies where it did is refused until it is deleted. */
-static void delete_begin(struct dnvme_server *s, unsigned i, unsigned q, unsigned asked_by)
+/* Its places are refused to others until it is deleted. */
+static void delete_begin(struct dnvme_server *s, unsigned q)
 {
-    s->queue[q].owner = DNVME_NOBODY;
-    s->queue[q].asked_by = asked_by;
-    s->box[i].n_queues--;
+    if (s->queue[q].deleting)
+        return;
+    s->queue[q].deleting = true;
     s->ops->delete_pair(s->context, (uint16_t)q);
 }
 
 void dnvme_server_deleted(struct dnvme_server *s, uint16_t q, int status)
 {
-    const unsigned asked_by = s->queue[q].asked_by;
-    s->queue[q].asked_by = 0;
+    const struct dnvme_server_queue queue = s->queue[q];
+    s->queue[q].deleting = s->queue[q].asked = false;
     if (status == 0) {
         s->queue[q] = (struct dnvme_server_queue){ 0 };
         s->stats.n_queues--;
     }
-    if (asked_by != 0 && s->box[asked_by - 1].waits) {
-        s->box[asked_by - 1].waits = false;
-        reply_write(s, asked_by - 1, WIRE_DELETE, status, NULL, 0);
-    } else if (asked_by == 0 && status == 0) {
-        s->stats.reclaimed++;
-        s->stats.reclaimed_ps = k_now_ps(s->kernel);
+    if (queue.owner == DNVME_NOBODY) {
+        s->stats.reclaimed += status == 0;
+        s->stats.reclaimed_ps = status == 0 ? k_now_ps(s->kernel) : s->stats.reclaimed_ps;
+        return;
     }
+    s->box[queue.owner - 1].n_queues -= status == 0;
+    /* Unless its owner has given up waiting and asked for something else since. */
+    if (queue.asked && s->box[queue.owner - 1].served == queue.sequence)
+        reply_write(s, queue.owner - 1, WIRE_DELETE, status, NULL, 0);
 }
 
-/* DEFERRED: the reply comes when it is done. */
+/* DEFERRED: the reply comes when it is done. Asked again meanwhile, or after a failure, the same: so a
+ * queue that is not the client's is one that the controller does not have any more. */
 #define DEFERRED 1
 static int delete_pair(struct dnvme_server *s, unsigned i, uint64_t q)
 {
     if (q == 0 || q >= s->queue_end || s->queue[q].owner != i + 1)
         return -EPERM;
-    s->box[i].waits = true;
-    delete_begin(s, i, (unsigned)q, i + 1);
+    s->queue[q].asked = true;
+    s->queue[q].sequence = s->box[i].served;
+    delete_begin(s, (unsigned)q);
     return DEFERRED;
 }
 
@@ -195,12 +199,15 @@ static void end_client(struct dnvme_server *s, unsigned i)
     struct dnvme_mailbox *box = &s->box[i];
     if (!box->admitted)
         return;
-    box->admitted = box->waits = false;
+    box->admitted = false;
+    box->n_queues = 0;
     s->stats.n_clients--;
     admitted_store(s, i, 0);
     for (unsigned q = 1; q < s->queue_end; q++)
-        if (s->queue[q].owner == i + 1)
-            delete_begin(s, i, q, 0);
+        if (s->queue[q].owner == i + 1) {
+            s->queue[q].owner = DNVME_NOBODY;
+            delete_begin(s, q);
+        }
 }
 
 static int hello(struct dnvme_server *s, unsigned i)
@@ -289,7 +296,6 @@ static void answer(struct dnvme_server *s, unsigned i)
     if (m.header.sequence == box->served)
         return;
     box->served = m.header.sequence;
-    box->waits = false;
     const int status = serve(s, i, &m, body, &bytes);
     if (status != DEFERRED)
         reply_write(s, i, m.header.type, status, body, bytes);

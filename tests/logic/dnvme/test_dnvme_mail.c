@@ -34,6 +34,8 @@ struct rig {
     struct controller controller;
     bool stopping;
     unsigned n_running, n_deleting;
+    uint64_t delete_ps;          /* that a deletion takes */
+    bool refuses;                /* to delete */
     uint64_t created_ps[QUEUES]; /* for the client that has it now */
 };
 
@@ -60,12 +62,13 @@ static void delete_body(void *arg)
 {
     struct deletion *d = arg;
     struct rig *r = d->rig;
-    k_sleep(r->kernel, FAKE_US(300));
-    if (!r->controller.dead) {
+    k_sleep(r->kernel, r->delete_ps);
+    const int status = r->controller.dead ? -ENODEV : r->refuses ? -EIO : 0;
+    if (status == 0) {
         r->controller.there[d->id] = false;
         r->controller.n_deleted++;
     }
-    dnvme_server_deleted(&r->server, d->id, r->controller.dead ? -ENODEV : 0);
+    dnvme_server_deleted(&r->server, d->id, status);
     k_free(d);
     r->n_deleting--;
 }
@@ -110,7 +113,7 @@ static void server_body(void *arg)
 static void open_rig(struct rig *r, const struct fake_options *options)
 {
     static const struct dnvme_server_ops ops = { create, delete_pair, admin, namespace };
-    *r = (struct rig){ .kernel = fake_new(options) };
+    *r = (struct rig){ .kernel = fake_new(options), .delete_ps = FAKE_US(300) };
     r->server = (struct dnvme_server){
         .kernel = r->kernel,
         .mailboxes = k_alloc(r->kernel, 0, (size_t)CLIENTS * WIRE_SLOT_BYTES, K_PAGE_BYTES),
@@ -387,8 +390,100 @@ static void test_dead_controller(void **state)
     r->controller.dead = true;
     assert_int_equal(call_create(&c, BUS(2), BUS(3), 64, &q), -ENODEV);
     assert_int_equal(call_delete(&c, 1), -ENODEV);
-    assert_int_equal(call_delete(&c, 1), -EPERM);
+    assert_int_equal(call_delete(&c, 1), -ENODEV); /* it is still there */
+    assert_int_equal(r->server.stats.n_queues, 1);
     assert_int_equal(dnvme_mail_call(&c.mail, WIRE_BYE, NULL, 0, NULL, 0), 0);
+    close_rig(r);
+}
+
+/* A deletion that takes longer than the client waits: asked again it waits for the same one. One that the
+ * controller refuses is asked for again. -EPERM says that the queue is not there any more. */
+static void test_slow_deletion(void **state)
+{
+    struct rig rig, *r = rig_of(&rig);
+    struct client c;
+    uint64_t q;
+    (void)state;
+    client_open(&c, r, 0, 1);
+    c.mail.timeout_ps = FAKE_MS(1);
+    r->delete_ps = FAKE_US(1500);
+    assert_int_equal(call_create(&c, BUS(0), BUS(1), 64, &q), 0);
+    assert_int_equal(call_delete(&c, 1), -ETIMEDOUT);
+    assert_int_equal(r->server.stats.n_queues, 1);
+    assert_int_equal(call_create(&c, BUS(1), BUS(2), 64, &q), -EACCES); /* it lies there */
+    assert_int_equal(call_delete(&c, 1), 0);
+    assert_int_equal(r->controller.n_deleted, 1);
+    assert_int_equal(call_delete(&c, 1), -EPERM);
+    r->delete_ps = FAKE_US(300);
+    r->refuses = true;
+    assert_int_equal(call_create(&c, BUS(0), BUS(1), 64, &q), 0);
+    assert_int_equal(call_delete(&c, q), -EIO);
+    r->refuses = false;
+    assert_int_equal(call_delete(&c, q), 0);
+    assert_int_equal(r->controller.n_deleted, 2);
+    assert_int_equal(r->server.stats.n_queues, 0);
+    close_rig(r);
+}
+
+/* The answer to a request that the client waits for no longer is not taken for that to the next one,
+ * also if both are of the same kind. */
+static void test_late_reply(void **state)
+{
+    struct rig rig, *r = rig_of(&rig);
+    struct client c;
+    struct wire_namespace ns;
+    uint64_t first, second, nsid = 1;
+    (void)state;
+    client_open(&c, r, 0, 1);
+    assert_int_equal(call_create(&c, BUS(0), BUS(1), 64, &first), 0);
+    assert_int_equal(call_create(&c, BUS(2), BUS(3), 64, &second), 0);
+    r->delete_ps = FAKE_US(1500);
+    c.mail.timeout_ps = FAKE_MS(1);
+    assert_int_equal(call_delete(&c, first), -ETIMEDOUT);
+    c.mail.timeout_ps = FAKE_MS(20);
+    assert_int_equal(call_delete(&c, second), 0); /* the first ends meanwhile */
+    assert_false(r->controller.there[second]);
+    assert_int_equal(call_delete(&c, first), -EPERM);
+    assert_int_equal(call_create(&c, BUS(0), BUS(1), 64, &first), 0);
+    c.mail.timeout_ps = FAKE_MS(1);
+    r->refuses = true;
+    assert_int_equal(call_delete(&c, first), -ETIMEDOUT);
+    assert_int_equal(dnvme_mail_call(&c.mail, WIRE_NAMESPACE, &nsid, 8, &ns, sizeof ns), 0);
+    k_sleep(r->kernel, FAKE_MS(1)); /* the deletion has failed; its reply would lie over that */
+    struct wire_message reply;
+    k_load(r->kernel, kaddr_add(r->server.mailboxes, WIRE_REPLY), &reply, sizeof reply);
+    assert_int_equal(reply.header.sequence, c.mail.sequence);
+    assert_int_equal(reply.header.type, WIRE_NAMESPACE);
+    r->refuses = false;
+    close_rig(r);
+}
+
+/* The queues of a client that leaves while one of them is being deleted are reclaimed, each once, and are
+ * not those of the client that has its mailbox then. */
+static void test_next_client(void **state)
+{
+    struct rig rig, *r = rig_of(&rig);
+    struct client old, new;
+    uint64_t first, second, q;
+    (void)state;
+    client_open(&old, r, 0, 1);
+    assert_int_equal(call_create(&old, BUS(0), BUS(1), 64, &first), 0);
+    assert_int_equal(call_create(&old, BUS(2), BUS(3), 64, &second), 0);
+    r->delete_ps = FAKE_MS(3);
+    old.mail.timeout_ps = FAKE_MS(1);
+    assert_int_equal(call_delete(&old, first), -ETIMEDOUT);
+    assert_int_equal(dnvme_mail_call(&old.mail, WIRE_BYE, NULL, 0, NULL, 0), 0);
+    client_open(&new, r, 0, 2);
+    assert_int_equal(call_delete(&new, first), -EPERM);
+    assert_int_equal(call_delete(&new, second), -EPERM);
+    assert_int_equal(call_create(&new, BUS(0), BUS(5), 64, &q), -EACCES);
+    assert_int_equal(call_create(&new, BUS(4), BUS(5), 64, &q), 0);
+    assert_int_equal(call_create(&new, BUS(6), BUS(7), 64, &q), 0); /* two are its share */
+    k_sleep(r->kernel, FAKE_MS(5));
+    assert_int_equal(r->controller.n_deleted, 2);
+    assert_int_equal(r->server.stats.reclaimed, 2);
+    assert_int_equal(r->server.stats.n_queues, 2);
+    assert_int_equal(call_create(&new, BUS(0), BUS(1), 64, &q), -ENOSPC);
     close_rig(r);
 }
 
@@ -512,10 +607,12 @@ static void test_at_random(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_requests), cmocka_unit_test(test_others),
-        cmocka_unit_test(test_repeats),  cmocka_unit_test(test_lease),
-        cmocka_unit_test(test_restart),  cmocka_unit_test(test_dead_controller),
-        cmocka_unit_test(test_nobody),   cmocka_unit_test(test_at_random),
+        cmocka_unit_test(test_requests),      cmocka_unit_test(test_others),
+        cmocka_unit_test(test_repeats),       cmocka_unit_test(test_lease),
+        cmocka_unit_test(test_restart),       cmocka_unit_test(test_dead_controller),
+        cmocka_unit_test(test_slow_deletion), cmocka_unit_test(test_late_reply),
+        cmocka_unit_test(test_next_client),   cmocka_unit_test(test_nobody),
+        cmocka_unit_test(test_at_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
