@@ -184,12 +184,12 @@ int dnvme_pair_ring(struct dnvme_pair *pair);
 unsigned dnvme_pair_wait(struct dnvme_pair *pair, uint64_t until_ps);
 
 /* For tests of isolation, what a malicious client does: has the manager create a queue pair at addresses
- * that it makes up, `entries` each; *number: of both queues. -EPERM and others: the manager refuses. */
+ * that it makes up, `entries` each; *handle: of the pair. -EPERM and others: the manager refuses. */
 int dnvme_wild_pair_new(struct dnvme_client *client, uint64_t sq_bus, uint64_t cq_bus,
-                        uint16_t entries, uint16_t *number);
+                        uint16_t entries, uint64_t *handle);
 /* Rings the doorbell of its submission queue: so many entries are there. */
-void dnvme_wild_pair_ring(struct dnvme_client *client, uint16_t number, uint16_t tail);
-void dnvme_wild_pair_free(struct dnvme_client *client, uint16_t number);
+void dnvme_wild_pair_ring(struct dnvme_client *client, uint64_t handle, uint16_t tail);
+void dnvme_wild_pair_free(struct dnvme_client *client, uint64_t handle);
 
 /* ---- Two paths ------------------------------------------------------------------------------- */
 

@@ -63,6 +63,7 @@ struct dnvme_server {
         bool deleting;  /* dnvme_server_deleted() will follow */
         bool asked;     /* by a request of the owner, number `sequence`, that has no reply yet */
         uint32_t sequence;
+        uint32_t serial; /* of the pairs that had its number */
         struct dnvme_range sq, cq;
     } queue[NVME_QUEUES_MAX];
     struct dnvme_manager_stats stats;
@@ -165,7 +166,7 @@ struct dnvme_pair {
     struct dnvme_pair_params params;
     struct nvme_user_qp qp;
     bool initialised;
-    uint16_t number; /* 0: the controller does not have it */
+    uint64_t handle; /* 0: the controller does not have it */
     struct dnvme_buffer
         memory; /* completion queue, lists, and the submission queue if it is local */
     struct sisci_remote *sq_remote; /* near the device */

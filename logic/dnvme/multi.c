@@ -172,13 +172,13 @@ void dnvme_multi_wait(struct dnvme_multi *m, uint64_t until_ps)
 static void drop(struct dnvme_multi *m, unsigned i)
 {
     struct dnvme_pair *pair = m->pair[i];
-    const uint64_t number = pair->number;
-    const int status = number == 0 ? 0
-                                   : dnvme_mail_call(&m->client->mail, WIRE_DELETE, &number,
-                                                     sizeof number, NULL, 0);
+    const uint64_t handle = pair->handle;
+    const int status = handle == 0 ? 0
+                                   : dnvme_mail_call(&m->client->mail, WIRE_DELETE, &handle,
+                                                     sizeof handle, NULL, 0);
     if (status != 0 && status != -EPERM) /* the manager cannot be reached: again, later */
         return;
-    pair->number = 0;
+    pair->handle = 0;
     nvme_user_qp_fail_all(&pair->qp, NVME_SC_ABORTED_SQ_DELETED);
     m->state[i] = PATH_NONE;
     dnvme_pair_free(pair);

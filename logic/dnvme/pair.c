@@ -124,7 +124,8 @@ static int create(struct dnvme_pair *pair, struct nvme_user_qp_params *qp, struc
                                  sizeof reply);
     if (status != 0)
         return lend_fail(error, status, "the manager does not create a queue pair (%d)", status);
-    pair->number = qp->id = (uint16_t)reply.number;
+    pair->handle = reply.handle;
+    qp->id = WIRE_HANDLE_NUMBER(reply.handle);
     if (qp->sq.bus == WIRE_SQ_IN_CMB) {
         qp->sq.bus = reply.sq_bus;
         qp->sq.window.base += reply.sq_bus - c->hello.cmb_bus;
@@ -190,11 +191,11 @@ static void drain(struct dnvme_pair *pair)
 void dnvme_pair_free(struct dnvme_pair *pair)
 {
     struct dnvme_client *c = pair->client;
-    const uint64_t number = pair->number;
+    const uint64_t handle = pair->handle;
     if (pair->initialised)
         drain(pair);
-    if (number != 0 && !c->dead)
-        dnvme_mail_call(&c->mail, WIRE_DELETE, &number, sizeof number, NULL, 0);
+    if (handle != 0 && !c->dead)
+        dnvme_mail_call(&c->mail, WIRE_DELETE, &handle, sizeof handle, NULL, 0);
     if (pair->initialised) {
         nvme_user_qp_fail_all(&pair->qp, NVME_SC_ABORTED_SQ_DELETED);
         nvme_user_qp_release(&pair->qp);
@@ -218,13 +219,13 @@ struct nvme_user_qp *dnvme_pair_qp(struct dnvme_pair *pair)
 
 uint16_t dnvme_pair_number(const struct dnvme_pair *pair)
 {
-    return pair->number;
+    return WIRE_HANDLE_NUMBER(pair->handle);
 }
 
 /* ---- Malice ---------------------------------------------------------------------------------- */
 
 int dnvme_wild_pair_new(struct dnvme_client *c, uint64_t sq_bus, uint64_t cq_bus, uint16_t entries,
-                        uint16_t *number)
+                        uint64_t *handle)
 {
     const struct wire_create request = {
         .sq_bus = sq_bus, .cq_bus = cq_bus, .entries = entries, .priority = NVME_SQ_MEDIUM
@@ -232,21 +233,21 @@ int dnvme_wild_pair_new(struct dnvme_client *c, uint64_t sq_bus, uint64_t cq_bus
     struct wire_created reply;
     const int status = dnvme_mail_call(&c->mail, WIRE_CREATE, &request, sizeof request, &reply,
                                        sizeof reply);
-    *number = status == 0 ? (uint16_t)reply.number : 0;
+    *handle = status == 0 ? reply.handle : 0;
     return status;
 }
 
-void dnvme_wild_pair_ring(struct dnvme_client *c, uint16_t number, uint16_t tail)
+void dnvme_wild_pair_ring(struct dnvme_client *c, uint64_t handle, uint16_t tail)
 {
+    const unsigned number = WIRE_HANDLE_NUMBER(handle);
     const struct nvme_user_window w = dnvme_map_window(&c->path[0].bar, 0);
     w.ops->write32(w.context, w.base + NVME_REG_DOORBELLS + 2u * number * c->hello.doorbell_bytes,
                    tail);
 }
 
-void dnvme_wild_pair_free(struct dnvme_client *c, uint16_t number)
+void dnvme_wild_pair_free(struct dnvme_client *c, uint64_t handle)
 {
-    const uint64_t queue = number;
-    dnvme_mail_call(&c->mail, WIRE_DELETE, &queue, sizeof queue, NULL, 0);
+    dnvme_mail_call(&c->mail, WIRE_DELETE, &handle, sizeof handle, NULL, 0);
 }
 
 /* ---- I/O ------------------------------------------------------------------------------------- */

@@ -87,9 +87,10 @@ static int create(struct dnvme_server *s, unsigned i, const struct wire_create *
     status = s->ops->create(s->context, q, c, &reply->sq_bus);
     if (status != 0)
         return status;
-    reply->number = q;
+    reply->handle = WIRE_HANDLE(q, s->queue[q].serial);
     s->queue[q] = (struct dnvme_server_queue){
         .owner = i + 1,
+        .serial = s->queue[q].serial,
         .sq = { reply->sq_bus, (uint64_t)c->entries * NVME_SQE_BYTES },
         .cq = { c->cq_bus, (uint64_t)c->entries * NVME_CQE_BYTES },
     };
@@ -130,7 +131,7 @@ void dnvme_server_deleted(struct dnvme_server *s, uint16_t q, int status)
     const struct dnvme_server_queue queue = s->queue[q];
     s->queue[q].deleting = s->queue[q].asked = false;
     if (status == 0) {
-        s->queue[q] = (struct dnvme_server_queue){ 0 };
+        s->queue[q] = (struct dnvme_server_queue){ .serial = queue.serial + 1 };
         s->stats.n_queues--;
     }
     if (queue.owner == DNVME_NOBODY) {
@@ -147,13 +148,15 @@ void dnvme_server_deleted(struct dnvme_server *s, uint16_t q, int status)
 /* DEFERRED: the reply comes when it is done. Asked again meanwhile, or after a failure, the same: so a
  * queue that is not the client's is one that the controller does not have any more. */
 #define DEFERRED 1
-static int delete_pair(struct dnvme_server *s, unsigned i, uint64_t q)
+static int delete_pair(struct dnvme_server *s, unsigned i, uint64_t handle)
 {
-    if (q == 0 || q >= s->queue_end || s->queue[q].owner != i + 1)
+    const unsigned q = WIRE_HANDLE_NUMBER(handle);
+    if (q == 0 || q >= s->queue_end || s->queue[q].owner != i + 1 ||
+        handle != WIRE_HANDLE(q, s->queue[q].serial))
         return -EPERM;
     s->queue[q].asked = true;
     s->queue[q].sequence = s->box[i].served;
-    delete_begin(s, (unsigned)q);
+    delete_begin(s, q);
     return DEFERRED;
 }
 

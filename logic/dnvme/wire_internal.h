@@ -46,7 +46,7 @@ enum wire_type {
     WIRE_BYE,       /* deletes what the client has; its mailbox is free */
     WIRE_NAMESPACE, /* body: u64 nsid; reply: struct wire_namespace */
     WIRE_CREATE,    /* body: struct wire_create; reply: struct wire_created */
-    WIRE_DELETE,    /* body: u64 number */
+    WIRE_DELETE,    /* body: u64 handle */
     WIRE_ADMIN,     /* body: struct nvme_sqe; reply: struct wire_admin */
 };
 struct wire_hello {
@@ -67,9 +67,13 @@ struct wire_create {
     uint32_t entries, priority; /* of both; enum nvme_sq_priority */
 };
 struct wire_created {
-    uint64_t number; /* of both queues */
+    uint64_t handle; /* WIRE_HANDLE() */
     uint64_t sq_bus;
 };
+/* The number of both queues, and how many pairs had it before: to delete a pair again that is gone must not
+ * delete the next one. */
+#define WIRE_HANDLE(number, serial) ((uint64_t)(serial) << 16 | (number))
+#define WIRE_HANDLE_NUMBER(handle)  ((uint16_t)(handle))
 struct wire_admin {
     uint32_t result, status; /* of the completion; status without phase */
 };

@@ -238,16 +238,16 @@ static void leak(struct rogue *r, enum attack attack, uint64_t i, uint64_t wild)
 /* The controller reads commands at one wild address and writes completions to another. */
 static void wild_queue(struct rogue *r, uint64_t i, enum aim aim)
 {
-    uint16_t number;
+    uint64_t handle;
     const int status = dnvme_wild_pair_new(r->site.client, wild_address(r, aim, i),
-                                           wild_address(r, aim, i + 1), WILD, &number);
+                                           wild_address(r, aim, i + 1), WILD, &handle);
     if (status != 0) {
         r->n_refused++;
         return;
     }
-    dnvme_wild_pair_ring(r->site.client, number, WILD - 1);
+    dnvme_wild_pair_ring(r->site.client, handle, WILD - 1);
     k_sleep(r->host->kernel, QUEUE_PS);
-    dnvme_wild_pair_free(r->site.client, number);
+    dnvme_wild_pair_free(r->site.client, handle);
 }
 
 static void attack(struct rogue *r)

@@ -176,7 +176,7 @@ static int call_create(struct client *c, uint64_t sq, uint64_t cq, uint32_t entr
     struct wire_created reply = { 0 };
     const int status = dnvme_mail_call(&c->mail, WIRE_CREATE, &request, sizeof request, &reply,
                                        sizeof reply);
-    *q = reply.number;
+    *q = reply.handle;
     return status;
 }
 
@@ -355,7 +355,7 @@ static void test_lease(void **state)
     assert_false(dnvme_mail_look(&quiet.mail));
     client_open(&again, r, 0, 3); /* a new process in its place */
     assert_int_equal(call_create(&again, BUS(0), BUS(1), 64, &q), 0);
-    assert_int_equal(q, 1);
+    assert_int_equal(WIRE_HANDLE_NUMBER(q), 1);
     close_rig(r);
 }
 
@@ -417,6 +417,9 @@ static void test_slow_deletion(void **state)
     r->delete_ps = FAKE_US(300);
     r->refuses = true;
     assert_int_equal(call_create(&c, BUS(0), BUS(1), 64, &q), 0);
+    assert_int_equal(WIRE_HANDLE_NUMBER(q), 1);
+    assert_int_equal(call_delete(&c, 1), -EPERM); /* the one before */
+    assert_true(r->controller.there[1]);
     assert_int_equal(call_delete(&c, q), -EIO);
     r->refuses = false;
     assert_int_equal(call_delete(&c, q), 0);
@@ -442,7 +445,7 @@ static void test_late_reply(void **state)
     assert_int_equal(call_delete(&c, first), -ETIMEDOUT);
     c.mail.timeout_ps = FAKE_MS(20);
     assert_int_equal(call_delete(&c, second), 0); /* the first ends meanwhile */
-    assert_false(r->controller.there[second]);
+    assert_false(r->controller.there[WIRE_HANDLE_NUMBER(second)]);
     assert_int_equal(call_delete(&c, first), -EPERM);
     assert_int_equal(call_create(&c, BUS(0), BUS(1), 64, &first), 0);
     c.mail.timeout_ps = FAKE_MS(1);
@@ -522,7 +525,7 @@ static void look_at_queue(struct busy *b, uint64_t q)
 {
     struct rig *r = b->c.rig;
     if (!b->c.mail.over && k_now_ps(r->kernel) < b->c.mail.valid_until_ps)
-        assert_int_equal(r->server.queue[q].owner, b->box + 1);
+        assert_int_equal(r->server.queue[WIRE_HANDLE_NUMBER(q)].owner, b->box + 1);
 }
 
 static void live(struct busy *b, uint32_t incarnation)
