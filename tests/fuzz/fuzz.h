@@ -31,10 +31,16 @@ uint32_t fuzz_any32(struct fuzz_random *random);
 /* The code of an address, as fuzz_address() takes it: mostly of aligned memory. */
 uint32_t fuzz_any_address(struct fuzz_random *random);
 
+struct fuzz_world;
+/* Its functions abort if something is wrong. */
 struct fuzz_target {
     const char *name;
-    /* Builds a world, does the operations, and checks the world. Aborts if something is wrong. */
-    void (*run)(const struct fuzz_op *op, size_t n);
+    /* A world with its devices set up; `op` says how it is made. The caller owns it. */
+    struct fuzz_world *(*open)(const struct fuzz_op *op);
+    void (*step)(struct fuzz_world *world, const struct fuzz_op *op);
+    /* The host behaves from here on: resets the devices and checks what must hold. */
+    void (*check)(struct fuzz_world *world);
+    void (*close)(struct fuzz_world *world);
     /* An operation that a driver may well do; first: one that makes a world. */
     void (*invent)(struct fuzz_op *op, struct fuzz_random *random, int first);
 };

@@ -1,4 +1,4 @@
-#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/fuzz_world.h"
 
 #include <string.h>
 
@@ -40,7 +40,7 @@ void fuzz_input(const struct fuzz_target *target, const uint8_t *data, size_t by
     const size_t n = SIM_MIN(bytes / sizeof(op[0]), (size_t)FUZZ_OPS_MAX);
     if (n != 0)
         memcpy(op, data, n * sizeof(op[0]));
-    target->run(op, n != 0 ? n : 1);
+    fuzz_world_play(target, op, n != 0 ? n : 1);
 }
 
 /* ---- Mutation: operations are inserted, removed, exchanged as wholes ------------------------- */

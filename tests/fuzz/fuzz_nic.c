@@ -20,7 +20,6 @@
 #define DATA_PAGE      (FIRST_PAGE + FUNCTIONS * FUNCTION_PAGES) /* then data */
 #define BUFFER_BYTES   2048u
 #define HEADERS        54u /* Ethernet, IPv4, TCP */
-#define N_OF(array)    (sizeof(array) / sizeof((array)[0]))
 
 struct function { /* as its driver knows it */
     uint64_t command, eq, cq[2], sq, rq[RQS], record;
@@ -38,33 +37,16 @@ struct nic_world {
     struct function function[FUNCTIONS];
     uint64_t n_frames; /* that came out */
     uint32_t sequence;
-    unsigned pcie_cap, msix_cap, sriov_cap;
 };
 
-static unsigned port_of(unsigned f)
+static struct nic_world *world_of(struct fuzz_world *host)
 {
-    return f / OF_PORT;
-}
-
-static uint16_t id_of(unsigned f)
-{
-    return (uint16_t)(FUZZ_ID(port_of(f)) + f % OF_PORT);
-}
-
-static uint64_t bar_of(unsigned f)
-{
-    const unsigned p = port_of(f), vf = f % OF_PORT;
-    return vf == 0 ? FUZZ_BAR(p) : FUZZ_BAR_VFS(p) + (uint64_t)(vf - 1) * NIC_BAR_BYTES;
-}
-
-static void set_config(struct nic_world *w, unsigned f, unsigned offset, uint32_t value)
-{
-    fuzz_config_write(&w->host, port_of(f), id_of(f), offset, value);
+    return SIM_CONTAINER(host, struct nic_world, host);
 }
 
 static void set_register(struct nic_world *w, unsigned f, uint64_t offset, uint64_t value)
 {
-    fuzz_write64(&w->host, port_of(f), bar_of(f) + offset, value);
+    fuzz_write64(&w->host, fuzz_port_of(&w->host, f), fuzz_bar_of(&w->host, f) + offset, value);
 }
 
 /* ---- The other end of the wire ------------------------------------------------------------------- */
@@ -85,8 +67,8 @@ static void wire_retime(struct ether_port *port, struct ether_frame *frame, sim_
 
 static uint64_t mac_of(const struct nic_world *w, unsigned f)
 {
-    const unsigned vf = f % OF_PORT;
-    return vf == 0 ? nic_function_mac(w->nic, port_of(f)) : nic_vf_mac(w->nic, port_of(f), vf - 1);
+    const unsigned port = fuzz_port_of(&w->host, f), vf = f - fuzz_physical(&w->host, port);
+    return vf == 0 ? nic_function_mac(w->nic, port) : nic_vf_mac(w->nic, port, vf - 1);
 }
 
 /* TCP of one of a few flows. */
@@ -165,32 +147,6 @@ static void op_wire(struct nic_world *w, const struct fuzz_op *op)
 
 /* ---- A driver that knows what it does -------------------------------------------------------------- */
 
-static void set_up_port(struct nic_world *w, unsigned p)
-{
-    const unsigned f = p * OF_PORT;
-    const uint64_t bar = FUZZ_BAR(p), vfs = FUZZ_BAR_VFS(p);
-    set_config(w, f, PCI_BAR0, (uint32_t)bar);
-    set_config(w, f, PCI_BAR0 + 4, (uint32_t)(bar >> 32));
-    set_config(w, f, PCI_COMMAND, PCI_COMMAND_MEMORY | PCI_COMMAND_BUS_MASTER);
-    set_config(w, f, w->pcie_cap + PCIE_DEVCTL,
-               1u << PCIE_DEVCTL_MPS_SHIFT | 2u << PCIE_DEVCTL_MRRS_SHIFT |
-                   PCIE_DEVCTL_EXTENDED_TAG);
-    set_config(w, f, w->msix_cap, (uint32_t)PCI_MSIX_CONTROL_ENABLE << 16);
-    set_config(w, f, w->sriov_cap + PCI_SRIOV_BAR0, (uint32_t)vfs);
-    set_config(w, f, w->sriov_cap + PCI_SRIOV_BAR0 + 4, (uint32_t)(vfs >> 32));
-    set_config(w, f, w->sriov_cap + PCI_SRIOV_NUM_VFS, N_VFS);
-    set_config(w, f, w->sriov_cap + PCI_SRIOV_CONTROL,
-               PCI_SRIOV_CONTROL_ENABLE | PCI_SRIOV_CONTROL_MEMORY);
-    fuzz_world_run(&w->host, SIM_PS_PER_US);
-    for (unsigned vf = 1; vf <= N_VFS; vf++)
-        set_config(w, f + vf, PCI_COMMAND, PCI_COMMAND_BUS_MASTER);
-    for (unsigned v = 0; v < 2; v++) {
-        fuzz_write64(&w->host, p, bar + NIC_MSIX_TABLE + 16 * v, FUZZ_MSI);
-        fuzz_write64(&w->host, p, bar + NIC_MSIX_TABLE + 16 * v + 8, v); /* unmasked */
-    }
-    fuzz_world_run(&w->host, SIM_PS_PER_US);
-}
-
 static uint8_t command(struct nic_world *w, unsigned f, struct nic_command command)
 {
     const uint64_t at = w->function[f].command;
@@ -250,7 +206,7 @@ static void begin(struct nic_world *w, unsigned f)
         { .opcode = NIC_SET_RSS, .log_entries = 1, .iova = d->record + 16 },
     };
     fuzz_put(&w->host, d->record + 16, table, sizeof(table));
-    for (unsigned i = 0; i < N_OF(commands); i++)
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(commands); i++)
         command(w, f, commands[i]);
     set_register(w, f, NIC_DOORBELL_EQ(0), 0);
     for (unsigned q = 0; q < 2; q++)
@@ -259,8 +215,9 @@ static void begin(struct nic_world *w, unsigned f)
 
 static void begin_port(struct nic_world *w, unsigned p)
 {
-    set_up_port(w, p);
-    begin(w, p * OF_PORT);
+    fuzz_set_up_port(&w->host, p);
+    fuzz_world_run(&w->host, SIM_PS_PER_US);
+    begin(w, fuzz_physical(&w->host, p));
 }
 
 static void post(struct nic_world *w, unsigned f, unsigned q, const struct nic_wqe_data *data)
@@ -350,7 +307,7 @@ static void op_send(struct nic_world *w, unsigned f, const struct fuzz_op *op)
 {
     struct nic_wqe_data data[8];
     const unsigned n = op->a & 7;
-    for (unsigned i = 0; i < N_OF(data); i++)
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(data); i++)
         data[i] = (struct nic_wqe_data){ .bytes = length_of(op->x >> i),
                                          .function_hint = (uint8_t)(op->z >> (8 * i) & 3),
                                          .iova = fuzz_address((uint32_t)op->y + i) };
@@ -410,34 +367,39 @@ static void op_doorbell(struct nic_world *w, unsigned f, const struct fuzz_op *o
     if (op->a & 0x80)
         ring(w, f);
     else
-        set_register(w, f, at[op->a % N_OF(at)], op->c & 1 ? op->y : op->y & 31);
+        set_register(w, f, at[op->a % SIM_N_ELEMENTS(at)], op->c & 1 ? op->y : op->y & 31);
 }
 
 static void op_config(struct nic_world *w, unsigned f, const struct fuzz_op *op)
 {
+    const struct fuzz_functions *d = &w->host.functions;
     const unsigned offset[] = { PCI_COMMAND,
                                 PCI_BAR0,
-                                w->pcie_cap + PCIE_DEVCTL,
-                                w->msix_cap,
-                                w->sriov_cap + PCI_SRIOV_CONTROL,
-                                w->sriov_cap + PCI_SRIOV_NUM_VFS,
-                                w->sriov_cap + PCI_SRIOV_BAR0 };
-    set_config(w, f, op->a < 224 ? offset[op->a % N_OF(offset)] : op->y & 0xffc, op->x);
+                                d->pcie + PCIE_DEVCTL,
+                                d->msix,
+                                d->sriov + PCI_SRIOV_CONTROL,
+                                d->sriov + PCI_SRIOV_NUM_VFS,
+                                d->sriov + PCI_SRIOV_BAR0 };
+    fuzz_set_config(&w->host, f,
+                    op->a < 224 ? offset[op->a % SIM_N_ELEMENTS(offset)] : op->y & 0xffc, op->x);
 }
 
 static void op_reset(struct nic_world *w, unsigned f, const struct fuzz_op *op)
 {
+    const unsigned port = fuzz_port_of(&w->host, f);
     switch (op->a % 4) {
-    case 0: set_config(w, f, PCI_COMMAND, PCI_COMMAND_MEMORY | (op->c & 1u) << 2); break;
-    case 1: set_config(w, f, w->pcie_cap + PCIE_DEVCTL, FUZZ_DEVCTL_FLR); break;
+    case 0:
+        fuzz_set_config(&w->host, f, PCI_COMMAND, PCI_COMMAND_MEMORY | (op->c & 1u) << 2);
+        break;
+    case 1: fuzz_function_reset(&w->host, f); break;
     case 2:
-        set_config(w, f, w->pcie_cap + PCIE_DEVCTL, FUZZ_DEVCTL_FLR);
+        fuzz_function_reset(&w->host, f);
         fuzz_world_run(&w->host, 200 * SIM_PS_PER_MS);
-        begin_port(w, port_of(f));
+        begin_port(w, port);
         break;
     default:
-        if (f % OF_PORT != 0)
-            command(w, port_of(f) * OF_PORT,
+        if (fuzz_is_virtual(&w->host, f))
+            command(w, fuzz_physical(&w->host, port),
                     (struct nic_command){ .opcode = NIC_ENABLE_VFS, .n_vfs = N_VFS });
         begin(w, f);
         break;
@@ -461,8 +423,9 @@ enum {
     KINDS
 };
 
-static void step(struct nic_world *w, const struct fuzz_op *op)
+static void step(struct fuzz_world *host, const struct fuzz_op *op)
 {
+    struct nic_world *w = world_of(host);
     const unsigned f = op->b % FUNCTIONS;
     const uint64_t at = op->a < 128 ? op->x % 0x50 : op->x % NIC_BAR_BYTES;
     switch (op->kind % KINDS) {
@@ -471,11 +434,13 @@ static void step(struct nic_world *w, const struct fuzz_op *op)
     case DOORBELL: op_doorbell(w, f, op); break;
     case RECEIVE: op_receive(w, f, op); break;
     case REAP: reap(w, f, op->a & 1); break;
-    case MEMORY: fuzz_op_memory(&w->host, op); break;
-    case TIME: fuzz_op_time(&w->host, op); break;
-    case REGISTER: fuzz_op_access(&w->host, port_of(f), bar_of(f) + at, op); break;
+    case MEMORY: fuzz_op_memory(host, op); break;
+    case TIME: fuzz_op_time(host, op); break;
+    case REGISTER:
+        fuzz_op_access(host, fuzz_port_of(host, f), fuzz_bar_of(host, f) + at, op);
+        break;
     case CONFIG: op_config(w, f, op); break;
-    case HOST: fuzz_op_host(&w->host, op); break;
+    case HOST: fuzz_op_host(host, op); break;
     case RESET: op_reset(w, f, op); break;
     case FRAME: op_frame(w, op); break;
     default: op_wire(w, op); break;
@@ -490,7 +455,7 @@ static void invent(struct fuzz_op *op, struct fuzz_random *random, int first)
                                      REGISTER, CONFIG,  HOST,     RESET,   FRAME,   FRAME,
                                      FRAME,    FRAME,   FRAME,    WIRE };
     (void)first;
-    *op = (struct fuzz_op){ .kind = kinds[fuzz_any(random, N_OF(kinds))],
+    *op = (struct fuzz_op){ .kind = kinds[fuzz_any(random, SIM_N_ELEMENTS(kinds))],
                             .a = (uint8_t)fuzz_any(random, 256),
                             .b = (uint8_t)fuzz_any(random, 256),
                             .c = (uint8_t)fuzz_any(random, 256),
@@ -530,7 +495,7 @@ static void plug_wire(struct nic_world *w)
     FUZZ_ASSERT(w->wire != NULL, "no wire");
 }
 
-static void open_world(struct nic_world *w, const struct fuzz_op *op)
+static struct fuzz_world *open_world(const struct fuzz_op *op)
 {
     const struct fuzz_setting settings[] = {
         { "functions", "2" },
@@ -553,26 +518,25 @@ static void open_world(struct nic_world *w, const struct fuzz_op *op)
         { "completion_timeout_us", "50" },
         { NULL, NULL },
     };
-    static unsigned caps[3]; /* where all functions have them */
+    struct nic_world *w = calloc(1, sizeof(*w));
     fuzz_world_open(&w->host);
+    w->host.functions = (struct fuzz_functions){ .n_vfs = N_VFS,
+                                                 .n_bars = 1,
+                                                 .bar_bytes = NIC_BAR_BYTES,
+                                                 .msix_table = NIC_MSIX_TABLE,
+                                                 .n_vectors = 2 };
     w->nic = fuzz_world_device(&w->host, &nic_ops, "nic", settings);
     for (unsigned p = 0; p < PORTS; p++)
         fuzz_world_plug(&w->host, w->nic, p);
     plug_wire(w);
     nic_ops.start(w->nic);
-    if (caps[0] == 0) {
-        caps[1] = fuzz_capability(&w->host, PCI_CAP_ID_MSIX);
-        caps[2] = fuzz_extended_capability(&w->host, PCI_ECAP_ID_SRIOV);
-        caps[0] = fuzz_capability(&w->host, PCI_CAP_ID_PCIE);
-    }
-    w->pcie_cap = caps[0];
-    w->msix_cap = caps[1];
-    w->sriov_cap = caps[2];
+    fuzz_find_capabilities(&w->host);
     for (unsigned f = 0; f < FUNCTIONS; f++)
         forget(w, f);
     for (unsigned p = 0; p < PORTS; p++)
         begin_port(w, p);
     w->host.blank = true;
+    return &w->host;
 }
 
 static void await_completion(struct nic_world *w, unsigned f, unsigned q, unsigned wanted)
@@ -588,7 +552,7 @@ static void await_completion(struct nic_world *w, unsigned f, unsigned q, unsign
 /* As good as new. */
 static void check_traffic(struct nic_world *w, unsigned p)
 {
-    const unsigned f = p * OF_PORT;
+    const unsigned f = fuzz_physical(&w->host, p);
     const struct nic_wqe_data data = { .bytes = 1000, .iova = DATA_PAGE * 4096 };
     const struct nic_wqe_data buffer = { .bytes = BUFFER_BYTES, .iova = (DATA_PAGE + 1) * 4096 };
     begin_port(w, p);
@@ -619,35 +583,27 @@ static void check_idle(struct nic_world *w)
     FUZZ_ASSERT(ether_frames_live(w->host.sim) == 0, "frames are left");
 }
 
-static void check_world(struct nic_world *w)
+static void check_world(struct fuzz_world *host)
 {
-    w->host.answers = FUZZ_ANSWER;
-    w->host.hold_ps = 0;
+    struct nic_world *w = world_of(host);
     ether_port_link(&w->wire_end, true);
     ether_port_pause(&w->wire_end, false);
-    fuzz_world_run(&w->host, 20 * SIM_PS_PER_US);
-    for (unsigned p = 0; p < PORTS; p++) {
-        set_config(w, p * OF_PORT, PCI_COMMAND, PCI_COMMAND_MEMORY);
-        set_config(w, p * OF_PORT, w->pcie_cap + PCIE_DEVCTL, FUZZ_DEVCTL_FLR);
-    }
+    fuzz_world_run(host, 20 * SIM_PS_PER_US);
+    for (unsigned p = 0; p < PORTS; p++)
+        fuzz_function_stop(host, fuzz_physical(host, p));
     check_idle(w);
     for (unsigned p = 0; p < PORTS; p++)
         check_traffic(w, p);
     check_idle(w);
 }
 
-static void run(const struct fuzz_op *op, size_t n)
+static void close_world(struct fuzz_world *host)
 {
-    struct nic_world *w = calloc(1, sizeof(*w));
-    open_world(w, &op[0]);
-    w->host.events_begin = sim_events_fired(w->host.sim);
-    for (size_t i = 1; i < n && !fuzz_world_spent(&w->host); i++)
-        step(w, &op[i]);
-    check_world(w);
+    struct nic_world *w = world_of(host);
     ether_wire_free(w->wire);
     model_free(w->nic);
-    fuzz_world_close(&w->host);
+    fuzz_world_close(host);
     free(w);
 }
 
-const struct fuzz_target fuzz_nic = { "nic", run, invent };
+const struct fuzz_target fuzz_nic = { "nic", open_world, step, check_world, close_world, invent };

@@ -15,7 +15,6 @@
 #define DATA_PAGES  (QUEUE_PAGES + 2 * CONTROLLERS * QUEUES) /* then data */
 #define CMB_BYTES   65536u
 #define CC_ENABLE   (NVME_CC_IOSQES(6) | NVME_CC_IOCQES(4) | NVME_CC_EN)
-#define N_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 struct pair {
     uint64_t sq, cq;
@@ -29,33 +28,21 @@ struct nvme_world {
     unsigned n_ports;
     bool removed[2];
     struct pair pair[CONTROLLERS][QUEUES];
-    unsigned pcie_cap, msix_cap, sriov_cap;
 };
 
-static unsigned port_of(unsigned c)
+static struct nvme_world *world_of(struct fuzz_world *host)
 {
-    return c / OF_PORT;
-}
-
-static uint16_t id_of(unsigned c)
-{
-    return (uint16_t)(FUZZ_ID(port_of(c)) + c % OF_PORT);
-}
-
-static uint64_t bar_of(unsigned c)
-{
-    const unsigned p = port_of(c), function = c % OF_PORT;
-    return function == 0 ? FUZZ_BAR(p) : FUZZ_BAR_VFS(p) + (function - 1) * NVME_BAR_BYTES;
+    return SIM_CONTAINER(host, struct nvme_world, host);
 }
 
 static void set_register(struct nvme_world *w, unsigned c, uint64_t offset, uint32_t value)
 {
-    fuzz_write32(&w->host, port_of(c), bar_of(c) + offset, value);
+    fuzz_write32(&w->host, fuzz_port_of(&w->host, c), fuzz_bar_of(&w->host, c) + offset, value);
 }
 
-static void set_config(struct nvme_world *w, unsigned c, unsigned offset, uint32_t value)
+static void set_register64(struct nvme_world *w, unsigned c, uint64_t offset, uint64_t value)
 {
-    fuzz_config_write(&w->host, port_of(c), id_of(c), offset, value);
+    fuzz_write64(&w->host, fuzz_port_of(&w->host, c), fuzz_bar_of(&w->host, c) + offset, value);
 }
 
 /* ---- A driver that knows what it does ---------------------------------------------------------- */
@@ -70,31 +57,9 @@ static void forget_queues(struct nvme_world *w, unsigned c)
     }
 }
 
-static void set_up_function(struct nvme_world *w, unsigned p)
+static void set_up_port(struct nvme_world *w, unsigned p)
 {
-    const unsigned c = p * OF_PORT;
-    const uint64_t bar[3] = { FUZZ_BAR(p), FUZZ_BAR_2(p), FUZZ_BAR_VFS(p) };
-    for (unsigned i = 0; i < 2; i++) {
-        set_config(w, c, PCI_BAR0 + 8 * i, (uint32_t)bar[i]);
-        set_config(w, c, PCI_BAR0 + 8 * i + 4, (uint32_t)(bar[i] >> 32));
-    }
-    set_config(w, c, PCI_COMMAND, PCI_COMMAND_MEMORY | PCI_COMMAND_BUS_MASTER);
-    set_config(w, c, w->pcie_cap + PCIE_DEVCTL,
-               1u << PCIE_DEVCTL_MPS_SHIFT | 2u << PCIE_DEVCTL_MRRS_SHIFT |
-                   PCIE_DEVCTL_EXTENDED_TAG);
-    set_config(w, c, w->msix_cap, (uint32_t)PCI_MSIX_CONTROL_ENABLE << 16);
-    set_config(w, c, w->sriov_cap + PCI_SRIOV_BAR0, (uint32_t)bar[2]);
-    set_config(w, c, w->sriov_cap + PCI_SRIOV_BAR0 + 4, (uint32_t)(bar[2] >> 32));
-    set_config(w, c, w->sriov_cap + PCI_SRIOV_NUM_VFS, N_VFS);
-    set_config(w, c, w->sriov_cap + PCI_SRIOV_CONTROL,
-               PCI_SRIOV_CONTROL_ENABLE | PCI_SRIOV_CONTROL_MEMORY);
-    fuzz_world_run(&w->host, SIM_PS_PER_US);
-    for (unsigned vf = 1; vf <= N_VFS; vf++)
-        set_config(w, c + vf, PCI_COMMAND, PCI_COMMAND_BUS_MASTER);
-    for (unsigned v = 0; v < 4; v++) {
-        fuzz_write64(&w->host, p, bar[0] + NVME_MSIX_TABLE + 16 * v, FUZZ_MSI);
-        fuzz_write64(&w->host, p, bar[0] + NVME_MSIX_TABLE + 16 * v + 8, v); /* unmasked */
-    }
+    fuzz_set_up_port(&w->host, p);
     fuzz_world_run(&w->host, 2 * SIM_PS_PER_US);
 }
 
@@ -104,8 +69,8 @@ static void enable(struct nvme_world *w, unsigned c, uint32_t cc)
     forget_queues(w, c);
     set_register(w, c, NVME_REG_CC, 0);
     set_register(w, c, NVME_REG_AQA, (ENTRIES - 1) << 16 | (ENTRIES - 1));
-    fuzz_write64(&w->host, port_of(c), bar_of(c) + NVME_REG_ASQ, w->pair[c][0].sq);
-    fuzz_write64(&w->host, port_of(c), bar_of(c) + NVME_REG_ACQ, w->pair[c][0].cq);
+    set_register64(w, c, NVME_REG_ASQ, w->pair[c][0].sq);
+    set_register64(w, c, NVME_REG_ACQ, w->pair[c][0].cq);
     set_register(w, c, NVME_REG_CC, cc);
     fuzz_world_run(&w->host, 40 * SIM_PS_PER_US);
 }
@@ -118,7 +83,8 @@ static void push(struct nvme_world *w, unsigned c, unsigned q, struct nvme_sqe s
     if (at < FUZZ_MEMORY_BYTES)
         fuzz_put(&w->host, at, &sqe, sizeof(sqe));
     else
-        fuzz_write(&w->host, port_of(c), at, &sqe, sizeof(sqe)); /* in the memory buffer */
+        fuzz_write(&w->host, fuzz_port_of(&w->host, c), at, &sqe,
+                   sizeof(sqe)); /* in the memory buffer */
     pair->tail = (uint16_t)((pair->tail + 1) % ENTRIES);
 }
 
@@ -173,12 +139,12 @@ static void begin(struct nvme_world *w, unsigned c, uint32_t cc)
 /* Gives a secondary controller queues and vectors, and begins. */
 static void begin_secondary(struct nvme_world *w, unsigned c, uint32_t resources)
 {
-    const unsigned primary = port_of(c) * OF_PORT;
+    const unsigned primary = fuzz_physical(&w->host, fuzz_port_of(&w->host, c));
     const uint32_t id = c << 16; /* numbers of controllers are in this order */
     const uint32_t n[2] = { 2 + (resources & 1), 1 + (resources >> 1 & 1) };
     const uint32_t actions[] = { NVME_VIRTUAL_OFFLINE, NVME_VIRTUAL_ASSIGN,
                                  NVME_VIRTUAL_ASSIGN | 1 << 8, NVME_VIRTUAL_ONLINE };
-    for (unsigned i = 0; i < N_OF(actions); i++)
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(actions); i++)
         push(w, primary, 0,
              (struct nvme_sqe){ .opcode = NVME_ADMIN_VIRTUALIZATION,
                                 .cdw10 = actions[i] | id,
@@ -187,11 +153,6 @@ static void begin_secondary(struct nvme_world *w, unsigned c, uint32_t resources
     fuzz_world_run(&w->host, 20 * SIM_PS_PER_US);
     reap(w, primary, 0);
     begin(w, c, CC_ENABLE);
-}
-
-static void function_reset(struct nvme_world *w, unsigned c)
-{
-    set_config(w, c, w->pcie_cap + PCIE_DEVCTL, FUZZ_DEVCTL_FLR);
 }
 
 /* ---- One that does not --------------------------------------------------------------------------- */
@@ -255,44 +216,47 @@ static void op_register(struct nvme_world *w, unsigned c, const struct fuzz_op *
                                        NVME_REG_CMBLOC, NVME_REG_CMBSZ, NVME_MSIX_TABLE };
     uint64_t at = op->x % NVME_BAR_BYTES;
     if (op->a < 192)
-        at = offset[op->a % N_OF(offset)] + (op->x & 4);
-    fuzz_op_access(&w->host, port_of(c), bar_of(c) + at, op);
+        at = offset[op->a % SIM_N_ELEMENTS(offset)] + (op->x & 4);
+    fuzz_op_access(&w->host, fuzz_port_of(&w->host, c), fuzz_bar_of(&w->host, c) + at, op);
 }
 
 static void op_config(struct nvme_world *w, unsigned c, const struct fuzz_op *op)
 {
+    const struct fuzz_functions *d = &w->host.functions;
     const unsigned offset[] = { PCI_COMMAND,
                                 PCI_BAR0,
                                 PCI_BAR0 + 8,
-                                w->pcie_cap + PCIE_DEVCTL,
-                                w->msix_cap,
-                                w->sriov_cap + PCI_SRIOV_CONTROL,
-                                w->sriov_cap + PCI_SRIOV_NUM_VFS,
-                                w->sriov_cap + PCI_SRIOV_BAR0,
-                                w->sriov_cap + 0x20 /* system page size */ };
-    set_config(w, c, op->a < 224 ? offset[op->a % N_OF(offset)] : op->y & 0xffc, op->x);
+                                d->pcie + PCIE_DEVCTL,
+                                d->msix,
+                                d->sriov + PCI_SRIOV_CONTROL,
+                                d->sriov + PCI_SRIOV_NUM_VFS,
+                                d->sriov + PCI_SRIOV_BAR0,
+                                d->sriov + 0x20 /* system page size */ };
+    fuzz_set_config(&w->host, c,
+                    op->a < 224 ? offset[op->a % SIM_N_ELEMENTS(offset)] : op->y & 0xffc, op->x);
 }
 
 static void op_reset(struct nvme_world *w, unsigned c, const struct fuzz_op *op)
 {
+    const unsigned port = fuzz_port_of(&w->host, c);
     switch (op->a % 8) {
     case 0: /* bus mastering off and on */
-        set_config(w, c, PCI_COMMAND, PCI_COMMAND_MEMORY | (op->c & 1u) << 2);
+        fuzz_set_config(&w->host, c, PCI_COMMAND, PCI_COMMAND_MEMORY | (op->c & 1u) << 2);
         break;
     case 1: set_register(w, c, NVME_REG_CC, op->x); break;
     case 2: set_register(w, c, NVME_REG_CC, 0); break;
     case 3: enable(w, c, CC_ENABLE | (op->x & 0x3fff0)); break;
-    case 4: function_reset(w, c); break;
+    case 4: fuzz_function_reset(&w->host, c); break;
     case 5: /* the cable: for good */
         if (op->b < 16 && op->c < 16) {
-            w->removed[port_of(c)] = true;
-            pcie_function_remove(w->nvme, port_of(c));
+            w->removed[port] = true;
+            pcie_function_remove(w->nvme, port);
         }
         break;
     case 6:
-        function_reset(w, c);
+        fuzz_function_reset(&w->host, c);
         fuzz_world_run(&w->host, 200 * SIM_PS_PER_MS);
-        set_up_function(w, port_of(c));
+        set_up_port(w, port);
         break;
     default: begin(w, c, CC_ENABLE | (op->x & 1) << NVME_CC_AMS_SHIFT); break;
     }
@@ -314,9 +278,11 @@ enum {
     KINDS
 };
 
-static void step(struct nvme_world *w, const struct fuzz_op *op)
+static void step(struct fuzz_world *host, const struct fuzz_op *op)
 {
+    struct nvme_world *w = world_of(host);
     const unsigned c = op->b % (w->n_ports * OF_PORT), q = op->b >> 4 & 3;
+    const unsigned port = fuzz_port_of(host, c);
     switch (op->kind % KINDS) {
     case COMMAND: op_command(w, c, op); break;
     case RING:
@@ -330,17 +296,17 @@ static void step(struct nvme_world *w, const struct fuzz_op *op)
     case SGL: op_sgl(w, op); break;
     case MEMORY:
         if (op->x >> 29 == 3) /* the memory buffer */
-            fuzz_op_access(&w->host, port_of(c), FUZZ_BAR_2(port_of(c)) + op->x % CMB_BYTES, op);
+            fuzz_op_access(host, port, FUZZ_BAR_2(port) + op->x % CMB_BYTES, op);
         else
-            fuzz_op_memory(&w->host, op);
+            fuzz_op_memory(host, op);
         break;
-    case TIME: fuzz_op_time(&w->host, op); break;
+    case TIME: fuzz_op_time(host, op); break;
     case REGISTER: op_register(w, c, op); break;
     case CONFIG: op_config(w, c, op); break;
-    case HOST: fuzz_op_host(&w->host, op); break;
+    case HOST: fuzz_op_host(host, op); break;
     case RESET: op_reset(w, c, op); break;
     default:
-        if (c % OF_PORT != 0)
+        if (fuzz_is_virtual(host, c))
             begin_secondary(w, c, op->x);
         break;
     }
@@ -358,7 +324,7 @@ static void invent(struct fuzz_op *op, struct fuzz_random *random, int first)
                                      NVME_ADMIN_GET_FEATURES,  NVME_ADMIN_ASYNC_EVENT,
                                      NVME_ADMIN_VIRTUALIZATION };
     static const uint8_t io[] = { 0, 1, 2, 4, 5, 8, 9, 1, 2 };
-    *op = (struct fuzz_op){ .kind = kinds[fuzz_any(random, N_OF(kinds))],
+    *op = (struct fuzz_op){ .kind = kinds[fuzz_any(random, SIM_N_ELEMENTS(kinds))],
                             .a = (uint8_t)fuzz_any(random, 256),
                             .b = (uint8_t)fuzz_any(random, 256),
                             .c = (uint8_t)fuzz_any(random, 256),
@@ -369,7 +335,8 @@ static void invent(struct fuzz_op *op, struct fuzz_random *random, int first)
         return;
     op->b &= (uint8_t)(fuzz_any(random, 2) != 0 ? 0xf0 : 0xff); /* mostly the first controller */
     const bool is_admin = (op->b & 0x30) == 0;
-    op->a = is_admin ? admin[fuzz_any(random, N_OF(admin))] : io[fuzz_any(random, N_OF(io))];
+    op->a = is_admin ? admin[fuzz_any(random, SIM_N_ELEMENTS(admin))]
+                     : io[fuzz_any(random, SIM_N_ELEMENTS(io))];
     op->c = (uint8_t)(fuzz_any(random, 3) == 0 ? (is_admin ? 0 : 0x40) : 0);
     op->x = fuzz_any(random, 3) != 0 ? (uint32_t)fuzz_any(random, 40) : op->x;
     op->z = fuzz_any(random, 16) | fuzz_any(random, 4) << 56;
@@ -379,7 +346,7 @@ static void invent(struct fuzz_op *op, struct fuzz_random *random, int first)
 
 /* ---- A world ------------------------------------------------------------------------------------- */
 
-static void open_world(struct nvme_world *w, const struct fuzz_op *op)
+static struct fuzz_world *open_world(const struct fuzz_op *op)
 {
     static const char *const media[] = { "flat", "xpoint", "dram", "nand" };
     const struct fuzz_setting settings[] = {
@@ -422,28 +389,27 @@ static void open_world(struct nvme_world *w, const struct fuzz_op *op)
         { "flexible_vectors", "4" },
         { NULL, NULL },
     };
-    static unsigned caps[3]; /* where all controllers have them */
+    struct nvme_world *w = calloc(1, sizeof(*w));
     fuzz_world_open(&w->host);
+    w->host.functions = (struct fuzz_functions){ .n_vfs = N_VFS,
+                                                 .n_bars = 2,
+                                                 .bar_bytes = NVME_BAR_BYTES,
+                                                 .msix_table = NVME_MSIX_TABLE,
+                                                 .n_vectors = 4 };
     w->nvme = fuzz_world_device(&w->host, &nvme_ops, "nvme", settings);
     w->n_ports = op->a & 2 ? 2 : 1;
     for (unsigned p = 0; p < w->n_ports; p++)
         fuzz_world_plug(&w->host, w->nvme, p);
     nvme_ops.start(w->nvme);
-    if (caps[0] == 0) {
-        caps[1] = fuzz_capability(&w->host, PCI_CAP_ID_MSIX);
-        caps[2] = fuzz_extended_capability(&w->host, PCI_ECAP_ID_SRIOV);
-        caps[0] = fuzz_capability(&w->host, PCI_CAP_ID_PCIE);
-    }
-    w->pcie_cap = caps[0];
-    w->msix_cap = caps[1];
-    w->sriov_cap = caps[2];
+    fuzz_find_capabilities(&w->host);
     for (unsigned c = 0; c < CONTROLLERS; c++)
         forget_queues(w, c);
     for (unsigned p = 0; p < w->n_ports; p++) {
-        set_up_function(w, p);
-        begin(w, p * OF_PORT, CC_ENABLE | (op->b >> 4 & 1u) << NVME_CC_AMS_SHIFT);
+        set_up_port(w, p);
+        begin(w, fuzz_physical(&w->host, p), CC_ENABLE | (op->b >> 4 & 1u) << NVME_CC_AMS_SHIFT);
     }
     FUZZ_ASSERT(fuzz_ask32(&w->host, 0, FUZZ_BAR(0) + NVME_REG_CSTS) == NVME_CSTS_RDY, "set-up");
+    return &w->host;
 }
 
 /* One command of the I/O queue, which is empty. */
@@ -463,10 +429,10 @@ static void expect_success(struct nvme_world *w, unsigned c, struct nvme_sqe sqe
 /* As good as new: a page goes to the media and back. */
 static void check_port(struct nvme_world *w, unsigned p)
 {
-    const unsigned c = p * OF_PORT;
+    const unsigned c = fuzz_physical(&w->host, p);
     const uint64_t from = DATA_PAGES * 4096, to = from + 4096;
     uint8_t page[4096], got[4096];
-    set_up_function(w, p);
+    set_up_port(w, p);
     begin(w, c, CC_ENABLE);
     for (unsigned i = 0; i < sizeof(page); i++)
         page[i] = (uint8_t)(i % 64 < 8 ? i / 64 + i + p : 0); /* as much as marks carry */
@@ -483,35 +449,27 @@ static void check_port(struct nvme_world *w, unsigned p)
     FUZZ_ASSERT(memcmp(page, got, sizeof(page)) == 0, "port %u: other data than written", p);
 }
 
-static void check_world(struct nvme_world *w)
+static void check_world(struct fuzz_world *host)
 {
-    w->host.answers = FUZZ_ANSWER;
-    w->host.hold_ps = 0;
-    fuzz_world_run(&w->host, 50 * SIM_PS_PER_US);
-    for (unsigned p = 0; p < w->n_ports; p++) {
-        set_config(w, p * OF_PORT, PCI_COMMAND, PCI_COMMAND_MEMORY);
-        function_reset(w, p * OF_PORT);
-    }
-    fuzz_world_drain(&w->host);
-    fuzz_world_check(&w->host);
+    struct nvme_world *w = world_of(host);
+    fuzz_world_run(host, 50 * SIM_PS_PER_US);
+    for (unsigned p = 0; p < w->n_ports; p++)
+        fuzz_function_stop(host, fuzz_physical(host, p));
+    fuzz_world_drain(host);
+    fuzz_world_check(host);
     for (unsigned p = 0; p < w->n_ports; p++)
         if (!w->removed[p])
             check_port(w, p);
-    fuzz_world_drain(&w->host);
-    fuzz_world_check(&w->host);
+    fuzz_world_drain(host);
+    fuzz_world_check(host);
 }
 
-static void run(const struct fuzz_op *op, size_t n)
+static void close_world(struct fuzz_world *host)
 {
-    struct nvme_world *w = calloc(1, sizeof(*w));
-    open_world(w, &op[0]);
-    w->host.events_begin = sim_events_fired(w->host.sim);
-    for (size_t i = 1; i < n && !fuzz_world_spent(&w->host); i++)
-        step(w, &op[i]);
-    check_world(w);
+    struct nvme_world *w = world_of(host);
     model_free(w->nvme);
-    fuzz_world_close(&w->host);
+    fuzz_world_close(host);
     free(w);
 }
 
-const struct fuzz_target fuzz_nvme = { "nvme", run, invent };
+const struct fuzz_target fuzz_nvme = { "nvme", open_world, step, check_world, close_world, invent };

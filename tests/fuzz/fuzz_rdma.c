@@ -18,7 +18,6 @@
 #define PAGES_OF_QP 5u
 #define FIRST_DATA  64u /* then data */
 #define KEY_BYTES   FUZZ_MEMORY_BYTES
-#define N_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 struct pair { /* a queue pair, as its driver knows it */
     uint32_t number, cq_consumer, rq_tail;
@@ -47,8 +46,12 @@ struct rdma_world {
     struct fuzz_op change;
     uint32_t psn;   /* of the last packet */
     unsigned reads; /* in flight, of a queue pair */
-    unsigned pcie_cap, msix_cap;
 };
+
+static struct rdma_world *world_of(struct fuzz_world *host)
+{
+    return SIM_CONTAINER(host, struct rdma_world, host);
+}
 
 /* ---- In the middle of the wire ----------------------------------------------------------------- */
 
@@ -184,24 +187,9 @@ static void set_register(struct rdma_world *w, unsigned a, uint64_t offset, uint
     fuzz_write32(&w->host, a, bar(a, offset), value);
 }
 
-static void set_config(struct rdma_world *w, unsigned a, unsigned offset, uint32_t value)
-{
-    fuzz_config_write(&w->host, a, FUZZ_ID(a), offset, value);
-}
-
 static void set_up_function(struct rdma_world *w, unsigned a)
 {
-    set_config(w, a, PCI_BAR0, (uint32_t)FUZZ_BAR(a));
-    set_config(w, a, PCI_BAR0 + 4, (uint32_t)(FUZZ_BAR(a) >> 32));
-    set_config(w, a, PCI_COMMAND, PCI_COMMAND_MEMORY | PCI_COMMAND_BUS_MASTER);
-    set_config(w, a, w->pcie_cap + PCIE_DEVCTL,
-               1u << PCIE_DEVCTL_MPS_SHIFT | 2u << PCIE_DEVCTL_MRRS_SHIFT |
-                   PCIE_DEVCTL_EXTENDED_TAG);
-    set_config(w, a, w->msix_cap, (uint32_t)PCI_MSIX_CONTROL_ENABLE << 16);
-    for (unsigned v = 0; v < 2; v++) {
-        fuzz_write64(&w->host, a, bar(a, RDMA_MSIX_TABLE + 16 * v), FUZZ_MSI);
-        fuzz_write64(&w->host, a, bar(a, RDMA_MSIX_TABLE + 16 * v + 8), v); /* unmasked */
-    }
+    fuzz_set_up_port(&w->host, a);
     set_register(w, a, RDMA_REG_LID, a + 1);
     fuzz_world_run(&w->host, SIM_PS_PER_US);
 }
@@ -440,7 +428,8 @@ static void op_doorbell(struct rdma_world *w, unsigned a, const struct fuzz_op *
     if (op->b & 128)
         ring(w, a, op->b >> 1 & 1);
     else
-        set_register(w, a, at[op->a % N_OF(at)], (uint32_t)(op->c & 1 ? op->y : op->y & 0x1f));
+        set_register(w, a, at[op->a % SIM_N_ELEMENTS(at)],
+                     (uint32_t)(op->c & 1 ? op->y : op->y & 0x1f));
 }
 
 static void op_receive(struct rdma_world *w, unsigned a, const struct fuzz_op *op)
@@ -456,19 +445,23 @@ static void op_receive(struct rdma_world *w, unsigned a, const struct fuzz_op *o
 
 static void op_config(struct rdma_world *w, unsigned a, const struct fuzz_op *op)
 {
-    const unsigned offset[] = { PCI_COMMAND, PCI_BAR0, w->pcie_cap + PCIE_DEVCTL, w->msix_cap };
-    set_config(w, a, op->a < 224 ? offset[op->a % N_OF(offset)] : op->y & 0xffc, op->x);
+    const unsigned offset[] = { PCI_COMMAND, PCI_BAR0, w->host.functions.pcie + PCIE_DEVCTL,
+                                w->host.functions.msix };
+    fuzz_set_config(&w->host, a,
+                    op->a < 224 ? offset[op->a % SIM_N_ELEMENTS(offset)] : op->y & 0xffc, op->x);
 }
 
 static void op_reset(struct rdma_world *w, unsigned a, const struct fuzz_op *op)
 {
     switch (op->a % 4) {
-    case 0: set_config(w, a, PCI_COMMAND, PCI_COMMAND_MEMORY | (op->c & 1u) << 2); break;
-    case 1: set_config(w, a, w->pcie_cap + PCIE_DEVCTL, FUZZ_DEVCTL_FLR); break;
+    case 0:
+        fuzz_set_config(&w->host, a, PCI_COMMAND, PCI_COMMAND_MEMORY | (op->c & 1u) << 2);
+        break;
+    case 1: fuzz_function_reset(&w->host, a); break;
     case 2: modify(w, a, op->b >> 1 & 1, op->c % 8); break;
     default:
         for (unsigned i = 0; i < ADAPTERS; i++)
-            set_config(w, i, w->pcie_cap + PCIE_DEVCTL, FUZZ_DEVCTL_FLR);
+            fuzz_function_reset(&w->host, i);
         fuzz_world_run(&w->host, 200 * SIM_PS_PER_MS);
         connect_both(w);
         break;
@@ -492,8 +485,9 @@ enum {
     KINDS
 };
 
-static void step(struct rdma_world *w, const struct fuzz_op *op)
+static void step(struct fuzz_world *host, const struct fuzz_op *op)
 {
+    struct rdma_world *w = world_of(host);
     const unsigned a = op->b & 1;
     switch (op->kind % KINDS) {
     case POST: op_post(w, a, op); break;
@@ -501,14 +495,14 @@ static void step(struct rdma_world *w, const struct fuzz_op *op)
     case DOORBELL: op_doorbell(w, a, op); break;
     case RECEIVE: op_receive(w, a, op); break;
     case REAP: reap(w, a); break;
-    case MEMORY: fuzz_op_memory(&w->host, op); break;
-    case TIME: fuzz_op_time(&w->host, op); break;
+    case MEMORY: fuzz_op_memory(host, op); break;
+    case TIME: fuzz_op_time(host, op); break;
     case REGISTER:
         fuzz_op_access(&w->host, a, bar(a, op->a < 128 ? op->x % 0x50 : op->x % RDMA_BAR_BYTES),
                        op);
         break;
     case CONFIG: op_config(w, a, op); break;
-    case HOST: fuzz_op_host(&w->host, op); break;
+    case HOST: fuzz_op_host(host, op); break;
     case RESET: op_reset(w, a, op); break;
     case WIRE: op_wire(w, op); break;
     default: op_packet(w, a, op); break;
@@ -522,7 +516,7 @@ static void invent(struct fuzz_op *op, struct fuzz_random *random, int first)
                                      REAP,    MEMORY,  TIME,     TIME,    TIME,    REGISTER,
                                      CONFIG,  HOST,    RESET,    WIRE,    PACKET,  PACKET };
     (void)first;
-    *op = (struct fuzz_op){ .kind = kinds[fuzz_any(random, N_OF(kinds))],
+    *op = (struct fuzz_op){ .kind = kinds[fuzz_any(random, SIM_N_ELEMENTS(kinds))],
                             .a = (uint8_t)fuzz_any(random, 256),
                             .b = (uint8_t)fuzz_any(random, 256),
                             .c = (uint8_t)fuzz_any(random, 256),
@@ -570,7 +564,7 @@ static void open_middle(struct rdma_world *w, unsigned a)
     FUZZ_ASSERT(w->wire[a] != NULL, "no wire");
 }
 
-static void open_world(struct rdma_world *w, const struct fuzz_op *op)
+static struct fuzz_world *open_world(const struct fuzz_op *op)
 {
     const struct fuzz_setting settings[] = {
         { "lanes", "16" },
@@ -594,9 +588,12 @@ static void open_world(struct rdma_world *w, const struct fuzz_op *op)
         { "read_requests_max", op->b & 2 ? "1" : "32" },
         { NULL, NULL },
     };
-    static unsigned caps[2]; /* where all adapters have them */
+    struct rdma_world *w = calloc(1, sizeof(*w));
     w->reads = op->a & 1 ? 1 : 4;
     fuzz_world_open(&w->host);
+    w->host.functions = (struct fuzz_functions){
+        .n_bars = 1, .bar_bytes = RDMA_BAR_BYTES, .msix_table = RDMA_MSIX_TABLE, .n_vectors = 2
+    };
     w->peer = (struct model){ .name = "peer", .sim = w->host.sim, .state = w };
     for (unsigned a = 0; a < ADAPTERS; a++) {
         w->adapter[a] = fuzz_world_device(&w->host, &rdma_ops, a == 0 ? "r0" : "r1", settings);
@@ -605,13 +602,9 @@ static void open_world(struct rdma_world *w, const struct fuzz_op *op)
     }
     for (unsigned a = 0; a < ADAPTERS; a++)
         rdma_ops.start(w->adapter[a]);
-    if (caps[0] == 0) {
-        caps[1] = fuzz_capability(&w->host, PCI_CAP_ID_MSIX);
-        caps[0] = fuzz_capability(&w->host, PCI_CAP_ID_PCIE);
-    }
-    w->pcie_cap = caps[0];
-    w->msix_cap = caps[1];
+    fuzz_find_capabilities(&w->host);
     connect_both(w);
+    return &w->host;
 }
 
 /* As good as new: each writes to the other's memory. */
@@ -656,43 +649,35 @@ static void check_idle(struct rdma_world *w)
     }
 }
 
-static void reset_both(struct rdma_world *w)
+static void stop_both(struct rdma_world *w)
 {
-    for (unsigned a = 0; a < ADAPTERS; a++) {
-        set_config(w, a, PCI_COMMAND, PCI_COMMAND_MEMORY);
-        set_config(w, a, w->pcie_cap + PCIE_DEVCTL, FUZZ_DEVCTL_FLR);
-    }
+    for (unsigned a = 0; a < ADAPTERS; a++)
+        fuzz_function_stop(&w->host, a);
 }
 
-static void check_world(struct rdma_world *w)
+static void check_world(struct fuzz_world *host)
 {
-    w->host.answers = FUZZ_ANSWER;
-    w->host.hold_ps = 0;
+    struct rdma_world *w = world_of(host);
     w->n_lost = w->n_doubled = w->n_changed = 0;
     for (unsigned a = 0; a < ADAPTERS; a++)
         ib_port_link(&w->middle[a].port, true);
-    fuzz_world_run(&w->host, 20 * SIM_PS_PER_US);
-    reset_both(w);
+    fuzz_world_run(host, 20 * SIM_PS_PER_US);
+    stop_both(w);
     check_idle(w);
     check_traffic(w);
-    reset_both(w);
+    stop_both(w);
     check_idle(w);
 }
 
-static void run(const struct fuzz_op *op, size_t n)
+static void close_world(struct fuzz_world *host)
 {
-    struct rdma_world *w = calloc(1, sizeof(*w));
-    open_world(w, &op[0]);
-    w->host.events_begin = sim_events_fired(w->host.sim);
-    for (size_t i = 1; i < n && !fuzz_world_spent(&w->host); i++)
-        step(w, &op[i]);
-    check_world(w);
+    struct rdma_world *w = world_of(host);
     for (unsigned a = 0; a < ADAPTERS; a++)
         ib_wire_free(w->wire[a]);
     for (unsigned a = 0; a < ADAPTERS; a++)
         model_free(w->adapter[a]);
-    fuzz_world_close(&w->host);
+    fuzz_world_close(host);
     free(w);
 }
 
-const struct fuzz_target fuzz_rdma = { "rdma", run, invent };
+const struct fuzz_target fuzz_rdma = { "rdma", open_world, step, check_world, close_world, invent };

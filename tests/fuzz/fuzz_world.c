@@ -190,6 +190,17 @@ void fuzz_world_close(struct fuzz_world *world)
             memset(memory + page * UINT64_C(4096), 0, 4096);
 }
 
+void fuzz_world_play(const struct fuzz_target *target, const struct fuzz_op *op, size_t n)
+{
+    struct fuzz_world *world = target->open(&op[0]);
+    world->events_begin = sim_events_fired(world->sim);
+    for (size_t i = 1; i < n && !fuzz_world_spent(world); i++)
+        target->step(world, &op[i]);
+    fuzz_host_behave(world);
+    target->check(world);
+    target->close(world);
+}
+
 /* ---- Time ------------------------------------------------------------------------------------ */
 
 void fuzz_world_run(struct fuzz_world *world, sim_time ps)
@@ -289,7 +300,44 @@ uint32_t fuzz_ask32(struct fuzz_world *world, unsigned port, uint64_t address)
     return await_answer(world);
 }
 
-unsigned fuzz_capability(struct fuzz_world *world, unsigned id)
+/* ---- Functions ------------------------------------------------------------------------------- */
+
+unsigned fuzz_port_of(const struct fuzz_world *world, unsigned function)
+{
+    return function / (1 + world->functions.n_vfs);
+}
+
+unsigned fuzz_physical(const struct fuzz_world *world, unsigned port)
+{
+    return port * (1 + world->functions.n_vfs);
+}
+
+/* 0: it is the physical one. */
+static unsigned number_of(const struct fuzz_world *world, unsigned function)
+{
+    return function % (1 + world->functions.n_vfs);
+}
+
+bool fuzz_is_virtual(const struct fuzz_world *world, unsigned function)
+{
+    return number_of(world, function) != 0;
+}
+
+uint64_t fuzz_bar_of(const struct fuzz_world *world, unsigned function)
+{
+    const unsigned port = fuzz_port_of(world, function), number = number_of(world, function);
+    return number == 0 ? FUZZ_BAR(port)
+                       : FUZZ_BAR_VFS(port) + (number - 1) * world->functions.bar_bytes;
+}
+
+void fuzz_set_config(struct fuzz_world *world, unsigned function, unsigned offset, uint32_t value)
+{
+    const unsigned port = fuzz_port_of(world, function);
+    fuzz_config_write(world, port, (uint16_t)(FUZZ_ID(port) + number_of(world, function)), offset,
+                      value);
+}
+
+static unsigned capability(struct fuzz_world *world, unsigned id)
 {
     unsigned at = fuzz_config_read(world, 0, FUZZ_ID(0), PCI_CAP_POINTER) & 0xff;
     while (at != 0) {
@@ -302,7 +350,7 @@ unsigned fuzz_capability(struct fuzz_world *world, unsigned id)
     return 0;
 }
 
-unsigned fuzz_extended_capability(struct fuzz_world *world, unsigned id)
+static unsigned extended_capability(struct fuzz_world *world, unsigned id)
 {
     unsigned at = PCI_STANDARD_END;
     while (at != 0) {
@@ -313,6 +361,67 @@ unsigned fuzz_extended_capability(struct fuzz_world *world, unsigned id)
     }
     FUZZ_ASSERT(false, "no extended capability %u", id);
     return 0;
+}
+
+void fuzz_find_capabilities(struct fuzz_world *world)
+{
+    static struct fuzz_functions known; /* a process has one target */
+    struct fuzz_functions *f = &world->functions;
+    if (known.pcie == 0) {
+        known.msix = capability(world, PCI_CAP_ID_MSIX);
+        known.sriov = f->n_vfs != 0 ? extended_capability(world, PCI_ECAP_ID_SRIOV) : 0;
+        known.pcie = capability(world, PCI_CAP_ID_PCIE);
+    }
+    f->pcie = known.pcie;
+    f->msix = known.msix;
+    f->sriov = known.sriov;
+}
+
+static void set_up_vfs(struct fuzz_world *world, unsigned port)
+{
+    const struct fuzz_functions *d = &world->functions;
+    const unsigned f = fuzz_physical(world, port);
+    fuzz_set_config(world, f, d->sriov + PCI_SRIOV_BAR0, (uint32_t)FUZZ_BAR_VFS(port));
+    fuzz_set_config(world, f, d->sriov + PCI_SRIOV_BAR0 + 4, (uint32_t)(FUZZ_BAR_VFS(port) >> 32));
+    fuzz_set_config(world, f, d->sriov + PCI_SRIOV_NUM_VFS, d->n_vfs);
+    fuzz_set_config(world, f, d->sriov + PCI_SRIOV_CONTROL,
+                    PCI_SRIOV_CONTROL_ENABLE | PCI_SRIOV_CONTROL_MEMORY);
+    fuzz_world_run(world, SIM_PS_PER_US);
+    for (unsigned vf = 1; vf <= d->n_vfs; vf++)
+        fuzz_set_config(world, f + vf, PCI_COMMAND, PCI_COMMAND_BUS_MASTER);
+}
+
+void fuzz_set_up_port(struct fuzz_world *world, unsigned port)
+{
+    const struct fuzz_functions *d = &world->functions;
+    const unsigned f = fuzz_physical(world, port);
+    const uint64_t bar[2] = { FUZZ_BAR(port), FUZZ_BAR_2(port) };
+    for (unsigned i = 0; i < d->n_bars; i++) {
+        fuzz_set_config(world, f, PCI_BAR0 + 8 * i, (uint32_t)bar[i]);
+        fuzz_set_config(world, f, PCI_BAR0 + 8 * i + 4, (uint32_t)(bar[i] >> 32));
+    }
+    fuzz_set_config(world, f, PCI_COMMAND, PCI_COMMAND_MEMORY | PCI_COMMAND_BUS_MASTER);
+    fuzz_set_config(world, f, d->pcie + PCIE_DEVCTL,
+                    1u << PCIE_DEVCTL_MPS_SHIFT | 2u << PCIE_DEVCTL_MRRS_SHIFT |
+                        PCIE_DEVCTL_EXTENDED_TAG);
+    fuzz_set_config(world, f, d->msix, (uint32_t)PCI_MSIX_CONTROL_ENABLE << 16);
+    if (d->sriov != 0)
+        set_up_vfs(world, port);
+    for (unsigned v = 0; v < d->n_vectors; v++) {
+        fuzz_write64(world, port, bar[0] + d->msix_table + 16 * v, FUZZ_MSI);
+        fuzz_write64(world, port, bar[0] + d->msix_table + 16 * v + 8, v);
+    }
+}
+
+void fuzz_function_reset(struct fuzz_world *world, unsigned function)
+{
+    fuzz_set_config(world, function, world->functions.pcie + PCIE_DEVCTL, FUZZ_DEVCTL_FLR);
+}
+
+void fuzz_function_stop(struct fuzz_world *world, unsigned function)
+{
+    fuzz_set_config(world, function, PCI_COMMAND, PCI_COMMAND_MEMORY);
+    fuzz_function_reset(world, function);
 }
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
@@ -361,6 +470,12 @@ void fuzz_op_host(struct fuzz_world *world, const struct fuzz_op *op)
     world->answers = op->a < 128 ? FUZZ_ANSWER : (enum fuzz_answer)(op->a % N_FUZZ_ANSWERS);
     world->shuffles = op->b & 1;
     world->hold_ps = op->c < 128 ? 0 : (op->c - 128u) * SIM_PS_PER_NS * 16;
+}
+
+void fuzz_host_behave(struct fuzz_world *world)
+{
+    world->answers = FUZZ_ANSWER;
+    world->hold_ps = 0;
 }
 
 void fuzz_op_memory(struct fuzz_world *world, const struct fuzz_op *op)

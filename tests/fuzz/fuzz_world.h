@@ -37,6 +37,17 @@ enum fuzz_answer {
     N_FUZZ_ANSWERS
 };
 
+/* What the devices have in common. Functions are numbered across ports: the physical one of a port
+ * first, then its virtual ones. */
+struct fuzz_functions {
+    unsigned n_vfs;             /* of each port */
+    unsigned n_bars;            /* 64-bit, of a physical function: BAR 0, BAR 2 */
+    uint64_t bar_bytes;         /* of BAR 0 */
+    uint64_t msix_table;        /* in BAR 0 */
+    unsigned n_vectors;         /* that are set up */
+    unsigned pcie, msix, sriov; /* offsets of capabilities; sriov 0: there is none */
+};
+
 struct fuzz_world {
     struct sim *sim;
     struct pcie_context *pcie;
@@ -47,6 +58,7 @@ struct fuzz_world {
     struct pcie_port port[FUZZ_PORTS_MAX];
     struct pcie_link *link[FUZZ_PORTS_MAX];
     unsigned n_ports;
+    struct fuzz_functions functions; /* set by the target */
     uint8_t *memory;
     bool dirty[FUZZ_PAGES];
     /* How it behaves. */
@@ -76,6 +88,8 @@ void fuzz_world_plug(struct fuzz_world *world, struct model *device, unsigned po
 void fuzz_world_check(struct fuzz_world *world);
 /* Behind the models and wires, which the caller has freed. */
 void fuzz_world_close(struct fuzz_world *world);
+/* Makes a world by the first operation, does the others, checks the world and frees it. */
+void fuzz_world_play(const struct fuzz_target *target, const struct fuzz_op *op, size_t n);
 
 /* ---- Time ------------------------------------------------------------------------------------ */
 
@@ -98,9 +112,24 @@ void fuzz_config_write(struct fuzz_world *world, unsigned port, uint16_t id, uns
 /* Waits for the answer; all ones if there is none. */
 uint32_t fuzz_config_read(struct fuzz_world *world, unsigned port, uint16_t id, unsigned offset);
 uint32_t fuzz_ask32(struct fuzz_world *world, unsigned port, uint64_t address);
-/* Of port 0's function, which must have it; 0 beyond PCI_STANDARD_END: extended ones. */
-unsigned fuzz_capability(struct fuzz_world *world, unsigned id);
-unsigned fuzz_extended_capability(struct fuzz_world *world, unsigned id);
+
+/* ---- Functions ------------------------------------------------------------------------------- */
+
+unsigned fuzz_port_of(const struct fuzz_world *world, unsigned function);
+/* Of a port. */
+unsigned fuzz_physical(const struct fuzz_world *world, unsigned port);
+bool fuzz_is_virtual(const struct fuzz_world *world, unsigned function);
+uint64_t fuzz_bar_of(const struct fuzz_world *world, unsigned function);
+void fuzz_set_config(struct fuzz_world *world, unsigned function, unsigned offset, uint32_t value);
+/* Looks where the physical function of port 0 has its capabilities, which all others have there, too. */
+void fuzz_find_capabilities(struct fuzz_world *world);
+/* Sends what sets up the functions of a port: BARs, Bus Master, device control, vectors (unmasked),
+ * virtual functions. */
+void fuzz_set_up_port(struct fuzz_world *world, unsigned port);
+/* Sends a function-level reset. */
+void fuzz_function_reset(struct fuzz_world *world, unsigned function);
+/* Takes Bus Master and resets. */
+void fuzz_function_stop(struct fuzz_world *world, unsigned function);
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
@@ -116,6 +145,8 @@ uint64_t fuzz_address(uint32_t code);
 void fuzz_op_time(struct fuzz_world *world, const struct fuzz_op *op);
 /* How the host behaves. */
 void fuzz_op_host(struct fuzz_world *world, const struct fuzz_op *op);
+/* It answers everything at once from here on. */
+void fuzz_host_behave(struct fuzz_world *world);
 /* y, z at the address of x. */
 void fuzz_op_memory(struct fuzz_world *world, const struct fuzz_op *op);
 /* A read or write of any size within the 4 KiB of `address`. */
