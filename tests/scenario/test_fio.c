@@ -547,9 +547,21 @@ static void test_refused(void **state)
     g_autofree char *own = with_file(state, "[a]\ndirect=1\n", "");
     scenario_refused(own, "[a]: size: expected bytes, as the job has no filename");
     scenario_refused(PROGRAM("job_file = \"/nowhere/x.fio\"; "), "/nowhere/x.fio");
+    scenario_refused(PROGRAM("engine = \"libaio\"; job_options = \"direct=1 filename=x "
+                             "ioengine=libaoi\"; "),
+                     "ioengine: no engine \"libaoi\"; did you mean \"libaio\"?");
     scenario_refused(PROGRAM("job_options = \"direct=1 filename=x\"; queue_depth = 2; "),
                      "queue_depth");
     scenario_refused(PROGRAM("filenames = \"x=ssd\"; "), "filenames");
+}
+
+/* A job file may name any engine of fio where the setting chooses another. */
+static void test_engine_replaced(void **state)
+{
+    (void)state;
+    run_result_free(scenario_run(
+        PROGRAM("engine = \"libaio\"; "
+                "job_options = \"direct=1 filename=x number_ios=4 ioengine=posixaio\"; ")));
 }
 
 /* Every key that is refused says so, but for its value that means nothing; those without an effect are
@@ -670,7 +682,8 @@ int main(void)
         TEST(test_processes),  TEST(test_user_space),     TEST(test_verify),
         TEST(test_iolog),      TEST(test_iolog_versions), TEST(test_refused),
         TEST(test_keys),       TEST(test_values),         TEST(test_files),
-        TEST(test_identity),   TEST(test_errors),
+        TEST(test_identity),   TEST(test_errors),         TEST(test_engine_replaced),
+
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
