@@ -643,6 +643,23 @@ static void test_files(void **state)
     run_result_free(result);
 }
 
+/* The quantiles of a program with one job that only reads are the job's: the same requests, the same
+ * rule. */
+static void test_quantiles(void **state)
+{
+    static const char *const names[] = { "latency_p50_ns", "latency_p99_ns" };
+    struct run_result *result = run_file(state,
+                                         "[job]\nfilename=x\ndirect=1\nrw=randread\nnumjobs=2\n"
+                                         "ioengine=libaio\niodepth=7\nnumber_ios=701\n");
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(names); i++) {
+        g_autofree char *own = g_strdup_printf("fio.job.read_%s", names[i]);
+        assert_true(scenario_value(result, own) == scenario_value(result, names[i]));
+    }
+    assert_true(scenario_value(result, "latency_p99_ns") >
+                scenario_value(result, "latency_p50_ns"));
+    run_result_free(result);
+}
+
 static void sha_of(void **state, const char *file, char sha[65])
 {
     struct sim_error_list errors = { 0 };
@@ -683,7 +700,7 @@ int main(void)
         TEST(test_iolog),      TEST(test_iolog_versions), TEST(test_refused),
         TEST(test_keys),       TEST(test_values),         TEST(test_files),
         TEST(test_identity),   TEST(test_errors),         TEST(test_engine_replaced),
-
+        TEST(test_quantiles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -231,7 +231,12 @@ void fio_measured(struct fio_thread *thread, const struct fio_io_u *io_u)
     if (fio->n_samples == fio->room) {
         fio->room = 2 * fio->room + SAMPLES_MIN;
         fio->sample_ps = sim_grow(fio->sample_ps, fio->room, sizeof(*fio->sample_ps));
+        if (fio->from_file)
+            fio->sample_of = sim_grow(fio->sample_of, fio->room, sizeof(*fio->sample_of));
     }
+    if (fio->from_file)
+        fio->sample_of[fio->n_samples] = fio_sample_of(thread->description,
+                                                       io_u->write ? FIO_WRITE : FIO_READ);
     fio->sample_ps[fio->n_samples++] = (double)ps;
     fio->bytes += (double)io_u->bytes;
     fio->n_of[io_u->write ? FIO_WRITE : FIO_READ]++;
@@ -250,6 +255,7 @@ static void fio_release(struct program *program)
     }
     fio_setup_release(fio);
     free(fio->sample_ps);
+    free(fio->sample_of);
 }
 
 const struct program_ops program_fio_ops = {

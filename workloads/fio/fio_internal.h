@@ -210,6 +210,8 @@ struct fio {
     unsigned n_files;
     struct fio_thread **thread;
     unsigned n_threads;
+    struct fio
+        *first; /* of the programs with job files, which begin together: this one or before it */
     /* running */
     struct k_wait_queue turn_wait; /* jobs open one after the other; groups wait for each other */
     bool opening, failed;
@@ -218,7 +220,8 @@ struct fio {
     sim_time full_ps; /* when the last of them had */
     unsigned n_done;
     /* measured */
-    double *sample_ps; /* latencies one by one: medians are compared to a few ns */
+    double *sample_ps;   /* latencies one by one: medians are compared to a few ns */
+    uint32_t *sample_of; /* of a job file: whose they are, fio_sample_of() */
     uint64_t n_samples, room;
     double bytes;
     uint64_t n_of[FIO_DIRECTIONS], n_errors;
@@ -233,6 +236,11 @@ static inline struct kernel *fio_kernel(const struct fio_thread *thread)
 static inline const struct fio_engine_ops *fio_engine(const struct fio_thread *thread)
 {
     return thread->job.device->engine;
+}
+/* Whose a latency is: of the description's job, in that direction. */
+static inline uint32_t fio_sample_of(unsigned description, unsigned direction)
+{
+    return description * FIO_DIRECTIONS + direction;
 }
 /* The job makes no more requests. */
 static inline bool fio_stops(const struct fio_thread *thread)

@@ -2,6 +2,7 @@
 #include <glib.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "workloads/fio/fio_internal.h"
@@ -29,9 +30,23 @@ const struct record_desc fio_records[] = {
 
 /* ---- All jobs -------------------------------------------------------------------------------- */
 
-static double quantile_ns(const struct fio *fio, double q)
+/* The one rule for the program and for its jobs: of n sorted samples that of rank q (n - 1), rounded
+ * down. */
+static double quantile_ns(const double *ps, uint64_t n, double q)
 {
-    return fio->sample_ps[(uint64_t)(q * (double)(fio->n_samples - 1))] * 1e-3;
+    return ps[(uint64_t)(q * (double)(n - 1))] * 1e-3;
+}
+
+/* Sorted, of all jobs; or of one job and direction: `of` as in struct fio. At least one; free(). */
+static double *sorted_samples(const struct fio *fio, const uint32_t *of, uint64_t *n)
+{
+    double *ps = sim_zalloc(fio->n_samples, sizeof(*ps));
+    *n = 0;
+    for (uint64_t i = 0; i < fio->n_samples; i++)
+        if (of == NULL || fio->sample_of[i] == *of)
+            ps[(*n)++] = fio->sample_ps[i];
+    program_sort(ps, *n);
+    return ps;
 }
 
 /* Of the sample, in two passes. */
@@ -74,12 +89,14 @@ static void record_latencies(struct fio *fio)
     program_metric(program, "latency_mean_ns", "ns",
                    program->histogram_ps.sum / (double)fio->n_samples * 1e-3);
     program_metric(program, "latency_stddev_ns", "ns", deviation_ns(fio));
-    program_sort(fio->sample_ps, fio->n_samples);
-    program_metric(program, "latency_min_ns", "ns", quantile_ns(fio, 0));
-    program_metric(program, "latency_max_ns", "ns", quantile_ns(fio, 1));
+    uint64_t n;
+    double *ps = sorted_samples(fio, NULL, &n);
+    program_metric(program, "latency_min_ns", "ns", quantile_ns(ps, n, 0));
+    program_metric(program, "latency_max_ns", "ns", quantile_ns(ps, n, 1));
     for (unsigned i = 0; i < SIM_N_ELEMENTS(quantiles); i++)
-        if (fio->n_samples >= quantiles[i].n_min)
-            program_metric(program, quantiles[i].name, "ns", quantile_ns(fio, quantiles[i].q));
+        if (n >= quantiles[i].n_min)
+            program_metric(program, quantiles[i].name, "ns", quantile_ns(ps, n, quantiles[i].q));
+    free(ps);
     program_histogram(program, "latency_ns", "ns", 1e-3, &program->histogram_ps);
 }
 
@@ -139,12 +156,14 @@ static void record_direction(struct fio *fio, unsigned job, unsigned direction,
                              const struct fio_stats *stats)
 {
     const struct fio_direction_stats *of = &stats->of[direction];
-    const struct stat_histogram *h = &of->lat.ps;
     const double seconds = (double)(stats->end_ps - stats->begin_ps) * 1e-12;
+    const uint32_t which = fio_sample_of(job, direction);
+    uint64_t n;
+    double *ps = sorted_samples(fio, &which, &n);
     const double value[] = { (double)of->n / seconds, (double)of->bytes / seconds * 1e-9,
-                             h->sum / (double)of->n * 1e-3,
-                             (double)stat_histogram_quantile(h, 0.5) * 1e-3,
-                             (double)stat_histogram_quantile(h, 0.99) * 1e-3 };
+                             of->lat.ps.sum / (double)of->n * 1e-3, quantile_ns(ps, n, 0.5),
+                             quantile_ns(ps, n, 0.99) };
+    free(ps);
     for (unsigned i = 0; i < SIM_N_ELEMENTS(of_job); i++) {
         char name[128];
         job_metric_name(fio, job, direction, i, name, sizeof(name));
