@@ -304,6 +304,26 @@ static void test_order(void **state)
     scenario_fails(text, "which were never written");
 }
 
+/* Jobs of two programs begin at one time, though only one has blocks to write first, which takes a
+ * millisecond. The other's are over 400 us after they have begun: what is measured from 700 us on has them
+ * all the same. */
+static void test_together(void **state)
+{
+    g_autofree char *first = write_file(state, "first.fio",
+                                        "[a]\ndirect=1\nrw=randread\nsize=4m\nnumber_ios=20\n");
+    g_autofree char *second = write_file(
+        state, "second.fio", "[b]\nfilename=x\ndirect=1\nrw=randread\nruntime=400us\ntime_based\n");
+    g_autofree char *text = g_strdup_printf(
+        WORLD "programs = { one = { type = \"fio\"; job_file = \"%s\"; }; "
+              "two = { type = \"fio\"; cpu = 2; device = \"ssd1\"; job_file = \"%s\"; }; };",
+        first, second);
+    memcpy(strstr(text, "warmup_us = 0; "), "warmup_us=700; ", 15);
+    struct run_result *result = scenario_run(text);
+    const double rate = scenario_value(result, "two.b.read_iops");
+    assert_true(rate > 0 && fabs(scenario_value(result, "one.a.read_iops") / rate - 1) < 0.1);
+    run_result_free(result);
+}
+
 static void test_exitall(void **state)
 {
     struct run_result *result = run_file(
@@ -700,7 +720,7 @@ int main(void)
         TEST(test_iolog),      TEST(test_iolog_versions), TEST(test_refused),
         TEST(test_keys),       TEST(test_values),         TEST(test_files),
         TEST(test_identity),   TEST(test_errors),         TEST(test_engine_replaced),
-        TEST(test_quantiles),
+        TEST(test_quantiles),  TEST(test_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -176,11 +176,23 @@ static void refuse_both(struct fio *fio, struct sim_error_list *errors)
         config_no_effect(fio->program->group, keys[i], path, errors, expected);
 }
 
+static struct fio *first_from_file(struct fio *fio)
+{
+    const struct program *earlier;
+    for (unsigned i = 0; (earlier = program_earlier(fio->program, i)) != NULL; i++) {
+        struct fio *other = earlier->state;
+        if (earlier->ops == &program_fio_ops && other->from_file)
+            return other;
+    }
+    return fio;
+}
+
 static void fio_check(struct program *program, struct sim_error_list *errors)
 {
     struct fio *fio = program->state;
     fio->program = program;
     fio->from_file = *fio->job_file != '\0' || *fio->job_options != '\0';
+    fio->first = first_from_file(fio);
     program->own_time = fio->operations != 0 || fio->from_file; /* served_s() */
     fio->host = program_lending_host(program, "on", fio->host_name, errors);
     if (fio->from_file)

@@ -213,6 +213,7 @@ struct fio {
     struct fio
         *first; /* of the programs with job files, which begin together: this one or before it */
     /* running */
+    unsigned n_all_threads, n_all_ready; /* of the first: the sums over all */
     struct k_wait_queue turn_wait; /* jobs open one after the other; groups wait for each other */
     bool opening, failed;
     unsigned n_ready; /* threads whose files are filled */

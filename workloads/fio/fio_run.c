@@ -1,12 +1,14 @@
 /*
- * The life of a job: its blocks are written, it waits for the jobs before it, opens the device, does
- * its loops, reads back what it has written. One thread for each clone.
+ * The life of a job: its blocks are written, it opens the device, waits for the jobs before it and for
+ * programs beside it, does its loops, reads back what it has written. One thread for each clone.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "workloads/fio/fio_internal.h"
+
+#define OTHERS_PS SIM_PS_PER_US /* between two looks whether other programs may begin */
 
 void fio_fail(struct fio *fio, const char *what, int status)
 {
@@ -190,17 +192,36 @@ static bool may_begin(const struct fio_thread *thread)
            (own->waits_for < 0 || fio->description[own->waits_for].n_running == 0);
 }
 
-/* All blocks are there, jobs before this one are done, startdelay is over, the device is open. */
+/* No job has to end before this one begins: it may hold its queue pair from the beginning. */
+static bool is_first(const struct fio_thread *thread)
+{
+    const struct fio_group_job *own = &thread->fio->description[thread->description];
+    return own->after == 0 && own->waits_for < 0;
+}
+
+/* Programs with job files begin together; those on other hosts have other kernels, which cannot wake
+ * this one's threads. */
+static void wait_for_others(struct fio_thread *thread)
+{
+    const struct fio *first = thread->fio->first;
+    while (!fio_stops(thread) && first->n_all_ready < first->n_all_threads)
+        k_sleep(fio_kernel(thread), OTHERS_PS);
+}
+
+/* All blocks are there and devices open, of all programs; jobs before this one are done, startdelay is
+ * over. */
 static void wait_to_begin(struct fio_thread *thread)
 {
     struct fio *fio = thread->fio;
     const struct fio_options *options = thread->options;
-    if (thread->file->fill)
-        prepare(thread, true);
+    if (thread->file->fill || is_first(thread))
+        prepare(thread, thread->file->fill);
     fio->n_ready++;
+    fio->first->n_all_ready++;
     k_wake(fio_kernel(thread), &fio->turn_wait);
     while (!fio_stops(thread) && !may_begin(thread))
         k_wait(fio_kernel(thread), &fio->turn_wait, UINT64_MAX);
+    wait_for_others(thread);
     const uint64_t range_ps = options->delay_ps[1] - options->delay_ps[0] + 1;
     if (!fio_stops(thread) && options->delay_ps[1] != 0)
         k_sleep(fio_kernel(thread),
@@ -353,6 +374,8 @@ static void make_thread(struct fio_thread *thread)
 
 void fio_run_start(struct fio *fio)
 {
+    if (fio->from_file)
+        fio->first->n_all_threads += fio->n_threads;
     for (unsigned i = 0; i < fio->n_files; i++)
         fio_data_init(fio->file[i], fio->program, !fio->from_file);
     for (unsigned i = 0; i < fio->n_threads; i++)
