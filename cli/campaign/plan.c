@@ -89,9 +89,12 @@ static void check_filters(const struct plan *plan, const GPtrArray *filters,
                       "--filter: no point matches (nudma run --list shows all of them)");
 }
 
-static void clear_point(gpointer point)
+static void clear_point(gpointer pointer)
 {
-    g_free(((struct plan_point *)point)->stored_as);
+    struct plan_point *point = pointer;
+    g_free(point->stored_as);
+    if (point->outputs != NULL)
+        g_array_unref(point->outputs);
 }
 
 static GArray *new_points(void)

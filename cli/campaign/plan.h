@@ -11,6 +11,7 @@ struct plan_point {
         stored_as; /* the point's name in the database, owned; NULL: that of the scenario's point */
     bool may_fail; /* it is asked whether it fails: nothing is said of it if it does */
     char config_sha256[65]; /* once checked */
+    GArray *outputs;        /* struct plan_output, files that its runs write; owned; NULL: none */
     unsigned n_jobs, n_ended;
 };
 
@@ -42,6 +43,12 @@ struct plan {
     unsigned n_points_ended; /* all jobs of which have ended */
 };
 
+struct plan_output {
+    char *file, *path; /* {seed} in its name; the setting that says so */
+    char *written_in;  /* the file of the setting */
+    int line;
+};
+
 /* Which points of the scenarios named. */
 struct plan_choice {
     const char *const *sets;    /* "path=value", NULL-terminated; may be NULL */
@@ -63,6 +70,8 @@ void plan_free(struct plan *plan);
  * runs, in up to n_processes (1..) at a time; print: writes each resolved configuration to standard
  * output, in this process alone. (plan_check.c) */
 void plan_check(struct plan *plan, unsigned n_processes, bool print, struct sim_error_list *errors);
+/* After plan_check(): no two runs write one file; n_seeds of each point. */
+void plan_check_outputs(const struct plan *plan, unsigned n_seeds, struct sim_error_list *errors);
 /* Builds the first point of each scenario only: what is wrong with the file, in no time. */
 void plan_check_first(const struct plan *plan, struct sim_error_list *errors);
 /* Adds a job for a point. Its state is PLAN_STORED_BEFORE if the database has its run, unless

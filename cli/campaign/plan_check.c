@@ -1,11 +1,12 @@
 /*
  * Checking points in several processes: a child checks a part of them and sends their hashes back.
- * It says nothing else: if it finds a mistake, or does not get to its end, its part is checked
- * again by the process that asked, so that mistakes are the same, and in the same order, as without
+ * It says nothing else: if it finds a mistake, or files that runs write, or does not get to its end, its
+ * part is checked again by the process that asked, so that mistakes are the same, and in the same order, as without
  * it.
  */
 #include <errno.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -22,6 +23,28 @@ struct part {
     int fd;           /* from which their hashes are read */
 };
 
+static void free_output(gpointer pointer)
+{
+    struct plan_output *output = pointer;
+    g_free(output->file);
+    g_free(output->path);
+    g_free(output->written_in);
+}
+
+static void take_outputs(struct plan_point *point, const struct config *config)
+{
+    const struct config_output *o;
+    for (unsigned i = 0; (o = config_output_at(config, i)) != NULL; i++) {
+        const struct plan_output output = { g_strdup(o->file), g_strdup(config_path(o->node)),
+                                            g_strdup(config_file(o->node)), config_line(o->node) };
+        if (point->outputs == NULL) {
+            point->outputs = g_array_new(FALSE, FALSE, sizeof(struct plan_output));
+            g_array_set_clear_func(point->outputs, free_output);
+        }
+        g_array_append_val(point->outputs, output);
+    }
+}
+
 static void check_part(const struct plan *plan, const struct part *part, bool print,
                        struct sim_error_list *errors)
 {
@@ -32,6 +55,8 @@ static void check_part(const struct plan *plan, const struct part *part, bool pr
             continue;
         if (experiment_check(config, errors)) {
             config_sha256(config, point->config_sha256);
+            g_clear_pointer(&point->outputs, g_array_unref);
+            take_outputs(point, config);
             if (print) {
                 printf("# %s %s\n", scenario_name(point->scenario), plan_point_name(point));
                 config_print(config, stdout);
@@ -50,6 +75,9 @@ static void check_and_send(const struct plan *plan, const struct part *part, int
     check_part(plan, part, false, &errors);
     if (errors.n_messages > 0)
         _exit(1);
+    for (guint i = part->first; i < part->end; i++)
+        if (plan_point(plan, i)->outputs != NULL)
+            _exit(1);
     for (guint i = part->first; i < part->end; i++) {
         const char *at = plan_point(plan, i)->config_sha256;
         for (size_t left = sizeof(plan_point(plan, i)->config_sha256); left > 0;) {
@@ -130,5 +158,53 @@ void plan_check(struct plan *plan, unsigned n_processes, bool print, struct sim_
     for (guint i = 0; i < n_parts; i++) {
         if (!take_hashes(plan, &parts[i]))
             check_part(plan, &parts[i], print, errors);
+    }
+}
+
+/* ---- Files that runs write ------------------------------------------------------------------- */
+
+__attribute__((format(printf, 3, 4))) static void
+overwrites(const struct plan_output *output, struct sim_error_list *errors, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    g_autofree char *text = g_strdup_vprintf(fmt, args);
+    va_end(args);
+    sim_error_add(errors, output->written_in, output->line, "%s: found \"%s\", %s", output->path,
+                  output->file, text);
+}
+
+static void check_output(GHashTable *points, const struct plan_point *point,
+                         const struct plan_output *output, unsigned n_seeds,
+                         struct sim_error_list *errors)
+{
+    const struct plan_point *other = g_hash_table_lookup(points, output->file);
+    if (g_str_has_prefix(output->file, "/dev/"))
+        return;
+    if (other == point)
+        overwrites(output, errors, "which another setting writes, expected a file of its own");
+    else if (other != NULL)
+        overwrites(output, errors,
+                   "which is written by %s and by %s, expected a file for each point: {point} in "
+                   "its name is the point's",
+                   plan_point_name(other), plan_point_name(point));
+    else if (n_seeds > 1 && strstr(output->file, "{seed}") == NULL)
+        overwrites(output, errors,
+                   "which runs of %u seeds write, expected a file for each: {seed} in its name is "
+                   "the run's",
+                   n_seeds);
+    g_hash_table_insert(points, output->file, (gpointer)point);
+}
+
+void plan_check_outputs(const struct plan *plan, unsigned n_seeds, struct sim_error_list *errors)
+{
+    g_autoptr(GHashTable) points = g_hash_table_new(g_str_hash, g_str_equal); /* by file */
+    const size_t before = errors->n_messages;
+    for (guint i = 0; i < plan->points->len; i++) {
+        const struct plan_point *point = plan_point(plan, i);
+        for (guint k = 0; point->outputs != NULL && k < point->outputs->len; k++)
+            if (errors->n_messages == before)
+                check_output(points, point, &g_array_index(point->outputs, struct plan_output, k),
+                             n_seeds, errors);
     }
 }

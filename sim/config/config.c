@@ -28,6 +28,8 @@ struct config *config_new(void)
     config->strings = g_string_chunk_new(4096);
     config->nodes = g_ptr_array_new_with_free_func(node_free);
     config->varied = g_ptr_array_new();
+    config->outputs = g_array_new(FALSE, FALSE, sizeof(struct config_output));
+    config->point = "";
     config->resolved = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, g_free);
     config->root = config_node_new(config, NULL, NULL, CONFIG_GROUP, (struct config_place){ 0 },
                                    -1);
@@ -40,6 +42,7 @@ void config_free(struct config *config)
         return;
     g_hash_table_destroy(config->resolved);
     g_ptr_array_free(config->varied, TRUE);
+    g_array_free(config->outputs, TRUE);
     g_ptr_array_free(config->nodes, TRUE);
     g_string_chunk_free(config->strings);
     g_free(config);
@@ -120,6 +123,28 @@ struct config *config_copy(const struct config *config)
     for (guint i = 0; i < config->varied->len; i++)
         config_vary(copy, config->varied->pdata[i]);
     return copy;
+}
+
+void config_name_point(struct config *config, const char *point)
+{
+    config->point = g_string_chunk_insert_const(config->strings, point);
+}
+
+const char *config_point_name(const struct config *config)
+{
+    return config->point;
+}
+
+void config_add_output(struct config *config, const struct config_node *node, const char *file)
+{
+    const struct config_output output = { node, g_string_chunk_insert(config->strings, file) };
+    g_array_append_val(config->outputs, output);
+}
+
+const struct config_output *config_output_at(const struct config *config, unsigned i)
+{
+    return i < config->outputs->len ? &g_array_index(config->outputs, struct config_output, i)
+                                    : NULL;
 }
 
 void config_vary(struct config *config, const char *path)

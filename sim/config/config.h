@@ -73,6 +73,21 @@ const char *config_text(struct config_node *node);
 /* Marks the node and everything below it as read: for free-form parts such as `plot`. */
 void config_mark_read(struct config_node *node);
 
+/* ---- What it is, and what it writes ---------------------------------------------------------- */
+/* The point of a scenario that the configuration is, "memory=local transfer_bytes=64"; "" without axes,
+ * and of a configuration that scenario_point() has not made. Owned by the tree. */
+const char *config_point_name(const struct config *config);
+/* A file that a run writes, {seed} in its name standing for the run's seed; `node`: the setting that says
+ * so. Code that reads the setting adds it, so that runs that would overwrite each other's files are found
+ * before any begins. */
+struct config_output {
+    const struct config_node *node;
+    const char *file; /* owned by the tree */
+};
+void config_add_output(struct config *config, const struct config_node *node, const char *file);
+/* NULL: there are fewer. */
+const struct config_output *config_output_at(const struct config *config, unsigned i);
+
 /* ---- Changing it ----------------------------------------------------------------------------- */
 /*
  * Sets path to the value written as in a file (`64`, `"8 ns"`, `true`, `[1, 2]`, `{ a = 1; }`; bare

@@ -52,9 +52,13 @@ struct config {
     struct config_node *root;
     GHashTable *resolved; /* path -> struct config_resolved, owned */
     GPtrArray *varied;    /* paths that axes set, in this point or in another; of the strings */
+    const char *point;    /* of the scenario; of the strings */
+    GArray *outputs;      /* struct config_output */
 };
 
 struct config *config_new(void);
+/* Says which point of its scenario the configuration is. */
+void config_name_point(struct config *config, const char *point);
 /* Some axis sets this path. */
 void config_vary(struct config *config, const char *path);
 /* The name (NULL in a list) and place are copied. The node is a child of parent afterwards, unless

@@ -387,6 +387,8 @@ struct config *scenario_point(struct scenario *scenario, size_t point,
     struct config *config = config_copy(scenario->base);
     bool good = true;
 
+    config_name_point(config, scenario_point_name(scenario, point));
+
     /* the copy's names of the aside settings are known, so that a slip of "plot" is near to it */
     for (size_t i = 0; aside[i]; i++)
         config_valid_name(config->root, aside[i]);

@@ -113,6 +113,20 @@ for j in json.load(open("example.json"))["jobs"]:
     print(j["jobname"], j["groupid"], j["job options"]["runtime"], j["job_runtime"], end=" ")')" \
     "tables 0 10ms 11 log 1 10ms 11 "
 
+# ---- Files that runs would overwrite -------------------------------------------------------------
+example() { "$nudma" run examples/fio_jobs --filter config=lending --db example.db -q "$@" 2>&1; }
+out=$(example --set programs.fio.json_output=all.json)
+is "several points, one json_output" $? 2
+has "says which" "$out" "json_output: found \"all.json\", which is written by config=lending iodepth=1 \
+and by config=lending iodepth=4, expected a file for each point"
+is "nothing has run" "$(echo all*.json)" 'all*.json'
+out=$(run -q --seeds 2 --set programs.fio.json_output=all.json)
+is "several seeds, one json_output" $? 2
+has "says so" "$out" 'found "all.json", which runs of 2 seeds write, expected a file for each'
+example --set 'programs.fio.json_output=all-{point}.json' >point.txt
+is "a file for each point" "$(echo all*.json)" \
+    "all-config=lending,iodepth=1.json all-config=lending,iodepth=16.json all-config=lending,iodepth=4.json"
+
 # ---- Errors of requests --------------------------------------------------------------------------
 # A cable is pulled 200 us after another device has begun to work, and the job goes on for 300 requests.
 lost() { # lost CONTINUE_ON_ERROR

@@ -38,7 +38,7 @@ static const struct param_desc fio_params[] = {
     PARAM_TEXT(
         "json_output", struct fio, json_output, "",
         "file for the results as fio --output-format=json writes them; {seed} in its name is "
-        "the run's seed"),
+        "the run's seed, {point} its point, axis=value,axis=value"),
     PARAM("jobs", PARAM_U32, struct fio, n_jobs, 1, 1, JOBS_MAX, PROV_NONE, "",
           "processes, each on a CPU of its own"),
     PARAM("cpu", PARAM_U32, struct fio, cpu, 1, 0, 255, PROV_NONE, "", "of the first job"),
@@ -187,12 +187,31 @@ static struct fio *first_from_file(struct fio *fio)
     return fio;
 }
 
+/* {point} is known here, {seed} when it is written. */
+static void note_output(struct fio *fio)
+{
+    struct config *config = fio->program->workload->config;
+    const struct config_node *node = config_find(fio->program->group, "json_output");
+    if (*fio->json_output == '\0' || node == NULL || !fio->program->enabled)
+        return;
+    GString *point = g_string_new(config_point_name(config));
+    GString *file = g_string_new(fio->json_output);
+    g_string_replace(point, " ", ",", 0);
+    g_string_replace(point, "/", "_", 0);
+    g_string_replace(file, "{point}", point->str, 0);
+    fio->json_path = strcpy(program_zalloc(fio->program, file->len + 1, 1), file->str);
+    config_add_output(config, node, fio->json_path);
+    g_string_free(point, TRUE);
+    g_string_free(file, TRUE);
+}
+
 static void fio_check(struct program *program, struct sim_error_list *errors)
 {
     struct fio *fio = program->state;
     fio->program = program;
     fio->from_file = *fio->job_file != '\0' || *fio->job_options != '\0';
     fio->first = first_from_file(fio);
+    note_output(fio);
     program->own_time = fio->operations != 0 || fio->from_file; /* served_s() */
     fio->host = program_lending_host(program, "on", fio->host_name, errors);
     if (fio->from_file)

@@ -198,7 +198,8 @@ struct fio {
     /* built by check() */
     struct program *program;
     struct lending_host *host;
-    bool from_file; /* job_file or job_options, not the settings */
+    bool from_file;        /* job_file or job_options, not the settings */
+    const char *json_path; /* json_output with the point's name; NULL: none */
     struct fio_strings *strings;
     struct fio_job_list list;
     struct fio_options plain; /* what the settings say */

@@ -299,7 +299,7 @@ static int write_through(const char *path, const GString *text)
 bool fio_json_write(const struct fio *fio, char **error)
 {
     struct json json = { .text = g_string_new("") };
-    GString *path = g_string_new(fio->json_output);
+    GString *path = g_string_new(fio->json_path);
     g_autofree char *seed = g_strdup_printf("%" G_GUINT64_FORMAT,
                                             sim_seed(fio->program->workload->sim));
     open_group(&json, NULL, '{');

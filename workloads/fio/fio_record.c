@@ -205,7 +205,7 @@ static void record_job(struct fio *fio, unsigned job)
 static void write_json(struct fio *fio)
 {
     g_autofree char *error = NULL;
-    if (*fio->json_output != '\0' && !fio_json_write(fio, &error))
+    if (fio->json_path != NULL && !fio_json_write(fio, &error))
         program_fail(fio->program, "json_output: %s", error);
 }
 
