@@ -19,7 +19,7 @@
     CYCLES(name, usual, least, most, "docs/sources.md#rdma", help)
 
 static const struct param_desc os_params_table[] = {
-    COST(syscall, 550, 100, 1000,
+    COST(syscall, 550, 100, 2500,
          "entry and return of a system call, kernel page table isolation included"),
     COST(hard_irq, 450, 200, 2000, "entry and return of a hard interrupt, without the handler"),
     COST(soft_irq, 450, 200, 2000, "return of the handler to the first soft interrupt"),
@@ -39,7 +39,7 @@ static const struct param_desc os_params_table[] = {
          "more of an unmapping with an IOMMU: table, invalidation that is waited for"),
     COST(mmio_write, 100, 50, 150, "posted write to a device, until the core goes on"),
     COST(copy_call, 80, 20, 500, "a copy of contiguous bytes, per call"),
-    COST(copy_line, 14, 10, 23, "a copy, per cache line at least (0.22 cycles per byte)"),
+    COST(copy_line, 14, 10, 40, "a copy, per cache line at least (0.22 cycles per byte)"),
     COST(gro_packet, 120, 80, 200, "merging a packet into another (GRO)"),
     COST(ip_tcp_receive, 3500, 2000, 6000, "IP and TCP receive, per merged buffer"),
     COST(tcp_ack_send, 1500, 1000, 2500, "building and sending an acknowledgement"),
