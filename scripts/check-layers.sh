@@ -29,7 +29,8 @@ function rooms_in_order() {
         " logic logic/net logic/steering logic/nic logic/nvme logic/rdma logic/nvmeof logic/gpu logic/lending logic/sisci" \
         " logic/dnvme" \
         " models/base models/pcie/link models/pcie/config models/pcie/endpoint" \
-        " models/pcie/switch models/pcie/iommu models/pcie/ntb models/numa models/pcie/root" \
+        " models/pcie/switch models/pcie/iommu models/pcie/ntb models/numa/dram models/numa" \
+        " models/pcie/root" \
         " models/ether models/nfp models/nic models/nvme models/rdma models/gpu models/ioat" \
         " models/host models/os models/vm models/world" \
         " workloads/base workloads/setup workloads/bench workloads/programs workloads/dnvme workloads/nvmeof workloads/fio workloads" \
@@ -55,10 +56,10 @@ function why_not(from, to,    n, name) {
         return "of the models only models/os and models/vm implement what logic/ asks for"
     if (is_device(from) && is_device(to))
         return "a device model never knows another one: they meet as TLPs on a link"
-    if (is_device(from) && to ~ /^models\/(numa|host|pcie\/(root|iommu|switch|ntb))$/)
+    if (is_device(from) && to ~ /^models\/(numa|numa\/dram|host|pcie\/(root|iommu|switch|ntb))$/)
         return "a device sees its link and its configuration space, not what lies behind"
-    if (from ~ /^models\/pcie/ && from != "models/pcie/root" && to == "models/numa" ||
-        from == "models/numa" && to ~ /^models\/pcie/)
+    if (from ~ /^models\/pcie/ && from != "models/pcie/root" && to ~ /^models\/numa/ ||
+        from ~ /^models\/numa/ && to ~ /^models\/pcie/)
         return "models/pcie and models/numa meet in models/pcie/root alone"
     if (place[to] > place[from]) return from "/ lies below " to "/"
     return ""

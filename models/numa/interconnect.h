@@ -18,7 +18,7 @@
 #ifndef MODELS_NUMA_INTERCONNECT_H
 #define MODELS_NUMA_INTERCONNECT_H
 
-#include "models/numa/calendar.h"
+#include "models/numa/dram/calendar.h"
 
 /* Kinds of messages, for sizes and for the statistics. */
 enum message {

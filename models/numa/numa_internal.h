@@ -4,7 +4,7 @@
 
 #include "models/numa/coherence.h"
 #include "models/numa/directory.h"
-#include "models/numa/dram.h"
+#include "models/numa/dram/dram.h"
 #include "models/numa/io_directory.h"
 
 #define NUMA_MAX_SOCKETS 4

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "models/numa/calendar.h"
+#include "models/numa/dram/calendar.h"
 #include "tests/support/numa_fixture.h"
 
 #define SLOT_PS UINT64_C(3330)

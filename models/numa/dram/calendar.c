@@ -1,4 +1,4 @@
-#include "models/numa/calendar.h"
+#include "models/numa/dram/calendar.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "models/numa/dram.h"
+#include "models/numa/dram/dram.h"
 
 #include <math.h>
 #include <stdlib.h>

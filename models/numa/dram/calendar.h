@@ -10,8 +10,8 @@
  * Invariant: slots [base, base + N) are kept; the window moves forward in whole words when a
  * request comes near its end, by which the slots behind are forgotten.
  */
-#ifndef MODELS_NUMA_CALENDAR_H
-#define MODELS_NUMA_CALENDAR_H
+#ifndef MODELS_NUMA_DRAM_CALENDAR_H
+#define MODELS_NUMA_DRAM_CALENDAR_H
 
 #include "sim/engine/types.h"
 

@@ -14,10 +14,10 @@
  *   (and tRAS since the activation). Plus what is left of a refresh.
  * Sources: docs/sources.md#h
  */
-#ifndef MODELS_NUMA_DRAM_H
-#define MODELS_NUMA_DRAM_H
+#ifndef MODELS_NUMA_DRAM_DRAM_H
+#define MODELS_NUMA_DRAM_DRAM_H
 
-#include "models/numa/calendar.h"
+#include "models/numa/dram/calendar.h"
 #include "sim/engine/stat.h"
 
 struct numa_dram_params {
