@@ -1,0 +1,92 @@
+/*
+ * What a driver of a copy engine gives to logic/dma/dma.c, which does for all of them what does not
+ * depend on the hardware: channels, cookies, states, callbacks, waiting, the end of everything.
+ *
+ * A driver embeds a struct dma_device and an array of struct dma_channel, fills in what is marked so
+ * and calls dma_device_register() at the end of its probe(), dma_device_unregister() at the begin of
+ * its remove(). dma.c calls the operations; they may charge time. Slots of a ring are
+ * sequence & (limits.ring - 1).
+ */
+#ifndef LOGIC_DMA_DMA_DRIVER_H
+#define LOGIC_DMA_DMA_DRIVER_H
+
+#include "logic/dma/dma.h"
+
+struct dma_channel_ops {
+    /* [thread] The channel's first request: memory and interrupts may be set up. The channel's
+     * sequence goes on from `submitted`. 0 or a negative errno. */
+    int (*start)(struct dma_channel *channel);
+    /* [thread] After the last release: nothing is under way. */
+    void (*stop)(struct dma_channel *channel);
+    /* Writes the copy into its slot, where the engine must not find it yet. */
+    void (*fill)(struct dma_channel *channel, const struct dma_descriptor *descriptor);
+    /* Lets the engine have all slots from sequence `first` up to, but excluding, `end`. */
+    void (*issue)(struct dma_channel *channel, uint64_t first, uint64_t end);
+    /* Looks at what the engine has written and calls dma_copy_ended() for each copy that has ended,
+     * dma_channel_stopped() if the channel has halted. Never called twice at a time. */
+    void (*clean)(struct dma_channel *channel);
+    /* [thread] Polls until clean() would find something new, or until_ps. */
+    void (*spin)(struct dma_channel *channel, uint64_t until_ps);
+    /* [thread] Goes on with the first slot that has not ended. 0 or a negative errno. */
+    int (*resume)(struct dma_channel *channel);
+    /* [thread] Stops the engine: when it returns, it accesses no memory for this channel, and
+     * clean() finds what had ended. All slots are free then; the next issue() begins behind them. */
+    void (*abort)(struct dma_channel *channel);
+};
+
+struct dma_device {
+    /* ---- filled by the driver ----------------------------------------------------------------- */
+    const char *name; /* unique in its kernel */
+    struct k_device *device;
+    const struct dma_channel_ops *ops;
+    struct dma_limits limits;
+    uint32_t prepare_cycles,
+        complete_cycles;         /* computation per copy, before fill() and at its end */
+    struct dma_channel *channel; /* an array of n_channels, zeroed */
+    unsigned n_channels;
+    void *driver; /* private to the driver */
+    /* ---- private ------------------------------------------------------------------------------ */
+    struct dma_core *core;
+    struct dma_device *next;
+};
+
+struct dma_channel {
+    /* ---- for the driver to read --------------------------------------------------------------- */
+    struct dma_device *device;
+    unsigned number;
+    /* All below: sequences. ended <= issued <= submitted <= prepared <= ended + ring. */
+    uint64_t prepared, submitted, issued, ended; /* of each kind, all before this one */
+    struct dma_descriptor *slot;                 /* limits.ring of them */
+    void *driver;                                /* private to the driver */
+    bool halted; /* stopped on an error: clean() has said so, resume() or abort() will follow */
+    bool gone;   /* the engine does not answer any more */
+    /* ---- private ------------------------------------------------------------------------------ */
+    unsigned requests, mode;
+    uint64_t wanted; /* to be issued as soon as all before it are submitted */
+    bool cleaning, clean_again, resuming, aborting;
+    struct dma_failure failure;
+    struct k_wait_queue wait;
+    struct k_napi napi;
+};
+
+/* [thread] The engine's channels can be requested from now on. 0; -EEXIST: there is one of this
+ * name. */
+int dma_device_register(struct dma_core *core, struct dma_device *device);
+/* [thread] Ends all copies with DMA_ABORTED unless they are done. gone: the engine does not answer;
+ * its operations are not called any more but stop(). Channels that are still requested stay valid
+ * and return -ENODEV until they are released; the driver keeps its memory until then: `freed` is
+ * called at the last release, before this returns if none is left. */
+void dma_device_unregister(struct dma_device *device, bool gone,
+                           void (*freed)(struct dma_device *device));
+
+/* From clean(): the copy of this sequence has ended. Ends of one channel may come in any order if
+ * limits.in_order is false. A `state` of DMA_ERROR comes with the engine's code and its text. */
+void dma_copy_ended(struct dma_channel *channel, uint64_t sequence, enum dma_state state,
+                    uint32_t code, const char *text);
+/* From clean(): the engine has stopped behind a failed copy, and waits for resume(). */
+void dma_channel_stopped(struct dma_channel *channel);
+/* From the driver's interrupt handler: schedules clean() in a soft interrupt, and wakes whoever
+ * sleeps. */
+void dma_channel_interrupt(struct dma_channel *channel);
+
+#endif
