@@ -64,13 +64,16 @@ static int path_open(struct dnvme_client *c, unsigned i, struct lend_error *erro
     if (e == SISCI_OK)
         e = sisci_map(path->bar_remote, 0, sisci_remote_bytes(path->bar_remote), &path->bar, error);
     path->has_bar = e == SISCI_OK;
-    c->mail.map[i] = &path->mailbox;
+    if (e == SISCI_OK)
+        c->mail.map[i] = &path->mailbox;
     return dnvme_code(e, error);
 }
 
-/* Loads give ones afterwards. */
-static void path_close(struct dnvme_path *path)
+/* The mailbox cannot be reached by it; other threads may use that meanwhile. */
+static void path_close(struct dnvme_client *c, unsigned i)
 {
+    struct dnvme_path *path = &c->path[i];
+    c->mail.map[i] = &c->none;
     if (path->has_cmb)
         sisci_unmap(&path->cmb);
     if (path->cmb_remote != NULL)
@@ -84,38 +87,84 @@ static void path_close(struct dnvme_path *path)
     if (path->mailbox_remote != NULL)
         sisci_segment_disconnect(path->mailbox_remote, NULL);
     const unsigned adapter = path->adapter;
-    *path = (struct dnvme_path){ .adapter = adapter };
+    *path = (struct dnvme_path){ .adapter = adapter, .stale = true };
     path->mailbox.lost = path->bar.lost = path->cmb.lost = true;
 }
 
-int dnvme_path_rebuild(struct dnvme_client *c, unsigned i)
+bool dnvme_path_works(const struct dnvme_client *c, unsigned i)
+{
+    return !c->path[i].down && !c->path[i].bar.lost;
+}
+
+int dnvme_path_connect(struct dnvme_client *c, unsigned i)
+{
+    struct lend_error error = { 0 };
+    if (!c->path[i].bar.lost && !c->path[i].mailbox.lost)
+        return 0;
+    path_close(c, i);
+    const int status = path_open(c, i, &error);
+    if (status != 0)
+        path_close(c, i);
+    return status;
+}
+
+static void lock_buffers(struct dnvme_client *c)
+{
+    while (c->mapping)
+        k_wait(c->kernel, &c->mapped, UINT64_MAX);
+    c->mapping = true;
+}
+
+static void unlock_buffers(struct dnvme_client *c)
+{
+    c->mapping = false;
+    k_wake(c->kernel, &c->mapped);
+}
+
+/* Lets the device reach a buffer by a path. */
+static int map_by(struct dnvme_client *c, struct dnvme_buffer *b, unsigned i,
+                  struct lend_error *error)
+{
+    const enum sisci_error e = sisci_segment_map_for_device(
+        b->segment, c->device, c->path[i].adapter, 0, b->bytes, K_DMA_BOTH, &b->window[i], error);
+    b->mapped[i] = e == SISCI_OK;
+    b->bus[i] = b->mapped[i] ? b->window[i].dma : 0;
+    return dnvme_code(e, error);
+}
+
+static void unmap_by(struct dnvme_buffer *b, unsigned i)
+{
+    if (b->mapped[i])
+        sisci_window_unmap(&b->window[i]);
+    b->mapped[i] = false;
+    b->bus[i] = 0;
+}
+
+int dnvme_path_restore(struct dnvme_client *c, unsigned i, bool *rebuilt)
 {
     struct dnvme_path *path = &c->path[i];
     struct lend_error error = { 0 };
-    path_close(path);
-    int status = path_open(c, i, &error);
-    if (status != 0) {
-        path_close(path);
-        return status;
-    }
+    int status = dnvme_path_connect(c, i);
+    if (status != 0 || path->down)
+        return status != 0 ? status : -EHOSTUNREACH;
+    *rebuilt = path->stale;
+    lock_buffers(c);
     for (struct dnvme_buffer *b = c->buffers; b != NULL && status == 0; b = b->next) {
-        if (b->mapped[i])
-            sisci_window_unmap(&b->window[i]);
-        const enum sisci_error e = sisci_segment_map_for_device(
-            b->segment, c->device, path->adapter, 0, b->bytes, K_DMA_BOTH, &b->window[i], &error);
-        status = dnvme_code(e, &error);
-        b->mapped[i] = e == SISCI_OK;
-        b->bus[i] = b->window[i].dma;
+        if (*rebuilt)
+            unmap_by(b, i);
+        if (!b->mapped[i])
+            status = map_by(c, b, i, &error);
     }
-    if (status != 0)
-        path->bar.lost = true; /* once more, from the beginning */
+    if (status == 0)
+        path->stale = false;
+    unlock_buffers(c);
     return status;
 }
 
 static void release(struct dnvme_client *c)
 {
     for (unsigned i = 0; i < c->params.n_paths; i++)
-        path_close(&c->path[i]);
+        path_close(c, i);
     if (c->device != NULL)
         sisci_device_return(c->device, NULL);
     k_free(c);
@@ -136,7 +185,9 @@ int dnvme_client_new(struct kernel *kernel, struct sisci_process *process,
     *c = (struct dnvme_client){ .kernel = kernel,
                                 .process = process,
                                 .params = *params,
-                                .next_segment = params->first_segment };
+                                .none = { .kernel = kernel, .lost = true } };
+    for (unsigned i = 0; i < DNVME_PATHS_MAX; i++)
+        c->path[i].bar.lost = c->path[i].mailbox.lost = true; /* until it is open */
     c->mail = (struct dnvme_mail){ .kernel = kernel,
                                    .n_maps = params->n_paths,
                                    .incarnation = (uint32_t)(k_now_ps(kernel) / K_NS) | 1u,
@@ -212,81 +263,151 @@ struct sisci_device *dnvme_client_device(const struct dnvme_client *c)
     return c->device;
 }
 
-uint32_t dnvme_client_segment(struct dnvme_client *c)
+/* ---- Numbers of segments --------------------------------------------------------------------- */
+
+static int no_number(struct lend_error *error)
 {
-    return c->next_segment++;
+    return lend_fail(error, -ENOSPC, "the client has used all its %u numbers of segments",
+                     DNVME_SEGMENTS);
+}
+
+int dnvme_segment_number(struct dnvme_client *c, uint32_t *number, struct lend_error *error)
+{
+    for (unsigned i = 0; i < DNVME_SEGMENTS / 64; i++)
+        if (c->segments[i] != UINT64_MAX) {
+            const unsigned bit = (unsigned)__builtin_ctzll(~c->segments[i]);
+            c->segments[i] |= UINT64_C(1) << bit;
+            *number = c->params.first_segment + 64 * i + bit;
+            return 0;
+        }
+    return no_number(error);
+}
+
+void dnvme_number_free(struct dnvme_client *c, uint32_t number)
+{
+    const uint32_t i = number - c->params.first_segment;
+    c->segments[i / 64] &= ~(UINT64_C(1) << i % 64);
+}
+
+void dnvme_segment_free(struct dnvme_client *c, struct sisci_segment *segment)
+{
+    const uint32_t number = sisci_segment_number(segment);
+    if (sisci_segment_remove(segment, NULL) == SISCI_OK)
+        dnvme_number_free(c, number);
+}
+
+int dnvme_near_number(struct dnvme_client *c, uint32_t *number, struct lend_error *error)
+{
+    if (c->n_near == DNVME_SEGMENTS)
+        return no_number(error);
+    *number = c->params.first_segment + c->n_near++ + (sisci_host_id(c->process) << 16);
+    return 0;
 }
 
 /* ---- Data ------------------------------------------------------------------------------------ */
 
-/* Lets the device reach it by each path. */
-static int map_buffer(struct dnvme_client *c, struct dnvme_buffer *buffer, struct lend_error *error)
+/* The way to the device failed, not the call: another may do. */
+static bool is_unreachable(int status)
 {
-    enum sisci_error e = SISCI_OK;
-    buffer->bytes = sisci_segment_bytes(buffer->segment);
-    buffer->at = sisci_segment_memory(buffer->segment);
-    for (unsigned i = 0; e == SISCI_OK && i < c->params.n_paths; i++) {
-        struct sisci_window *window = &buffer->window[i];
-        e = sisci_segment_map_for_device(buffer->segment, c->device, c->path[i].adapter, 0,
-                                         buffer->bytes, K_DMA_BOTH, window, error);
-        buffer->mapped[i] = e == SISCI_OK;
-        buffer->bus[i] = window->dma;
+    return status == -EHOSTUNREACH || status == -ECONNRESET || status == -ENOTCONN ||
+           status == -ETIMEDOUT;
+}
+
+/* By each path that works. */
+static int map_all(struct dnvme_client *c, struct dnvme_buffer *b, struct lend_error *error)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < c->params.n_paths; i++) {
+        const int status = dnvme_path_works(c, i) ? map_by(c, b, i, error) : -EHOSTUNREACH;
+        n += status == 0;
+        if (status != 0 && !is_unreachable(status) && dnvme_path_works(c, i))
+            return status;
     }
-    if (e != SISCI_OK) {
-        dnvme_buffer_free(c, buffer);
-        return dnvme_code(e, error);
-    }
-    buffer->next = c->buffers;
-    c->buffers = buffer;
-    return 0;
+    return n != 0 ? 0 : lend_fail(error, -EHOSTUNREACH, "no path to the device works");
+}
+
+static int add_buffer(struct dnvme_client *c, struct dnvme_buffer *b, struct lend_error *error)
+{
+    b->bytes = sisci_segment_bytes(b->segment);
+    b->at = sisci_segment_memory(b->segment);
+    lock_buffers(c);
+    b->next = c->buffers;
+    c->buffers = b;
+    const int status = map_all(c, b, error);
+    unlock_buffers(c);
+    if (status != 0)
+        dnvme_buffer_free(c, b);
+    return status;
+}
+
+/* Memory of the kind that is asked for as a segment. */
+struct memory {
+    struct kaddr at; /* v is 0: pages are allocated */
+    struct k_pci_dev *pci;
+    unsigned bar;
+    uint64_t offset, bytes;
+};
+
+static int new_buffer(struct dnvme_client *c, const struct memory *memory, struct dnvme_buffer *b,
+                      struct lend_error *error)
+{
+    struct lend_error own = { 0 };
+    uint32_t number = 0;
+    enum sisci_error e;
+    error = error != NULL ? error : &own;
+    *b = (struct dnvme_buffer){ 0 };
+    const int status = dnvme_segment_number(c, &number, error);
+    if (status != 0)
+        return status;
+    if (memory->pci != NULL)
+        e = sisci_segment_attach_bar(c->process, number, memory->pci, memory->bar, memory->offset,
+                                     memory->bytes, &b->segment, error);
+    else if (memory->at.v != 0)
+        e = sisci_segment_attach(c->process, number, memory->at, memory->bytes, NULL, NULL,
+                                 &b->segment, error);
+    else
+        e = sisci_segment_create(c->process, number, memory->bytes, K_NODE_LOCAL, NULL, NULL,
+                                 &b->segment, error);
+    if (e == SISCI_OK)
+        return add_buffer(c, b, error);
+    dnvme_number_free(c, number);
+    return dnvme_code(e, error);
 }
 
 int dnvme_buffer_new(struct dnvme_client *c, uint64_t bytes, struct dnvme_buffer *buffer,
                      struct lend_error *error)
 {
-    struct lend_error own = { 0 };
-    error = error != NULL ? error : &own;
-    *buffer = (struct dnvme_buffer){ 0 };
-    const enum sisci_error e = sisci_segment_create(c->process, dnvme_client_segment(c), bytes,
-                                                    K_NODE_LOCAL, NULL, NULL, &buffer->segment,
-                                                    error);
-    return e == SISCI_OK ? map_buffer(c, buffer, error) : dnvme_code(e, error);
+    const struct memory memory = { .bytes = bytes };
+    return new_buffer(c, &memory, buffer, error);
 }
 
 int dnvme_buffer_of_memory(struct dnvme_client *c, struct kaddr at, uint64_t bytes,
                            struct dnvme_buffer *buffer, struct lend_error *error)
 {
-    struct lend_error own = { 0 };
-    error = error != NULL ? error : &own;
-    *buffer = (struct dnvme_buffer){ 0 };
-    const enum sisci_error e = sisci_segment_attach(c->process, dnvme_client_segment(c), at, bytes,
-                                                    NULL, NULL, &buffer->segment, error);
-    return e == SISCI_OK ? map_buffer(c, buffer, error) : dnvme_code(e, error);
+    const struct memory memory = { .at = at, .bytes = bytes };
+    return new_buffer(c, &memory, buffer, error);
 }
 
 int dnvme_buffer_of_bar(struct dnvme_client *c, struct k_pci_dev *pci, unsigned bar,
                         uint64_t offset, uint64_t bytes, struct dnvme_buffer *buffer,
                         struct lend_error *error)
 {
-    struct lend_error own = { 0 };
-    error = error != NULL ? error : &own;
-    *buffer = (struct dnvme_buffer){ 0 };
-    const enum sisci_error e = sisci_segment_attach_bar(
-        c->process, dnvme_client_segment(c), pci, bar, offset, bytes, &buffer->segment, error);
-    return e == SISCI_OK ? map_buffer(c, buffer, error) : dnvme_code(e, error);
+    const struct memory memory = { .pci = pci, .bar = bar, .offset = offset, .bytes = bytes };
+    return new_buffer(c, &memory, buffer, error);
 }
 
 void dnvme_buffer_free(struct dnvme_client *c, struct dnvme_buffer *buffer)
 {
     struct dnvme_buffer **link = &c->buffers;
+    lock_buffers(c);
     while (*link != NULL && *link != buffer)
         link = &(*link)->next;
     if (*link != NULL)
         *link = buffer->next;
     for (unsigned i = 0; i < DNVME_PATHS_MAX; i++)
-        if (buffer->mapped[i])
-            sisci_window_unmap(&buffer->window[i]);
+        unmap_by(buffer, i);
+    unlock_buffers(c);
     if (buffer->segment != NULL)
-        sisci_segment_remove(buffer->segment, NULL);
+        dnvme_segment_free(c, buffer->segment);
     *buffer = (struct dnvme_buffer){ 0 };
 }

@@ -75,7 +75,7 @@ struct dnvme_client_params {
     uint32_t manager; /* number of the manager's host */
     uint32_t segment; /* of its mailboxes */
     unsigned number;  /* of the mailbox: below n_clients, and no other client's */
-    /* Local segments of the client take numbers from this one on, which must be free on this host;
+    /* Local segments of the client take 4096 numbers from this one on, which must be free on this host;
      * segments near the device the same numbers + host id << 16. */
     uint32_t first_segment;
     unsigned n_paths; /* 1; 2: the device and the manager are reached by two adapters */
@@ -114,18 +114,19 @@ int dnvme_client_admin(struct dnvme_client *client, struct nvme_user_command *co
 
 /* ---- Data ------------------------------------------------------------------------------------ */
 
-/* Memory that the device reaches, by each path of the client. */
+/* Memory that the device reaches, by each path of the client that works. */
 struct dnvme_buffer {
     struct kaddr at; /* v is 0: a device's memory */
     uint64_t bytes;
-    uint64_t bus[DNVME_PATHS_MAX]; /* for the device */
+    uint64_t bus[DNVME_PATHS_MAX]; /* for the device; 0: it is not mapped by this path */
     /* ---- private ----------------------------------------------------------------------------- */
     struct sisci_segment *segment;
     struct sisci_window window[DNVME_PATHS_MAX];
     bool mapped[DNVME_PATHS_MAX];
     struct dnvme_buffer *next;
 };
-/* Allocates zeroed pages of this host. */
+/* Allocates zeroed pages of this host. By a path that is down they are mapped when it is restored (two
+ * paths: dnvme_multi_*); one path at least must work: -EHOSTUNREACH. */
 int dnvme_buffer_new(struct dnvme_client *client, uint64_t bytes, struct dnvme_buffer *buffer,
                      struct lend_error *error);
 /* Takes pages of memory that the caller has, or of a base address register of a device of this kernel
@@ -219,14 +220,18 @@ int dnvme_multi_new(struct dnvme_client *client, const struct dnvme_pair_params 
                     uint64_t timeout_ps, struct dnvme_multi **multi, struct lend_error *error);
 /* Nothing is outstanding. */
 void dnvme_multi_free(struct dnvme_multi *multi);
-/* At most params.entries - 1 are outstanding. */
+/* At most params.entries - 1 are outstanding. done() follows, from dnvme_multi_wait(), also if no path works
+ * any more. */
 void dnvme_multi_submit(struct dnvme_multi *multi, struct dnvme_io *io);
-/* Ends what is complete; if nothing is, waits until something is or until_ps. */
+/* Ends what is complete; if nothing is, waits until something is or until_ps. Not from done(). Once the
+ * lease is over, the device is lost or the controller is gone, ends all with NVME_SC_ABORTED_SQ_DELETED: the
+ * device may have executed them, and reach their buffers until the manager has deleted the queues. */
 void dnvme_multi_wait(struct dnvme_multi *multi, uint64_t until_ps);
 
 struct dnvme_multi_stats {
     unsigned outstanding;
-    uint64_t failures;    /* of the path in use */
+    uint64_t failures;    /* of the path in use, also if no other works */
+    uint64_t switches;    /* of the path in use to another */
     uint64_t lost_paths;  /* of either */
     uint64_t failed_over; /* I/Os that were issued again */
     uint64_t resumed;     /* paths that came back with their mappings, */

@@ -133,6 +133,8 @@ void dnvme_mail_beat(struct dnvme_mail *mail);
 /* Looks which beat has been seen. False: the lease is over. */
 bool dnvme_mail_look(struct dnvme_mail *mail);
 
+#define DNVME_SEGMENTS 4096u
+
 /* ---- client.c -------------------------------------------------------------------------------- */
 
 struct dnvme_path {
@@ -140,7 +142,8 @@ struct dnvme_path {
     struct sisci_remote *mailbox_remote, *bar_remote, *cmb_remote;
     struct sisci_map mailbox, bar, cmb; /* cmb: made when the first queue lies there */
     bool has_mailbox, has_bar, has_cmb;
-    bool down; /* its link; what is mapped may still be valid */
+    bool down;  /* its link; what is mapped may still be valid */
+    bool stale; /* it was connected anew: windows of buffers by it are those of before */
 };
 
 struct dnvme_client {
@@ -151,15 +154,29 @@ struct dnvme_client {
     struct dnvme_path path[DNVME_PATHS_MAX];
     struct dnvme_mail mail;
     struct wire_hello hello;
-    uint32_t next_segment;
-    struct dnvme_buffer *buffers; /* all */
+    uint64_t segments[DNVME_SEGMENTS / 64]; /* a bit for each number that is in use */
+    uint32_t n_near;                        /* segments near the device that were ever made */
+    struct dnvme_buffer *buffers;           /* all; read and changed while `mapping` alone */
+    bool mapping;                           /* a lock: calls that map sleep */
+    struct k_wait_queue mapped;
+    struct sisci_map none; /* lost: mail's while a path is rebuilt */
     bool stopping, stopped, dead;
     struct k_wait_queue wait;
 };
-/* Connects a path whose mappings are lost and maps all buffers by it anew. 0 or a negative errno. */
-int dnvme_path_rebuild(struct dnvme_client *client, unsigned i);
-/* The next number of a segment; one that is given back is not used again. */
-uint32_t dnvme_client_segment(struct dnvme_client *client);
+/* As far as is known. */
+bool dnvme_path_works(const struct dnvme_client *client, unsigned i);
+/* Connects a path anew if its maps are lost. 0 or a negative errno. */
+int dnvme_path_connect(struct dnvme_client *client, unsigned i);
+/* Makes a path whose link is up usable again: connects it if its mappings are lost (*rebuilt), and maps all
+ * buffers that are not mapped by it. 0 or a negative errno. */
+int dnvme_path_restore(struct dnvme_client *client, unsigned i, bool *rebuilt);
+/* A number for a segment of this host; *number. -ENOSPC: all are in use. */
+int dnvme_segment_number(struct dnvme_client *client, uint32_t *number, struct lend_error *error);
+void dnvme_number_free(struct dnvme_client *client, uint32_t number);
+/* Removes the segment and gives its number back. */
+void dnvme_segment_free(struct dnvme_client *client, struct sisci_segment *segment);
+/* For a segment near the device, which stays as long as the device is borrowed. */
+int dnvme_near_number(struct dnvme_client *client, uint32_t *number, struct lend_error *error);
 
 struct dnvme_pair {
     struct dnvme_client *client;
@@ -175,6 +192,28 @@ struct dnvme_pair {
     struct sisci_segment *sq_segment; /* of a BAR */
     struct sisci_window sq_window;
     bool sq_windowed;
+};
+
+/* ---- multi.c; its head has the states ---------------------------------------------------------- */
+
+enum dnvme_path_state { DNVME_PATH_UP, DNVME_PATH_DOWN, DNVME_PATH_DELETED, DNVME_PATH_NONE };
+
+struct dnvme_multi {
+    struct dnvme_client *client;
+    struct dnvme_pair_params params;
+    uint64_t timeout_ps;
+    struct dnvme_pair *pair[DNVME_PATHS_MAX];
+    enum dnvme_path_state state[DNVME_PATHS_MAX];
+    unsigned in_use[DNVME_PATHS_MAX]; /* calls of the I/O thread that are in the pair now */
+    unsigned active;
+    struct dnvme_io *again,
+        **again_end;      /* the I/O thread's; in the order in which they are issued */
+    uint64_t progress_ps; /* when the last command ended, or the first was issued */
+    struct dnvme_multi_stats stats;
+    bool broken; /* the controller does not delete queues any more */
+    bool over;   /* nothing is issued again */
+    bool stopping, stopped;
+    struct k_wait_queue wait;
 };
 
 #endif

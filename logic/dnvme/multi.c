@@ -2,14 +2,24 @@
  * A queue pair for each of a client's two paths, of which one is in use.
  *
  * What it does: Finds that the path in use has failed, by the event of its link or as no command ends for
- *   a while; sends what follows by the other at once. What was under way is deleted with its queue pair by
- *   the manager, which is asked by the path that is left, and then issued again: a deletion is complete when
- *   the last command that the controller had fetched has ended, so the two never overlap. Reads are
- *   repeated; a write that was executed before is executed twice, with the same data, as its buffer is the
- *   driver's until done() and no other write of its blocks can have come between: the caller issues none
- *   that overlap. When the link is back the pair is created again, over the old mappings if they
- *   are still valid; else the path is connected and everything is mapped anew. The path that has taken over
- *   stays in use until it fails.
+ *   a while; sends what follows by the other at once. The failed pair is deleted by the manager, asked by the
+ *   path that is left; a deletion is complete when the last command that the controller had fetched has
+ *   ended. Then what was under way is issued again, so no two executions overlap. A write that was executed
+ *   before is executed twice with the same data: its buffer is the driver's until done(), and the caller
+ *   has no other write of its blocks under way. The path that has taken over stays in use until it fails.
+ *
+ *     path     its pair                              next                                      done by
+ *     UP       for I/O                               DOWN: the link is down, or no progress    I/O thread
+ *     DOWN     is to be deleted, not yet             DELETED: the manager has deleted it,      recovery
+ *                                                    and the I/O thread is not in the pair
+ *     DELETED  the controller has none of it         NONE: its commands are in `again`         I/O thread
+ *     NONE     is freed; then there is none          UP: path and buffers are mapped again     recovery
+ *
+ *     I/O is   until
+ *     again    it is in the queue of an UP path: issued; it cannot be put there: ended
+ *     issued   its completion: ended; its pair is DELETED: again
+ *     any      the device is lost: ended with NVME_SC_ABORTED_SQ_DELETED, by dnvme_multi_wait()
+ *
  * Follows: SmartIO, 6.3.
  * Costs: Those of a pair. A second thread recovers; the one that does I/O never waits for it.
  */
@@ -17,26 +27,6 @@
 
 #define SLICE_PS (5 * K_US)   /* of polling between two looks at links */
 #define RETRY_PS (500 * K_US) /* of recovery, while the link is down */
-
-enum path_state {
-    PATH_UP,   /* the I/O thread uses the pair */
-    PATH_DOWN, /* the recovery thread's: its pair is to be deleted */
-    PATH_NONE, /* the same: there is no pair */
-};
-
-struct dnvme_multi {
-    struct dnvme_client *client;
-    struct dnvme_pair_params params;
-    uint64_t timeout_ps;
-    struct dnvme_pair *pair[DNVME_PATHS_MAX];
-    enum path_state state[DNVME_PATHS_MAX];
-    unsigned active;
-    struct dnvme_io *again, **again_end; /* to be issued, in their order */
-    uint64_t progress_ps;                /* when the last command ended, or the first was issued */
-    struct dnvme_multi_stats stats;
-    bool stopping, stopped;
-    struct k_wait_queue wait;
-};
 
 /* ---- I/O ------------------------------------------------------------------------------------- */
 
@@ -47,94 +37,130 @@ static void queue_again(struct dnvme_multi *m, struct dnvme_io *io)
     m->again_end = &io->next;
 }
 
-/* By the I/O thread, or by the other of a pair that is gone. */
+static struct dnvme_io *take_again(struct dnvme_multi *m)
+{
+    struct dnvme_io *io = m->again;
+    m->again = io->next;
+    if (m->again == NULL)
+        m->again_end = &m->again;
+    return io;
+}
+
+static void finish(struct dnvme_multi *m, struct dnvme_io *io, uint16_t status)
+{
+    m->stats.outstanding--;
+    io->status = status;
+    io->done(io);
+}
+
 static void command_done(struct nvme_user_command *command)
 {
     struct dnvme_io *io = command->context;
     struct dnvme_multi *m = io->multi;
-    if (NVME_STATUS_CODE(command->status) == NVME_SC_ABORTED_SQ_DELETED) {
+    if (NVME_STATUS_CODE(command->status) == NVME_SC_ABORTED_SQ_DELETED && !m->over) {
         m->stats.failed_over++;
         queue_again(m, io);
         return;
     }
     m->progress_ps = k_now_ps(m->client->kernel);
-    m->stats.outstanding--;
-    io->status = command->status;
-    io->done(io);
+    finish(m, io, command->status);
 }
 
-static int issue(struct dnvme_multi *m, struct dnvme_io *io)
+/* The recovery thread leaves the pair alone in between. */
+static struct dnvme_pair *enter(struct dnvme_multi *m, unsigned i)
 {
-    struct dnvme_pair *pair = m->pair[m->active];
-    const struct nvme_user_piece piece = { io->buffer->bus[m->active] + io->offset, io->bytes };
-    io->command.done = command_done;
-    io->command.context = io;
-    dnvme_io(&io->command, io->write, io->nsid, io->block, io->n_blocks);
-    if (nvme_user_qp_outstanding(&pair->qp) == 0)
-        m->progress_ps = k_now_ps(m->client->kernel);
-    const int status = dnvme_pair_put(pair, &io->command, &piece, 1);
-    return status != 0 ? status : dnvme_pair_ring(pair);
+    m->in_use[i]++;
+    return m->pair[i];
 }
 
-static void fail(struct dnvme_multi *m)
+static void leave(struct dnvme_multi *m, unsigned i)
 {
-    const unsigned other = (m->active + 1) % m->client->params.n_paths;
-    m->state[m->active] = PATH_DOWN;
-    m->stats.failures++;
+    if (--m->in_use[i] == 0 && m->state[i] == DNVME_PATH_DOWN)
+        k_wake(m->client->kernel, &m->wait);
+}
+
+static void fail(struct dnvme_multi *m, unsigned i)
+{
+    m->state[i] = DNVME_PATH_DOWN;
+    m->stats.failures += i == m->active;
     m->stats.lost_paths++;
-    if (m->state[other] == PATH_UP)
-        m->active = other;
     k_wake(m->client->kernel, &m->wait);
 }
 
-static bool has_failed(const struct dnvme_multi *m)
+/* 0: it is in the queue of the active path. The device may not have been told: ring_again() does that.
+ * -EBUSY, -ESTALE: it is not, and can be later. Others: it never can. */
+static int issue(struct dnvme_multi *m, struct dnvme_io *io)
 {
-    const struct dnvme_path *path = &m->client->path[m->active];
-    const struct nvme_user_qp *qp = &m->pair[m->active]->qp;
-    return path->down || path->bar.lost ||
-           (nvme_user_qp_outstanding(qp) != 0 &&
+    const unsigned i = m->active;
+    const struct nvme_user_piece piece = { io->buffer->bus[i] + io->offset, io->bytes };
+    if (!io->buffer->mapped
+             [i]) { /* the link was down when the buffer was made, and we have not seen it */
+        fail(m, i);
+        return -ESTALE;
+    }
+    io->command.done = command_done;
+    io->command.context = io;
+    dnvme_io(&io->command, io->write, io->nsid, io->block, io->n_blocks);
+    struct dnvme_pair *pair = enter(m, i);
+    if (nvme_user_qp_outstanding(&pair->qp) == 0)
+        m->progress_ps = k_now_ps(m->client->kernel);
+    const int status = dnvme_pair_put(pair, &io->command, &piece, 1);
+    if (status == 0)
+        dnvme_pair_ring(pair);
+    leave(m, i);
+    return status;
+}
+
+/* What is in the queue, if the lease could not be renewed in time before. */
+static void ring_again(struct dnvme_multi *m)
+{
+    const unsigned i = m->active;
+    dnvme_pair_ring(enter(m, i));
+    leave(m, i);
+}
+
+static bool has_failed(const struct dnvme_multi *m, unsigned i)
+{
+    const struct nvme_user_qp *qp = &m->pair[i]->qp;
+    return !dnvme_path_works(m->client, i) ||
+           (i == m->active && nvme_user_qp_outstanding(qp) != 0 &&
             k_now_ps(m->client->kernel) - m->progress_ps > m->timeout_ps);
 }
 
-/* A path that is not in use has failed: the same, but nothing is under way. */
-static void look_at_others(struct dnvme_multi *m)
+/* The controller does not execute what was under way. */
+static void collect(struct dnvme_multi *m, unsigned i)
 {
-    for (unsigned i = 0; i < m->client->params.n_paths; i++) {
-        const struct dnvme_path *path = &m->client->path[i];
-        if (i == m->active || m->state[i] != PATH_UP || (!path->down && !path->bar.lost))
-            continue;
-        m->state[i] = PATH_DOWN;
-        m->stats.lost_paths++;
-        k_wake(m->client->kernel, &m->wait);
-    }
+    nvme_user_qp_fail_all(&m->pair[i]->qp, NVME_SC_ABORTED_SQ_DELETED);
+    m->state[i] = DNVME_PATH_NONE;
+    k_wake(m->client->kernel, &m->wait);
 }
 
 /* The path in use works, as far as is known; false: none does. */
 static bool choose(struct dnvme_multi *m)
 {
-    look_at_others(m);
     for (unsigned i = 0; i < m->client->params.n_paths; i++) {
-        if (m->state[m->active] == PATH_UP && !has_failed(m))
-            return true;
-        if (m->state[m->active] == PATH_UP)
-            fail(m);
-        else
-            m->active = (m->active + 1) % m->client->params.n_paths;
+        if (m->state[i] == DNVME_PATH_UP && has_failed(m, i))
+            fail(m, i);
+        if (m->state[i] == DNVME_PATH_DELETED && m->in_use[i] == 0)
+            collect(m, i);
     }
-    return m->state[m->active] == PATH_UP && !has_failed(m);
+    for (unsigned i = 0; i < m->client->params.n_paths && m->state[m->active] != DNVME_PATH_UP; i++)
+        if (m->state[i] == DNVME_PATH_UP) {
+            m->active = i;
+            m->stats.switches++;
+        }
+    return m->state[m->active] == DNVME_PATH_UP;
 }
 
 static void issue_again(struct dnvme_multi *m)
 {
-    while (m->again != NULL) {
-        struct dnvme_io *io = m->again;
-        m->again = io->next;
-        if (m->again == NULL)
-            m->again_end = &m->again;
-        if (issue(m, io) != 0) {
-            queue_again(m, io);
+    while (m->again != NULL && m->state[m->active] == DNVME_PATH_UP) {
+        const int status = issue(m, m->again);
+        if (status == -EBUSY || status == -ESTALE)
             return;
-        }
+        struct dnvme_io *io = take_again(m);
+        if (status != 0)
+            finish(m, io, NVME_SC_INVALID_FIELD | NVME_STATUS_DNR);
     }
 }
 
@@ -142,64 +168,98 @@ void dnvme_multi_submit(struct dnvme_multi *m, struct dnvme_io *io)
 {
     io->multi = m;
     m->stats.outstanding++;
-    if (m->again != NULL || !choose(m) || issue(m, io) != 0)
+    if (m->over || m->again != NULL || !choose(m) || issue(m, io) != 0)
         queue_again(m, io);
+}
+
+/* Nothing of the client works any more. Not at once, as done() may submit more. */
+static void end_all(struct dnvme_multi *m, uint64_t until_ps)
+{
+    struct kernel *kernel = m->client->kernel;
+    const uint64_t now_ps = k_now_ps(kernel);
+    m->over = true;
+    k_sleep(kernel, m->stats.outstanding != 0 || until_ps < now_ps + SLICE_PS ? SLICE_PS
+                                                                              : until_ps - now_ps);
+    for (unsigned i = 0; i < m->client->params.n_paths; i++)
+        if (m->state[i] != DNVME_PATH_NONE)
+            nvme_user_qp_fail_all(&m->pair[i]->qp, NVME_SC_ABORTED_SQ_DELETED);
+    for (unsigned n = m->stats.outstanding; n > 0 && m->again != NULL; n--)
+        finish(m, take_again(m), NVME_SC_ABORTED_SQ_DELETED);
 }
 
 void dnvme_multi_wait(struct dnvme_multi *m, uint64_t until_ps)
 {
     struct kernel *kernel = m->client->kernel;
     for (;;) {
-        const uint64_t now_ps = k_now_ps(kernel);
-        if (!choose(m)) {
-            if (now_ps >= until_ps)
-                return;
-            k_sleep(kernel, SLICE_PS);
-            continue;
+        const uint64_t now_ps = k_now_ps(kernel), slice_ps = now_ps + SLICE_PS;
+        unsigned n = 0;
+        if (m->broken || dnvme_client_lost(m->client)) {
+            end_all(m, until_ps);
+            return;
         }
-        issue_again(m);
-        const uint64_t slice_ps = now_ps + SLICE_PS;
-        if (dnvme_pair_wait(m->pair[m->active], slice_ps < until_ps ? slice_ps : until_ps) != 0 ||
-            now_ps >= until_ps)
+        if (choose(m)) {
+            const unsigned outstanding = m->stats.outstanding, i = m->active;
+            issue_again(m);
+            n = m->stats.outstanding < outstanding; /* refused */
+            if (n == 0 && m->state[i] == DNVME_PATH_UP) {
+                ring_again(m);
+                n = dnvme_pair_wait(enter(m, i), slice_ps < until_ps ? slice_ps : until_ps);
+                leave(m, i);
+            }
+        } else if (now_ps < until_ps) {
+            k_sleep(kernel, SLICE_PS);
+        }
+        if (n != 0 || now_ps >= until_ps)
             return;
     }
 }
 
 /* ---- Recovery -------------------------------------------------------------------------------- */
 
-/* The controller does not execute anything of the pair any more; then what was under way goes by the other
- * path. */
 static void drop(struct dnvme_multi *m, unsigned i)
 {
     struct dnvme_pair *pair = m->pair[i];
     const uint64_t handle = pair->handle;
-    const int status = handle == 0 ? 0
-                                   : dnvme_mail_call(&m->client->mail, WIRE_DELETE, &handle,
-                                                     sizeof handle, NULL, 0);
-    if (status != 0 && status != -EPERM) /* the manager cannot be reached: again, later */
+    if (m->in_use[i] != 0) /* leave() wakes us */
         return;
+    const int status = dnvme_mail_call(&m->client->mail, WIRE_DELETE, &handle, sizeof handle, NULL,
+                                       0);
+    m->broken = m->broken || status == -ENODEV || status == -EIO;
+    if (status != 0 && status != -EPERM) { /* the manager cannot be reached: again, later */
+        for (unsigned k = 0; k < m->client->params.n_paths; k++)
+            if (m->state[k] != DNVME_PATH_UP)
+                dnvme_path_connect(m->client, k); /* so that it can, if both are lost */
+        return;
+    }
     pair->handle = 0;
-    nvme_user_qp_fail_all(&pair->qp, NVME_SC_ABORTED_SQ_DELETED);
-    m->state[i] = PATH_NONE;
-    dnvme_pair_free(pair);
-    m->pair[i] = NULL;
+    m->state[i] = DNVME_PATH_DELETED;
 }
 
 static void restore(struct dnvme_multi *m, unsigned i)
 {
-    struct dnvme_path *path = &m->client->path[i];
-    const bool lost = path->bar.lost || path->mailbox.lost;
-    if (path->down && !lost)
-        return;
-    if (lost && dnvme_path_rebuild(m->client, i) != 0)
+    bool rebuilt;
+    if (dnvme_path_restore(m->client, i, &rebuilt) != 0)
         return;
     m->params.path = i;
     if (dnvme_pair_new(m->client, &m->params, &m->pair[i], NULL) != 0)
         return;
-    m->stats.resumed += !lost;
-    m->stats.rebuilt += lost;
+    m->stats.resumed += !rebuilt;
+    m->stats.rebuilt += rebuilt;
     m->stats.restored_ps = k_now_ps(m->client->kernel);
-    m->state[i] = PATH_UP;
+    m->state[i] = DNVME_PATH_UP;
+}
+
+static void recover(struct dnvme_multi *m, unsigned i)
+{
+    struct dnvme_pair *pair = m->pair[i];
+    if (m->state[i] == DNVME_PATH_DOWN) {
+        drop(m, i);
+    } else if (m->state[i] == DNVME_PATH_NONE && pair != NULL) {
+        m->pair[i] = NULL;
+        dnvme_pair_free(pair);
+    } else if (m->state[i] == DNVME_PATH_NONE) {
+        restore(m, i);
+    }
 }
 
 static void body(void *arg)
@@ -207,12 +267,8 @@ static void body(void *arg)
     struct dnvme_multi *m = arg;
     struct kernel *kernel = m->client->kernel;
     while (!m->stopping) {
-        for (unsigned i = 0; i < m->client->params.n_paths && !dnvme_client_lost(m->client); i++) {
-            if (m->state[i] == PATH_DOWN)
-                drop(m, i);
-            else if (m->state[i] == PATH_NONE)
-                restore(m, i);
-        }
+        for (unsigned i = 0; i < m->client->params.n_paths && !dnvme_client_lost(m->client); i++)
+            recover(m, i);
         k_wait(kernel, &m->wait, k_now_ps(kernel) + RETRY_PS);
     }
     m->stopped = true;

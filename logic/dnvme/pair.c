@@ -35,7 +35,10 @@ static int sq_near_device(struct dnvme_pair *pair, struct nvme_user_memory *sq,
     struct dnvme_client *c = pair->client;
     const unsigned adapter = c->path[pair->params.path].adapter;
     const uint64_t bytes = PAGES(pair->params.entries * NVME_SQE_BYTES);
-    const uint32_t number = dnvme_client_segment(c) + (sisci_host_id(c->process) << 16);
+    uint32_t number = 0;
+    const int status = dnvme_near_number(c, &number, error);
+    if (status != 0)
+        return status;
     enum sisci_error e = sisci_device_segment_create(c->device, number, bytes,
                                                      SISCI_DEVICE_READ | SISCI_CPU_WRITE, false,
                                                      adapter, NULL, NULL, &pair->sq_remote, error);
@@ -60,9 +63,14 @@ static int sq_in_bar(struct dnvme_pair *pair, struct nvme_user_memory *sq, struc
     struct dnvme_client *c = pair->client;
     const struct dnvme_pair_params *p = &pair->params;
     const uint64_t bytes = PAGES(p->entries * NVME_SQE_BYTES);
-    enum sisci_error e = sisci_segment_attach_bar(c->process, dnvme_client_segment(c),
-                                                  p->bar_device, p->bar, p->bar_offset, bytes,
-                                                  &pair->sq_segment, error);
+    uint32_t number = 0;
+    const int status = dnvme_segment_number(c, &number, error);
+    if (status != 0)
+        return status;
+    enum sisci_error e = sisci_segment_attach_bar(c->process, number, p->bar_device, p->bar,
+                                                  p->bar_offset, bytes, &pair->sq_segment, error);
+    if (e != SISCI_OK)
+        dnvme_number_free(c, number);
     if (e == SISCI_OK)
         e = sisci_segment_map_for_device(pair->sq_segment, c->device, c->path[p->path].adapter, 0,
                                          bytes, K_DMA_TO_DEVICE, &pair->sq_window, error);
@@ -151,6 +159,8 @@ int dnvme_pair_new(struct dnvme_client *c, const struct dnvme_pair_params *param
                                   ? 0
                                   : PAGES(params->entries * NVME_SQE_BYTES);
     int status = dnvme_buffer_new(c, cq_bytes + list_bytes + sq_bytes, &pair->memory, error);
+    if (status == 0 && !pair->memory.mapped[params->path])
+        status = lend_fail(error, -EHOSTUNREACH, "path %u to the device is down", params->path);
     if (status == 0) {
         const struct kaddr at = pair->memory.at;
         const uint64_t bus = pair->memory.bus[params->path];
@@ -207,7 +217,7 @@ void dnvme_pair_free(struct dnvme_pair *pair)
     if (pair->sq_remote != NULL)
         sisci_segment_disconnect(pair->sq_remote, NULL);
     if (pair->sq_segment != NULL)
-        sisci_segment_remove(pair->sq_segment, NULL);
+        dnvme_segment_free(c, pair->sq_segment);
     dnvme_buffer_free(c, &pair->memory);
     k_free(pair);
 }

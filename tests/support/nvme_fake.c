@@ -22,7 +22,8 @@ void nvme_fake_complete(struct nvme_fake *nvme, unsigned number, uint16_t cid, u
     const uint32_t next = (q->cq_tail + 1) % q->cq_entries;
     assert_true(q->has_cq);
     assert_int_not_equal(next, q->cq_head); /* as large as the submission queue: never full */
-    k_poke(nvme->kernel, (struct kaddr){ q->cq + q->cq_tail * sizeof cqe }, &cqe, sizeof cqe);
+    if (!q->lost)
+        k_poke(nvme->kernel, (struct kaddr){ q->cq + q->cq_tail * sizeof cqe }, &cqe, sizeof cqe);
     q->cq_tail = next;
     if (next == 0)
         q->phase ^= 1;

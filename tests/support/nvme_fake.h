@@ -17,6 +17,7 @@
 
 struct nvme_fake_queue {
     bool has_cq, has_sq;
+    bool lost; /* set by the test: what is posted does not arrive, until it is created anew */
     uint32_t cq_entries, sq_entries;
     uint64_t cq, sq; /* addresses */
     uint32_t sq_head, sq_tail, cq_head, cq_tail, n_unfinished;

@@ -348,7 +348,7 @@ static void nvme_failover_record(struct program *program, sim_time duration_ps)
     program_metric(program, "ios_lost", "1", (double)all->n_lost);
     program_metric(program, "ios_failed", "1", (double)all->n_failed);
     program_metric(program, "ios_failed_over", "1", (double)all->stats.failed_over);
-    program_metric(program, "failovers", "1", (double)all->stats.failures);
+    program_metric(program, "failovers", "1", (double)all->stats.switches);
     program_metric(program, "paths_resumed", "1", (double)all->stats.resumed);
     program_metric(program, "paths_rebuilt", "1", (double)all->stats.rebuilt);
     if (h->n == 0)
