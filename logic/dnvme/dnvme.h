@@ -86,7 +86,8 @@ struct dnvme_client_params {
 
 struct dnvme_client;
 /* Borrows the device as one of several, maps its registers and registers with the manager. -EBUSY: the
- * mailbox is another's; -ETIMEDOUT: no answer; or an error of SISCI. */
+ * mailbox has a client whose lease is not over, perhaps an earlier process that did not end in order;
+ * -ETIMEDOUT: no answer; or an error of SISCI. */
 int dnvme_client_new(struct kernel *kernel, struct sisci_process *process,
                      struct sisci_device_name name, const struct dnvme_client_params *params,
                      struct dnvme_client **client, struct lend_error *error);

@@ -37,6 +37,7 @@ struct dnvme_range {
 
 struct dnvme_mailbox {
     uint32_t incarnation; /* of the client; 0: there was none yet */
+    uint32_t refused;     /* incarnation that came last while it had a client */
     bool admitted;
     uint32_t served;     /* sequence number of its last request */
     uint64_t beat;       /* the word as it was last seen, */
@@ -122,7 +123,7 @@ struct dnvme_mail {
     bool over;
 };
 /* Fields down to timeout_ps are set, and `incarnation` differs from that of any earlier client of the
- * mailbox. Registers with the manager. */
+ * mailbox. Registers with the manager. -EBUSY: the mailbox has a client whose lease is not over. */
 int dnvme_mail_open(struct dnvme_mail *mail, struct wire_hello *hello);
 /* Sends a request, again and again, until its reply is there. 0 or the manager's error; -EPROTO: the
  * reply has another length; -ETIMEDOUT; -ESTALE: the manager does not know us any more. */

@@ -59,6 +59,13 @@ static bool reply_read(struct dnvme_mail *mail, struct wire_message *reply)
     return reply->header.check == wire_check(reply, mail->incarnation);
 }
 
+/* The mailbox has another client. */
+static bool is_refused(const struct dnvme_mail *mail)
+{
+    const uint64_t word = read8(mail, WIRE_REFUSED);
+    return word != UINT64_MAX && (uint32_t)(word >> 32) == mail->incarnation;
+}
+
 static int wait_for(struct dnvme_mail *mail, const struct wire_message *m,
                     struct wire_message *reply)
 {
@@ -69,6 +76,11 @@ static int wait_for(struct dnvme_mail *mail, const struct wire_message *m,
         const unsigned active = mail->active;
         if (mail->map[mail->active]->lost)
             other_path(mail);
+        if (m->header.type == WIRE_HELLO && repeat_ps != 0 && now_ps >= repeat_ps) {
+            if (is_refused(mail))
+                return -EBUSY;
+            dnvme_mail_beat(mail); /* that of another may lie over ours */
+        }
         if (now_ps >= repeat_ps) {
             request_write(mail, m);
             repeat_ps = now_ps + REPEAT_PS;

@@ -304,15 +304,29 @@ static void answer(struct dnvme_server *s, unsigned i)
         reply_write(s, i, m.header.type, status, body, bytes);
 }
 
+/* Once; it does not get the mailbox later either, as it may have given up. */
+static void refuse(struct dnvme_server *s, unsigned i, uint32_t incarnation)
+{
+    const uint64_t word = WIRE_WORD(incarnation, 0);
+    if (s->box[i].refused == incarnation)
+        return;
+    s->box[i].refused = incarnation;
+    s->stats.refused++;
+    k_store(s->kernel, at_of(s, i, WIRE_REFUSED), &word, sizeof word);
+}
+
 static void look(struct dnvme_server *s, unsigned i)
 {
     struct dnvme_mailbox *box = &s->box[i];
-    const uint64_t beat = load8(s, i, WIRE_BEAT);
+    uint64_t beat = load8(s, i, WIRE_BEAT);
     const uint32_t incarnation = (uint32_t)(beat >> 32);
     if (incarnation == 0)
         return;
-    if (incarnation != box->incarnation) { /* the one before has ended and did not say so */
-        end_client(s, i);
+    if (incarnation != box->incarnation && box->admitted)
+        refuse(s, i, incarnation);
+    if (incarnation == box->refused) {
+        beat = box->beat;
+    } else if (incarnation != box->incarnation) {
         box->incarnation = incarnation;
         box->served = 0;
         box->beat = beat;

@@ -8,6 +8,9 @@
  * went down and up again meanwhile may have dropped words before the last one. The client repeats the
  * request as it is until the reply has its sequence number; the manager carries a sequence number out
  * once.
+ *
+ * A client has a mailbox until it says so or its lease is over. If another, such as a process that was
+ * started again in its place, comes before that, the manager tells it so and does not look at its requests.
  */
 #ifndef LOGIC_DNVME_WIRE_INTERNAL_H
 #define LOGIC_DNVME_WIRE_INTERNAL_H
@@ -35,6 +38,7 @@ _Static_assert(sizeof(struct wire_message) == 128, "two lines");
 #define WIRE_BEAT       0u   /* client: incarnation << 32 | counter */
 #define WIRE_REQUEST    64u  /* client */
 #define WIRE_ADMITTED   192u /* manager: incarnation << 32 | last beat seen; 0: nobody */
+#define WIRE_REFUSED    200u /* manager: incarnation << 32 of whoever came last to a mailbox in use */
 #define WIRE_REPLY      256u /* manager */
 #define WIRE_SLOT_BYTES 512u
 _Static_assert(WIRE_REQUEST + sizeof(struct wire_message) <= WIRE_ADMITTED, "no overlap");
