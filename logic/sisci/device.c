@@ -29,22 +29,49 @@ enum sisci_error sisci_device_at(struct sisci_process *process, uint32_t host, u
     return status == -ENOENT ? SISCI_ERR_ILLEGAL_PARAMETER : sisci_error_of(status);
 }
 
-static int borrow(struct sisci_device *d, struct sisci_device_name name, enum sisci_borrow how,
-                  struct lend_error *error)
+static int lost(const struct sisci_device *d, struct lend_error *error)
+{
+    return lend_fail(error, -ECONNRESET, "%s: host %u was lost", name_of(d->process),
+                     d->info.name.host);
+}
+
+/* The connection has ended since the device has got it. */
+static bool was_cut(const struct sisci_device *d)
+{
+    return d->connection != NULL && !lend_service_up(d->connection);
+}
+
+/* Asks the lender; as long as the connection ends meanwhile, once more by another. The lender does a
+ * request once. Under the process's lock. */
+static int ask(struct sisci_device *d, const void *request, size_t request_bytes, void *reply,
+               size_t reply_bytes, struct lend_error *error)
+{
+    int status;
+    do {
+        sisci_device_recover(d);
+        if (d->lost)
+            return lost(d, error);
+        status = sisci_ask(d->process->sisci, d->connection, request, request_bytes, reply,
+                           reply_bytes, error);
+    } while (was_cut(d) && (status == 0 || status == -ECONNRESET));
+    return status;
+}
+
+static int borrow(struct sisci_device *d, enum sisci_borrow how, struct lend_error *error)
 {
     struct sisci *sisci = d->process->sisci;
     struct wire_borrowed borrowed;
-    struct wire_borrow request = { .op = OP_BORROW, .id = name.id, .how = how };
-    int status = sisci_reach(sisci, name.host, SISCI_ANY, &d->connection, error);
+    struct wire_borrow request = {
+        .op = OP_BORROW, .id = d->info.name.id, .how = (uint16_t)how, .key = ++sisci->last_number
+    };
+    int status = sisci_reach(sisci, d->info.name.host, SISCI_ANY, &d->connection, error);
     if (status != 0)
         return status;
-    if (d->connection != NULL)
+    if (d->connection != NULL) {
+        d->incarnation = lend_service_incarnation(d->connection);
         request.payload_bytes = lend_adapter_payload(lend_service_adapter(d->connection));
-    status = sisci_ask(sisci, d->connection, &request, sizeof request, &borrowed, sizeof borrowed,
-                       error);
-    if (status == 0 && d->connection != NULL && !lend_service_up(d->connection))
-        status = lend_fail(error, -ECONNRESET, "%s: host %u was lost", name_of(d->process),
-                           name.host);
+    }
+    status = ask(d, &request, sizeof request, &borrowed, sizeof borrowed, error);
     if (status != 0) {
         sisci_put(&d->connection);
         return status;
@@ -52,7 +79,6 @@ static int borrow(struct sisci_device *d, struct sisci_device_name name, enum si
     d->borrower = borrowed.borrower;
     d->info = borrowed.info;
     d->exclusive = how == SISCI_EXCLUSIVE;
-    d->incarnation = d->connection != NULL ? lend_service_incarnation(d->connection) : 0;
     return 0;
 }
 
@@ -61,10 +87,12 @@ enum sisci_error sisci_device_borrow(struct sisci_process *process, struct sisci
                                      struct sisci_device **device, struct lend_error *error)
 {
     struct sisci_device *d = k_zalloc(sizeof *d);
-    *d = (struct sisci_device){ .process = process, .changed = changed, .context = context };
+    *d = (struct sisci_device){
+        .process = process, .info = { .name = name }, .changed = changed, .context = context
+    };
     k_syscall(process->sisci->kernel);
     sisci_lock(process);
-    const int status = borrow(d, name, how, error);
+    const int status = borrow(d, how, error);
     if (status == 0) {
         d->next = process->devices;
         process->devices = d;
@@ -76,16 +104,12 @@ enum sisci_error sisci_device_borrow(struct sisci_process *process, struct sisci
     return status == -ENOENT ? SISCI_ERR_ILLEGAL_PARAMETER : sisci_error_of(status);
 }
 
-/* A request that concerns the borrow. Under the process's lock. */
-static int ask(struct sisci_device *d, enum sisci_operation op, void *reply, size_t bytes,
-               struct lend_error *error)
+/* A request that concerns the borrow. */
+static int ask_of(struct sisci_device *d, enum sisci_operation op, void *reply, size_t bytes,
+                  struct lend_error *error)
 {
     const struct wire_number request = { .op = op, .number = d->borrower };
-    if (d->lost)
-        return lend_fail(error, -ECONNRESET, "%s: host %u was lost", name_of(d->process),
-                         d->info.name.host);
-    return sisci_ask(d->process->sisci, d->connection, &request, sizeof request, reply, bytes,
-                     error);
+    return ask(d, &request, sizeof request, reply, bytes, error);
 }
 
 static int need_exclusive(const struct sisci_device *d, struct lend_error *error)
@@ -100,7 +124,7 @@ enum sisci_error sisci_device_share(struct sisci_device *d, struct lend_error *e
     k_syscall(d->process->sisci->kernel);
     sisci_lock(d->process);
     int status = need_exclusive(d, error);
-    if (status == 0 && (status = ask(d, OP_SHARE, NULL, 0, error)) == 0)
+    if (status == 0 && (status = ask_of(d, OP_SHARE, NULL, 0, error)) == 0)
         d->exclusive = false;
     sisci_unlock(d->process);
     return sisci_error_of(status);
@@ -113,10 +137,10 @@ enum sisci_error sisci_device_reset(struct sisci_device *d, struct lend_error *e
     sisci_lock(d->process);
     int status = need_exclusive(d, error);
     if (status == 0)
-        status = ask(d, OP_RESET, NULL, 0, error);
+        status = ask_of(d, OP_RESET, NULL, 0, error);
     while (status == 0 && resetting != 0) {
         k_sleep(d->process->sisci->kernel, RESET_LOOK_PS);
-        status = ask(d, OP_IS_RESETTING, &resetting, sizeof resetting, error);
+        status = ask_of(d, OP_IS_RESETTING, &resetting, sizeof resetting, error);
     }
     sisci_unlock(d->process);
     return sisci_error_of(status);
@@ -135,9 +159,11 @@ static void end_segments(struct sisci_device *d)
 
 void sisci_device_close(struct sisci_device *d)
 {
+    d->changed = NULL; /* no callback any more, though the lock is left below */
     while (d->windows != NULL)
         sisci_window_close(d->windows);
-    ask(d, OP_RETURN, NULL, 0, NULL); /* fails if the lender is lost, which ends it as well */
+    d->lost = false;                     /* it may have been reached again since */
+    ask_of(d, OP_RETURN, NULL, 0, NULL); /* fails if the lender is lost, which ends it as well */
     end_segments(d);
     sisci_put(&d->connection);
     K_LIST_REMOVE(d->process->devices, d);
@@ -148,7 +174,7 @@ enum sisci_error sisci_device_return(struct sisci_device *d, struct lend_error *
 {
     struct sisci_process *process = d->process;
     k_syscall(process->sisci->kernel);
-    sisci_lock(process);
+    sisci_lock_idle(process, d);
     if (d->n_remotes != 0) {
         lend_fail(error, -EBUSY, "%s: %u segments of %s are connected", name_of(process),
                   d->n_remotes, d->info.text);
@@ -175,21 +201,21 @@ bool sisci_device_lost(const struct sisci_device *d)
     return d->lost;
 }
 
-bool sisci_device_recover(struct sisci_device *d)
+void sisci_device_recover(struct sisci_device *d)
 {
     struct sisci *sisci = d->process->sisci;
     if (d->lost || d->info.name.host == sisci->id ||
         (d->connection != NULL && lend_service_up(d->connection) &&
          !lend_service_adapter(d->connection)->down))
-        return true;
+        return;
     struct lend_connection *better = lend_service_find(sisci->host, d->info.name.host,
                                                        d->incarnation);
     if (better != NULL)
         lend_service_get(better);
-    sisci_put(&d->connection);
+    struct lend_connection *former = d->connection;
     d->connection = better;
     d->lost = better == NULL;
-    return !d->lost;
+    sisci_put(&former);
 }
 
 /* ---- Registers ------------------------------------------------------------------------------- */
@@ -241,11 +267,7 @@ static bool better_at_lender(unsigned hints)
 static int ask_entry(struct sisci_device *d, const struct wire_entry *request,
                      struct wire_entry *reply, struct lend_error *error)
 {
-    if (d->lost)
-        return lend_fail(error, -ECONNRESET, "%s: host %u was lost", name_of(d->process),
-                         d->info.name.host);
-    return sisci_ask(d->process->sisci, d->connection, request, sizeof *request, reply,
-                     reply != NULL ? sizeof *reply : 0, error);
+    return ask(d, request, sizeof *request, reply, reply != NULL ? sizeof *reply : 0, error);
 }
 
 /* Allocates the segment here, exports it by every adapter and tells the lender where it is. */
@@ -295,11 +317,13 @@ enum sisci_error sisci_device_segment_create(struct sisci_device *d, uint32_t nu
                                              void *context, struct sisci_remote **remote,
                                              struct lend_error *error)
 {
-    struct wire_entry entry = { .op = OP_ALLOCATE,
-                                .borrower = d->borrower,
-                                .number = number,
-                                .shared = shared,
-                                .bytes = bytes };
+    const struct wire_entry request = { .op = OP_ALLOCATE,
+                                        .borrower = d->borrower,
+                                        .number = number,
+                                        .shared = shared,
+                                        .bytes = bytes,
+                                        .segment = ++d->process->sisci->last_number };
+    struct wire_entry entry = request;
     if (hints == 0 || bytes == 0) {
         lend_fail(error, -EINVAL, "%s: a segment of %s without %s", name_of(d->process),
                   d->info.text, bytes == 0 ? "bytes" : "hints");
@@ -307,11 +331,10 @@ enum sisci_error sisci_device_segment_create(struct sisci_device *d, uint32_t nu
     }
     k_syscall(d->process->sisci->kernel);
     sisci_lock(d->process);
-    int status = better_at_lender(hints) ? ask_entry(d, &entry, &entry, error)
+    int status = better_at_lender(hints) ? ask_entry(d, &request, &entry, error)
                                          : allocate_here(d, &entry, error);
     if (status == 0) {
         const struct wire_segment name = { .kind = WIRE_NUMBER, .number = entry.segment };
-        entry.borrower = d->borrower;
         status = connect(d, entry.host, &name, adapter, changed, context, remote, error);
         if (status != 0)
             forget(d, &entry);

@@ -173,9 +173,10 @@ int sisci_reach(struct sisci *sisci, uint32_t host, unsigned adapter,
 
 void sisci_put(struct lend_connection **connection)
 {
-    if (*connection != NULL)
-        lend_service_put(*connection);
+    struct lend_connection *c = *connection;
     *connection = NULL;
+    if (c != NULL)
+        lend_service_put(c);
 }
 
 /* ---- Losses ---------------------------------------------------------------------------------- */
@@ -189,8 +190,8 @@ static void cut(void *context, struct lend_connection *connection)
         for (struct sisci_remote *r = p->remotes; r != NULL; r = r->next)
             if (r->connection == connection)
                 sisci_remote_mark(r, SISCI_CB_LOST);
-        sisci_notify(p);
     }
+    sisci_notify_all(sisci);
     sisci_owner_cut(sisci, connection);
 }
 
@@ -216,8 +217,8 @@ static void link_changed(void *context, unsigned adapter, bool up)
                 sisci_remote_mark(r, event);
         for (struct sisci_device *d = p->devices; d != NULL; d = d->next)
             d->pending = d->pending || d->connection != NULL; /* it may have a better one */
-        sisci_notify(p);
     }
+    sisci_notify_all(sisci);
 }
 
 static void take_back(void *context, struct lend_lease *lease)

@@ -31,18 +31,23 @@ static struct sisci_entry *entry_find(const struct sisci_lent *lent, uint32_t nu
     return entry;
 }
 
+/* Adds an entry, unless the request has done so already. */
 static int entry_add(struct sisci_borrower *b, const struct wire_entry *request,
                      struct sisci_entry **result, struct lend_error *error)
 {
-    if (entry_find(b->lent, request->number) != NULL)
-        return lend_fail(error, -EEXIST, "%s has a segment %u", device_name(b->lent),
-                         request->number);
-    struct sisci_entry *entry = k_zalloc(sizeof *entry);
+    struct sisci_entry *entry = *result = entry_find(b->lent, request->number);
+    if (entry != NULL)
+        return entry->borrower == b && entry->key == request->segment
+                   ? 0
+                   : lend_fail(error, -EEXIST, "%s has a segment %u", device_name(b->lent),
+                               request->number);
+    entry = k_zalloc(sizeof *entry);
     *entry = (struct sisci_entry){ .next = b->lent->entries,
                                    .borrower = b,
                                    .number = request->number,
                                    .host = request->host,
                                    .segment = request->segment,
+                                   .key = request->segment,
                                    .shared = request->shared != 0 };
     b->lent->entries = entry;
     *result = entry;
@@ -72,7 +77,8 @@ int sisci_serve_allocate(struct sisci *sisci, struct lend_connection *c, const v
     memcpy(&request, body, sizeof request);
     struct sisci_borrower *b = sisci_borrower_find(sisci, c, request.borrower, error);
     int status = b == NULL ? -ENOTCONN : entry_add(b, &request, &entry, error);
-    if (status == 0 && (status = allocate(sisci, b, entry, request.bytes, error)) != 0)
+    if (status == 0 && entry->memory == NULL &&
+        (status = allocate(sisci, b, entry, request.bytes, error)) != 0)
         sisci_entry_end(b->lent, entry);
     if (status != 0)
         return status;

@@ -109,10 +109,11 @@ static int tell_switches(const struct sisci *sisci, const struct sisci_group_sta
             return lend_fail(error, -EBUSY, "multicast groups are of %u bytes in cluster switch %u",
                              1u << (now >> NTB_MC_POSITION_SHIFT & NTB_MC_POSITION_MASK),
                              g->switches.node[i]);
+    }
+    for (unsigned i = 0; i < g->switches.n; i++)
         if (!lend_switch_write(&g->switches, i, CLUSTER_MC_CONTROL, 4, control))
             return lend_fail(error, -EHOSTUNREACH, "cluster switch %u does not answer",
                              g->switches.node[i]);
-    }
     return 0;
 }
 
@@ -463,11 +464,15 @@ enum sisci_error sisci_group_subscribe(struct sisci_segment *s, struct sisci_gro
     if (status != 0)
         return sisci_error_of(status);
     status = subscribe(s, group, index, c, error);
-    /* The connection stays open as long as there is a subscription: its end tells the group's host. */
-    if (status == 0)
+    /* The connection stays open as long as there is a subscription: its end tells the group's host. It
+     * may have ended, and sisci_groups_lost() run. */
+    lend_service_lock(sisci->host);
+    if (status == 0 && c != NULL && lend_service_up(c)) {
         s->group_connection = c;
-    else
-        sisci_put(&c);
+        c = NULL;
+    }
+    lend_service_unlock(sisci->host);
+    sisci_put(&c);
     return sisci_error_of(status);
 }
 
@@ -479,11 +484,14 @@ enum sisci_error sisci_group_unsubscribe(struct sisci_segment *s, struct lend_er
         lend_fail(error, -EPERM, "%s: segment %u has not subscribed", name_of(sisci), s->number);
         return SISCI_ERR_ILLEGAL_OPERATION;
     }
-    if (s->group_connection == NULL ? s->group_host == sisci->id
-                                    : lend_service_up(s->group_connection))
-        ask_group(sisci, s->group_connection, OP_GROUP_LEAVE, s->group,
+    lend_service_lock(sisci->host);
+    struct lend_connection *c = s->group_connection;
+    s->group_connection = NULL; /* sisci_groups_lost() does not find it any more */
+    lend_service_unlock(sisci->host);
+    if (c == NULL ? s->group_host == sisci->id : lend_service_up(c))
+        ask_group(sisci, c, OP_GROUP_LEAVE, s->group,
                   lend_adapter_at(sisci->host, s->group_adapter)->node, NULL, NULL);
-    sisci_put(&s->group_connection);
+    sisci_put(&c);
     lend_service_lock(sisci->host);
     receive_close(s);
     lend_service_unlock(sisci->host);

@@ -300,14 +300,28 @@ static int may_borrow(const struct sisci_lent *lent, bool exclusive, struct lend
                      b->exclusive ? ", exclusively" : "");
 }
 
+/* The borrower that the request has made already, or NULL. */
+static struct sisci_borrower *borrower_made(const struct sisci *sisci,
+                                            const struct lend_connection *c,
+                                            const struct sisci_lent *lent, uint32_t key)
+{
+    struct sisci_borrower *b = c != NULL && lent != NULL ? lent->borrowers : NULL;
+    while (b != NULL && (b->host != host_of(sisci, c) || b->key != key ||
+                         b->incarnation != lend_service_incarnation(c)))
+        b = b->next;
+    return b;
+}
+
 /* Finds or claims the device and adds a borrower to it. */
 static int borrower_new(struct sisci *sisci, struct lend_connection *c,
                         const struct wire_borrow *request, struct sisci_borrower **result,
                         struct lend_error *error)
 {
-    struct sisci_lent *lent = lent_find(sisci, (uint16_t)request->id);
+    struct sisci_lent *lent = lent_find(sisci, request->id);
     const bool exclusive = request->how == SISCI_EXCLUSIVE, first = lent == NULL;
-    int status = first ? claim(sisci, (uint16_t)request->id, &lent, error) : 0;
+    if ((*result = borrower_made(sisci, c, lent, request->key)) != NULL)
+        return 0;
+    int status = first ? claim(sisci, request->id, &lent, error) : 0;
     if (status != 0)
         return status;
     status = may_borrow(lent, exclusive, error);
@@ -324,6 +338,7 @@ static int borrower_new(struct sisci *sisci, struct lend_connection *c,
                                   .number = ++sisci->last_number,
                                   .host = host_of(sisci, c),
                                   .incarnation = c != NULL ? lend_service_incarnation(c) : 0,
+                                  .key = request->key,
                                   .exclusive = exclusive };
     lent->borrowers = b;
     if (first)

@@ -22,10 +22,43 @@ void sisci_unlock(struct sisci_process *process)
     k_wake(process->sisci->kernel, &process->lock_wait);
 }
 
+/* A callback of the object runs, and it is not the caller. */
+static bool is_reporting(const struct sisci_process *process, const void *object)
+{
+    return process->reporting == object && k_thread_self(process->sisci->kernel) != process->thread;
+}
+
+void sisci_lock_idle(struct sisci_process *process, const void *object)
+{
+    sisci_lock(process);
+    while (is_reporting(process, object)) {
+        sisci_unlock(process);
+        while (is_reporting(process, object))
+            k_wait(process->sisci->kernel, &process->reported, UINT64_MAX);
+        sisci_lock(process);
+    }
+}
+
 void sisci_notify(struct sisci_process *process)
 {
     process->busy = true;
     k_wake(process->sisci->kernel, &process->work);
+}
+
+/* To wake a thread takes time, in which a process may be closed. */
+void sisci_notify_all(struct sisci *sisci)
+{
+    for (struct sisci_process *p = sisci->processes; p != NULL; p = p->next)
+        p->to_be_woken = true;
+    for (struct sisci_process *p = sisci->processes; p != NULL;) {
+        if (!p->to_be_woken) {
+            p = p->next;
+            continue;
+        }
+        p->to_be_woken = false;
+        sisci_notify(p);
+        p = sisci->processes;
+    }
 }
 
 /* ---- Reports --------------------------------------------------------------------------------- */
@@ -36,7 +69,22 @@ static enum sisci_event first_of(unsigned events)
     return (enum sisci_event)__builtin_ctz(events);
 }
 
-/* Reports one event of a remote segment. A callback may free it, so the search begins anew. False:
+/* Around a callback, which runs without the lock. Whoever frees the object waits meanwhile
+ * (sisci_lock_idle()), unless it is the callback: the object may be gone afterwards. */
+static void callback_begin(struct sisci_process *process, const void *object)
+{
+    process->reporting = object;
+    sisci_unlock(process);
+}
+
+static void callback_end(struct sisci_process *process)
+{
+    sisci_lock(process);
+    process->reporting = NULL;
+    k_wake(process->sisci->kernel, &process->reported);
+}
+
+/* Reports one event of a remote segment. Its callback may free any, so the search begins anew. False:
  * there is none. */
 static bool report_remote(struct sisci_process *process)
 {
@@ -49,12 +97,11 @@ static bool report_remote(struct sisci_process *process)
     r->pending &= ~(1u << event);
     if (r->lost)
         sisci_remote_lose(r);
-    sisci_remote_fn *changed = r->changed;
-    void *context = r->context;
-    sisci_unlock(process);
-    if (changed != NULL)
-        changed(r, event, context);
-    sisci_lock(process);
+    if (r->changed == NULL)
+        return true;
+    callback_begin(process, r);
+    r->changed(r, event, r->context);
+    callback_end(process);
     return true;
 }
 
@@ -67,14 +114,13 @@ static bool report_device(struct sisci_process *process)
         return false;
     d->pending = false;
     sisci_windows_settle(d);
-    if (sisci_device_recover(d))
+    sisci_device_recover(d);
+    if (!d->lost || d->reported || d->changed == NULL)
         return true;
-    sisci_device_fn *changed = d->changed;
-    void *context = d->context;
-    sisci_unlock(process);
-    if (changed != NULL)
-        changed(d, SISCI_CB_LOST, context);
-    sisci_lock(process);
+    d->reported = true;
+    callback_begin(process, d);
+    d->changed(d, SISCI_CB_LOST, d->context);
+    callback_end(process);
     return true;
 }
 
@@ -87,10 +133,9 @@ static bool report_segment(struct sisci_process *process)
     struct sisci_segment *s = report->segment;
     const struct sisci_report now = *report;
     k_free(report);
-    sisci_unlock(process);
-    if (s->changed != NULL)
-        s->changed(s, now.event, now.host, s->context);
-    sisci_lock(process);
+    callback_begin(process, s);
+    s->changed(s, now.event, now.host, s->context);
+    callback_end(process);
     return true;
 }
 
@@ -151,7 +196,7 @@ enum sisci_error sisci_open(struct sisci *sisci, struct sisci_process **result,
     *process = (struct sisci_process){ .next = sisci->processes, .sisci = sisci, .running = true };
     sisci->processes = process;
     k_syscall(sisci->kernel);
-    k_thread_new(sisci->kernel, "sisci", K_CPU_ANY, reporter, process);
+    process->thread = k_thread_new(sisci->kernel, "sisci", K_CPU_ANY, reporter, process);
     *result = process;
     return SISCI_OK;
 }
@@ -169,6 +214,10 @@ void sisci_close(struct sisci_process *process)
 {
     struct sisci *sisci = process->sisci;
     k_syscall(sisci->kernel);
+    process->stopping = true; /* no callback any more */
+    sisci_notify(process);
+    while (process->running)
+        k_wait(sisci->kernel, &process->stopped, k_now_ps(sisci->kernel) + K_MS);
     sisci_lock(process);
     for (struct sisci_device *d = process->devices; d != NULL; d = d->next)
         while (d->windows != NULL)
@@ -180,11 +229,7 @@ void sisci_close(struct sisci_process *process)
     sisci_groups_close(sisci, process);
     for (struct sisci_segment *s; (s = segment_of(process)) != NULL;)
         sisci_segment_end(s, process);
-    process->stopping = true;
     sisci_unlock(process);
-    sisci_notify(process);
-    while (process->running)
-        k_wait(sisci->kernel, &process->stopped, k_now_ps(sisci->kernel) + K_MS);
     K_LIST_REMOVE(sisci->processes, process);
     k_free(process);
 }

@@ -38,12 +38,14 @@ int sisci_remote_open(struct sisci_process *process, uint32_t host,
                                 .host = host,
                                 .segment = *name,
                                 .connection = connection };
+    process->remotes = r; /* the owner may take it back before its answer is here */
     const struct wire_connect request = { .op = OP_CONNECT, .remote = r->number, .segment = *name };
     int status = sisci_ask(sisci, connection, &request, sizeof request, &connected,
                            sizeof connected, error);
     if (status == 0 && connection != NULL && !lend_service_up(connection))
         status = lend_fail(error, -ECONNRESET, "%s: host %u was lost", name_of(process), host);
     if (status != 0) {
+        K_LIST_REMOVE(process->remotes, r);
         k_free(r);
         return status;
     }
@@ -52,7 +54,6 @@ int sisci_remote_open(struct sisci_process *process, uint32_t host,
     r->bytes = connected.bytes;
     if (connection == NULL)
         find_local(r);
-    process->remotes = r;
     *result = r;
     return 0;
 }
@@ -109,7 +110,7 @@ enum sisci_error sisci_segment_disconnect(struct sisci_remote *r, struct lend_er
 {
     struct sisci_process *process = r->process;
     k_syscall(process->sisci->kernel);
-    sisci_lock(process);
+    sisci_lock_idle(process, r);
     if (r->maps != NULL || r->n_windows != 0) {
         lend_fail(error, -EBUSY, "%s: segment %u of host %u is mapped, and for devices %u times",
                   name_of(process), r->segment.number, r->host, r->n_windows);
@@ -185,6 +186,7 @@ int sisci_serve_taken_back(struct sisci *sisci, struct lend_connection *connecti
             if (r->number == request.number && r->connection == connection) {
                 sisci_remote_mark(r, SISCI_CB_DISCONNECT);
                 sisci_notify(p);
+                return 0;
             }
     return 0;
 }
@@ -267,9 +269,11 @@ void sisci_unmap(struct sisci_map *map)
     process = map->remote->process;
     k_syscall(process->sisci->kernel);
     sisci_lock(process);
-    K_LIST_REMOVE(map->remote->maps, map);
-    map_close(map);
-    map->remote = NULL;
+    if (map->remote != NULL) { /* a callback may have done it meanwhile */
+        K_LIST_REMOVE(map->remote->maps, map);
+        map_close(map);
+        map->remote = NULL;
+    }
     sisci_unlock(process);
 }
 

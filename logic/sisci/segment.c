@@ -183,13 +183,14 @@ uint32_t sisci_segment_number(const struct sisci_segment *s)
 
 /* ---- Exporting ------------------------------------------------------------------------------- */
 
-/* Does `one` for an adapter, or for each; stops at the first failure. */
+/* Does `one` for an adapter, or for each; after a failure it is done for none. */
 static enum sisci_error by_adapter(struct sisci_segment *s, unsigned adapter,
                                    int (*one)(struct sisci_segment *, unsigned,
                                               struct lend_error *),
                                    struct lend_error *error)
 {
     struct sisci *sisci = s->sisci;
+    struct sisci_export was[LEND_ADAPTERS_MAX];
     int status = 0;
     k_syscall(sisci->kernel);
     if (s->host != sisci->id) {
@@ -200,9 +201,17 @@ static enum sisci_error by_adapter(struct sisci_segment *s, unsigned adapter,
     if (adapter != SISCI_ANY && sisci_adapter_check(sisci, adapter, error) != 0)
         return SISCI_ERR_NO_SUCH_ADAPTERNO;
     lend_service_lock(sisci->host);
+    memcpy(was, s->at, sizeof was);
     for (unsigned a = 0; status == 0 && lend_adapter_at(sisci->host, a) != NULL; a++)
         if (adapter == SISCI_ANY || adapter == a)
             status = one(s, a, error);
+    for (unsigned a = 0; status != 0 && a < LEND_ADAPTERS_MAX; a++) {
+        s->at[a].exported = was[a].exported;
+        if (s->at[a].prepared && !was[a].prepared) {
+            s->at[a].prepared = false;
+            sisci_export_put(s, a);
+        }
+    }
     lend_service_unlock(sisci->host);
     return status == -ENXIO ? SISCI_ERR_SEGMENT_NOT_PREPARED : sisci_error_of(status);
 }
@@ -309,21 +318,23 @@ enum sisci_error sisci_segment_unexport(struct sisci_segment *s, bool force,
 
 enum sisci_error sisci_segment_remove(struct sisci_segment *s, struct lend_error *error)
 {
+    struct sisci_process *process = s->process;
     struct sisci *sisci = s->sisci;
+    int status = 0;
     k_syscall(sisci->kernel);
-    if (s->n_links + s->n_grants + s->n_windows != 0 || s->group_host != 0) {
-        lend_fail(
+    sisci_lock_idle(process, s);
+    lend_service_lock(sisci->host);
+    if (s->n_links + s->n_grants + s->n_windows != 0 || s->group_host != 0)
+        status = lend_fail(
             error, -EBUSY,
             "%s: segment %u has %u connections, %u windows of devices of other hosts and %u of "
             "ours",
             name_of(sisci), s->number, s->n_links, s->n_grants, s->n_windows);
-        return SISCI_ERR_BUSY;
-    }
-    lend_service_lock(sisci->host);
-    s->dying = true;
-    sisci_segment_release(s);
+    else
+        sisci_memory_end(s);
     lend_service_unlock(sisci->host);
-    return SISCI_OK;
+    sisci_unlock(process);
+    return sisci_error_of(status);
 }
 
 void sisci_segment_end(struct sisci_segment *s, struct sisci_process *process)
@@ -335,7 +346,6 @@ void sisci_segment_end(struct sisci_segment *s, struct sisci_process *process)
     lend_service_lock(sisci->host);
     sisci_reports_drop(s);
     s->process = NULL;
-    s->dying = true;
-    sisci_segment_release(s);
+    sisci_memory_end(s);
     lend_service_unlock(sisci->host);
 }

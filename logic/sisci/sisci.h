@@ -32,7 +32,9 @@
  * thread at a time uses a process and what belongs to it.
  *
  * Callbacks run in a thread of the kernel, one at a time per process, and may call everything here
- * but sisci_close().
+ * but sisci_close(). A call that frees an object (disconnect, remove, return, close) waits for the
+ * object's callback if that runs, unless the callback itself makes the call; when it returns, none runs
+ * and none comes. So a callback never waits for a thread that may be freeing its object.
  */
 #ifndef LOGIC_SISCI_SISCI_H
 #define LOGIC_SISCI_SISCI_H

@@ -87,6 +87,7 @@ struct sisci_borrower {
     struct sisci_borrower *next;
     struct sisci_lent *lent;
     uint32_t number, host, incarnation; /* the latter: of the host */
+    uint32_t key;                       /* of its request */
     bool exclusive;
     struct sisci_mapping *mappings;
 };
@@ -104,6 +105,7 @@ struct sisci_entry {
     struct sisci_borrower
         *borrower; /* NULL: it is gone, and the memory waits for the device's end */
     uint32_t number, host, segment;
+    uint32_t key; /* of the request */
     bool shared;
     struct sisci_segment *memory; /* of ours; NULL: it is at `host` */
 };
@@ -163,7 +165,10 @@ struct sisci_process {
     struct k_wait_queue lock_wait;
     struct k_wait_queue work, stopped;
     bool busy; /* there is something to report */
-    bool stopping, running;
+    bool to_be_woken, stopping, running;
+    struct k_thread *thread;      /* that reports */
+    const void *reporting;        /* the object whose callback runs; NULL: none does */
+    struct k_wait_queue reported; /* it has returned */
     struct sisci_report *reports; /* oldest first */
     struct sisci_remote *remotes;
     struct sisci_device *devices;
@@ -200,7 +205,8 @@ struct sisci_device {
     struct lend_connection *connection; /* to the lender; NULL: this host, or lost */
     uint32_t borrower, incarnation;     /* number of the borrow there; of the lender */
     bool exclusive, lost;
-    bool pending; /* the loss is to be reported */
+    bool pending;  /* a connection has ended, or its link is down: there may be another */
+    bool reported; /* that it is lost */
     unsigned n_remotes;
     struct sisci_window *windows;
     struct sisci_own_segment *segments;
@@ -220,6 +226,7 @@ int sisci_ask(struct sisci *sisci, struct lend_connection *connection, const voi
  * owes a sisci_put(). */
 int sisci_reach(struct sisci *sisci, uint32_t host, unsigned adapter,
                 struct lend_connection **connection, struct lend_error *error);
+/* [thread] Lets the connection go, unless it is NULL. *connection is NULL before anything else runs. */
 void sisci_put(struct lend_connection **connection);
 static inline int sisci_answer(void *reply, size_t *bytes, const void *answer, size_t n)
 {
@@ -276,8 +283,12 @@ void sisci_segment_end(struct sisci_segment *segment, struct sisci_process *proc
 
 void sisci_lock(struct sisci_process *process);
 void sisci_unlock(struct sisci_process *process);
+/* [thread] Takes the lock to free the object, a remote or local segment or a device: no callback of it
+ * runs, unless that is the caller. */
+void sisci_lock_idle(struct sisci_process *process, const void *object);
 /* Wakes the process's thread, which looks for what there is to report. From any context. */
 void sisci_notify(struct sisci_process *process);
+void sisci_notify_all(struct sisci *sisci);
 /* A host has connected to a segment of ours, or has disconnected. */
 void sisci_report(struct sisci_segment *segment, enum sisci_event event, uint32_t host);
 /* The segment is freed: nobody hears of it any more. */
@@ -305,8 +316,8 @@ int sisci_serve_taken_back(struct sisci *sisci, struct lend_connection *connecti
 /* [thread] Gives the device back, whatever it still has. */
 void sisci_device_close(struct sisci_device *device);
 /* [thread] Finds another connection to the lender for a device whose connection has ended, or whose link
- * is down. False: there is none, and the device is lost from now on. */
-bool sisci_device_recover(struct sisci_device *device);
+ * is down. There is none: the device is lost from now on. */
+void sisci_device_recover(struct sisci_device *device);
 
 /* ---- window.c; under the process's lock ------------------------------------------------------ */
 

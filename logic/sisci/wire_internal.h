@@ -75,10 +75,13 @@ struct wire_granted {
     uint64_t fabric; /* of the first byte */
 };
 
+/* A request whose answer got lost with its connection is sent again by another. The borrower gives it a
+ * key, by which the lender knows that it has done it. */
 struct wire_borrow {
     uint32_t op;
-    uint32_t id;
-    uint32_t how; /* enum sisci_borrow */
+    uint16_t id;
+    uint16_t how; /* enum sisci_borrow */
+    uint32_t key;
     uint32_t payload_bytes;
 };
 struct wire_borrowed {
@@ -111,7 +114,7 @@ struct wire_entry { /* a segment of a device, in its lender's directory */
     uint32_t number; /* of the segment, among the device's */
     uint32_t shared;
     uint64_t bytes;         /* of OP_ALLOCATE */
-    uint32_t host, segment; /* where it is */
+    uint32_t host, segment; /* where it is; of the request OP_ALLOCATE: 0 and a key */
 };
 struct wire_group {
     uint32_t op, number;
@@ -121,6 +124,7 @@ struct wire_group {
 
 /* No padding: the sizes are the sums of the fields'. */
 _Static_assert(sizeof(struct wire_segment) == 16, "layout");
+_Static_assert(sizeof(struct wire_borrow) == 16, "layout");
 _Static_assert(sizeof(struct wire_connect) == 24, "layout");
 _Static_assert(sizeof(struct wire_connected) == 24, "layout");
 _Static_assert(sizeof(struct wire_grant) == 40, "layout");
