@@ -93,11 +93,43 @@ static void test_remap(void **state)
     }
 }
 
+/* The host's own adapters, both of them; in either order. */
+static void test_bridges(void **state)
+{
+    static const char *const refused[][3] = {
+        { "b0", "a1",
+          "programs.p.bridge0: found \"b0\" (a string), expected a pcie.ntb of borrower with a cable" },
+        { "a0", "b1",
+          "programs.p.bridge1: found \"b1\" (a string), expected a pcie.ntb of borrower with a cable" },
+        { "a0", "a0",
+          "programs.p.bridge1: found \"a0\" (a string), expected the other adapter, as bridge0" },
+        { "a0", "a11", "did you mean \"a1\"?" },
+        { "ssd", "a1", "programs.p.bridge0: found \"ssd\"" },
+    };
+    (void)state;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(refused); i++) {
+        g_autofree char *text = g_strdup_printf(WORLD, "true", "true", "true", "true", "");
+        g_auto(GStrv) parts = g_strsplit(text, "bridge0 = \"a0\"; bridge1 = \"a1\"", 2);
+        g_autofree char *wrong = g_strdup_printf("%sbridge0 = \"%s\"; bridge1 = \"%s\"%s", parts[0],
+                                                 refused[i][0], refused[i][1], parts[1]);
+        scenario_refused(wrong, refused[i][2]);
+    }
+    g_autofree char *text = g_strdup_printf(WORLD, "true", "true", "true", "true",
+                                            "out_us = 3000.0; after_us = 60.0;");
+    g_auto(GStrv) parts = g_strsplit(text, "bridge0 = \"a0\"; bridge1 = \"a1\"", 2);
+    g_autofree char *swapped = g_strconcat(parts[0], "bridge0 = \"a1\"; bridge1 = \"a0\"", parts[1],
+                                           NULL);
+    struct run_result *result = scenario_run(swapped);
+    expect(result, "p.failovers", 1);
+    run_result_free(result);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pull),
         cmocka_unit_test(test_back),
+        cmocka_unit_test(test_bridges),
         cmocka_unit_test(test_remap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

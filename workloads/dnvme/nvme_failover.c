@@ -4,19 +4,22 @@
  * and every block that is read is what was written there last.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "models/base/payload.h"
 #include "models/nvme/nvme.h"
 #include "models/pcie/link/context.h"
 #include "models/pcie/link/link.h"
+#include "models/pcie/ntb/ntb.h"
 #include "workloads/dnvme/nvme_site.h"
 
-#define NSID      1u
-#define SLICE_PS  (100 * SIM_PS_PER_US)
-#define STEP_PS   (5 * SIM_PS_PER_US)
-#define LOST_PS   (200 * SIM_PS_PER_MS) /* an I/O that has not ended by then never will */
-#define DEPTH_MAX 32u
+#define NSID        1u
+#define SLICE_PS    (100 * SIM_PS_PER_US)
+#define STEP_PS     (5 * SIM_PS_PER_US)
+#define LOST_PS     (200 * SIM_PS_PER_MS) /* an I/O that has not ended by then never will */
+#define DEPTH_MAX   32u
+#define BRIDGES_MAX 16u
 
 enum failover_event { FAILOVER_CABLE_PULL, FAILOVER_CABLE_BACK, FAILOVER_REMAP };
 static const char *const event_names[] = { "cable_pull", "cable_back", "remap", NULL };
@@ -41,7 +44,8 @@ struct nvme_failover {
     struct program *program;
     struct lending_host *host;
     struct nvme_manager *manager;
-    struct pcie_link *cable[2];
+    const struct model *bridge[2];
+    struct pcie_link *cable[2]; /* of the paths, in the order in which adapters are enumerated */
     struct nvme_site site;
     struct dnvme_multi *multi;
     struct dnvme_buffer buffer;
@@ -65,9 +69,8 @@ static const struct param_desc nvme_failover_params[] = {
     PARAM_TEXT("device", struct nvme_failover, device_name, "ssd",
                "an nvme.controller with a program nvme_manager"),
     PARAM_TEXT("bridge0", struct nvme_failover, bridge_name[0], "",
-               "the host's adapters in the order "
-               "in which they are enumerated: the cable of the path in use is pulled"),
-    PARAM_TEXT("bridge1", struct nvme_failover, bridge_name[1], "", "the second"),
+               "one of the host's two adapters: the cable of the path in use is pulled"),
+    PARAM_TEXT("bridge1", struct nvme_failover, bridge_name[1], "", "the other"),
     PARAM_ONE_OF(
         "event", struct nvme_failover, event, FAILOVER_CABLE_PULL, event_names, PROV_NONE, "",
         "it stays out; it comes back; the same, to the program alike: whether mappings are "
@@ -106,7 +109,7 @@ static const struct record_desc nvme_failover_records[] = {
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
-static struct pcie_link *cable_of(struct program *program, const struct model *bridge)
+static struct pcie_link *cable_of(const struct program *program, const struct model *bridge)
 {
     struct pcie_port *a, *b;
     struct pcie_link *link;
@@ -117,6 +120,46 @@ static struct pcie_link *cable_of(struct program *program, const struct model *b
     return NULL;
 }
 
+/* Names of the host's adapters that have a cable; returns how many, of room for BRIDGES_MAX. */
+static unsigned bridges_of(const struct nvme_failover *all, const char *names[BRIDGES_MAX + 1])
+{
+    struct world *world = all->program->workload->world;
+    const char *const *devices = world_device_names(world);
+    unsigned n = 0;
+    for (unsigned i = 0; devices[i] != NULL && n < BRIDGES_MAX; i++) {
+        const struct model *model = world_device(world, devices[i]);
+        if (model != NULL && model->ops == &pcie_ntb_ops &&
+            world_host_of(world, model) == all->host->host && cable_of(all->program, model) != NULL)
+            names[n++] = devices[i];
+    }
+    names[n] = NULL;
+    return n;
+}
+
+static void check_bridges(struct nvme_failover *all, struct sim_error_list *errors)
+{
+    static const char *const keys[2] = { "bridge0", "bridge1" };
+    const char *names[BRIDGES_MAX + 1];
+    char expected[128];
+    if (!world_sound(all->program->workload->world))
+        return; /* there is a message */
+    if (bridges_of(all, names) != 2) {
+        program_mistake(all->program, "on", errors,
+                        "a host with two adapters (pcie.ntb) that have cables", NULL);
+        return;
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        const char *name = all->bridge_name[i];
+        all->bridge[i] = world_device(all->program->workload->world, name);
+        snprintf(expected, sizeof(expected), "a pcie.ntb of %.60s with a cable", all->host->name);
+        if (strcmp(name, names[0]) != 0 && strcmp(name, names[1]) != 0)
+            program_mistake(all->program, keys[i], errors, expected, names);
+        else if (i == 1 && strcmp(name, all->bridge_name[0]) == 0)
+            program_mistake(all->program, keys[1], errors,
+                            "the other adapter, as bridge0 is this one", NULL);
+    }
+}
+
 static void nvme_failover_check(struct program *program, struct sim_error_list *errors)
 {
     struct nvme_failover *all = program->state;
@@ -125,14 +168,7 @@ static void nvme_failover_check(struct program *program, struct sim_error_list *
     all->manager = nvme_manager_of(program, all->device_name, errors);
     if (all->host == NULL || all->manager == NULL)
         return;
-    for (unsigned i = 0; i < 2; i++) {
-        const struct model *bridge = world_device(program->workload->world, all->bridge_name[i]);
-        if (bridge != NULL && bridge->n_ports == 2)
-            all->cable[i] = cable_of(program, bridge);
-        if (all->cable[i] == NULL)
-            program_mistake(program, i == 0 ? "bridge0" : "bridge1", errors,
-                            "a pcie.ntb with a cable", NULL);
-    }
+    check_bridges(all, errors);
     const struct model *device = nvme_manager_device(all->manager);
     all->disk_at = program_take(program, device, "byte", all->span_bytes);
     if (all->disk_at + all->span_bytes > nvme_namespace_bytes(device) ||
@@ -322,12 +358,23 @@ static void io_body(void *arg)
         all->program); /* what goes by a link that is down takes as long as its time-out */
 }
 
+/* Paths are numbered as the host's adapters, which were enumerated by now. */
+static void find_cables(struct nvme_failover *all)
+{
+    uint16_t id[2] = { 0, 0 };
+    for (unsigned i = 0; i < 2; i++)
+        world_function_id(all->bridge[i], 0, &id[i]);
+    for (unsigned i = 0; i < 2; i++)
+        all->cable[i] = cable_of(all->program, all->bridge[id[0] < id[1] ? i : 1 - i]);
+}
+
 static void nvme_failover_start(struct program *program)
 {
     struct nvme_failover *all = program->state;
     program->finite = true;
     lending_borrows_more(program->lending);
     all->number = nvme_manager_expect(all->manager, 1);
+    find_cables(all);
     all->stream = program_new_stream(program);
     all->version = program_zalloc_large(program, all->n_blocks, sizeof(*all->version));
     all->taken = program_zalloc_large(program, all->n_blocks, sizeof(*all->taken));
