@@ -267,6 +267,11 @@ const struct nvme_stats *nvme_stats(const struct model *model)
     return &nvme_state(model)->stats;
 }
 
+uint32_t nvme_queue_pairs(const struct model *model)
+{
+    return nvme_state(model)->params.n_queues;
+}
+
 uint64_t nvme_namespace_bytes(const struct model *model)
 {
     return nvme_state(model)->params.capacity_bytes;

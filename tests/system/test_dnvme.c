@@ -246,6 +246,14 @@ static void test_refused(void **state)
           "that a program nvme_manager before this one manages" },
         { { .clients = "sq = \"near\";" }, "programs.p.sq" },
         { { .clients = "dies = 2;" }, "the number of a client, from 1, or 0" },
+        { { .clients = "clients = 2;", .ssd = "queue_pairs = 2;" },
+          "programs.p.clients: found 2 (an integer), expected at most the 1 queue pairs for I/O of ssd" },
+        { { .clients = "}; f = { type = \"fio\"; on = \"other\"; engine = \"smartio\"; jobs = 2;"
+                       " span_bytes = 131072;",
+            .ssd = "queue_pairs = 3;" },
+          "programs.f.jobs: found 2 (an integer), expected at most the 2 queue pairs for I/O of ssd (its "
+          "queue_pairs, less that of administration), one for each client and path: this program "
+          "needs 2, those before it have 1" },
         { { .clients = "}; r = { type = \"nvme_rogue\"; on = \"other\";" },
           "programs.r.victim: found \"other\" (the default), expected another host than `on`" },
         { { .clients = "span_bytes = 100000;" }, "programs.p.span_bytes" },

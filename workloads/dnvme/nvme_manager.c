@@ -3,6 +3,7 @@
  * the device before they come, and gives it back when they have left.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "models/nvme/nvme.h"
@@ -197,6 +198,22 @@ struct model *nvme_manager_device(const struct nvme_manager *m)
 struct lending_host *nvme_manager_host(const struct nvme_manager *m)
 {
     return m->host;
+}
+
+void nvme_manager_take_pairs(struct program *program, const char *key, const struct nvme_manager *m,
+                             unsigned n, struct sim_error_list *errors)
+{
+    const unsigned have = nvme_queue_pairs(m->device) - 1;
+    const uint64_t taken = program_take(program, m->device, "queue pair", n);
+    char expected[288];
+    if (taken + n <= have)
+        return;
+    snprintf(expected, sizeof(expected),
+             "at most the %u queue pairs for I/O of %.60s (its queue_pairs, less that of "
+             "administration), one for each client and path: this program needs %u, those before "
+             "it have %u",
+             have, m->device_name, n, (unsigned)taken);
+    program_mistake(program, key, errors, expected, NULL);
 }
 
 unsigned nvme_manager_expect(struct nvme_manager *m, unsigned n_clients)

@@ -97,6 +97,7 @@ static void rogue_check(struct program *program, struct sim_error_list *errors)
         return;
     if (r->victim.host == r->host)
         program_mistake(program, "victim", errors, "another host than `on`", NULL);
+    nvme_manager_take_pairs(program, "device", r->manager, 1, errors);
     const struct model *device = nvme_manager_device(r->manager);
     const uint64_t bytes = (uint64_t)GUARD_PAGES * PAGE;
     const uint64_t at = program_take(program, device, "byte", bytes);

@@ -21,6 +21,11 @@ struct nvme_manager *nvme_manager_of(struct program *program, const char *device
 /* The controller. */
 struct model *nvme_manager_device(const struct nvme_manager *manager);
 struct lending_host *nvme_manager_host(const struct nvme_manager *manager);
+/* In check(): the program has n queue pairs of the controller at a time; a mistake with its setting `key`
+ * if it and those before it need more than there are. */
+void nvme_manager_take_pairs(struct program *program, const char *key,
+                             const struct nvme_manager *manager, unsigned n,
+                             struct sim_error_list *errors);
 /* In start(): says that so many clients will come; the manager ends when they have left. Returns the
  * number of the first. */
 unsigned nvme_manager_expect(struct nvme_manager *manager, unsigned n_clients);

@@ -127,6 +127,7 @@ static void plain_threads(struct fio *fio, struct fio_device *device, struct fio
     fio->plain.reads = fio->read_ratio > 0;
     fio->description = program_zalloc(fio->program, 1, sizeof(*fio->description));
     fio->description[0].options = &fio->plain;
+    fio->description[0].waits_for = -1;
     fio->n_descriptions = 1;
     fio->thread = sim_zalloc(fio->n_jobs, sizeof(struct fio_thread *));
     for (unsigned i = 0; i < fio->n_jobs; i++) {
@@ -187,6 +188,32 @@ static struct fio *first_from_file(struct fio *fio)
     return fio;
 }
 
+/* How many jobs have the device open at a time, at least: those before a stonewall, or between two, that
+ * wait for no other. */
+static unsigned jobs_at_once(const struct fio *fio, const struct fio_device *device)
+{
+    unsigned most = 0;
+    for (unsigned i = 0; i < fio->n_threads; i++) {
+        unsigned n = 0;
+        for (unsigned k = 0; k < fio->n_threads; k++) {
+            const struct fio_group_job *job = &fio->description[fio->thread[k]->description];
+            n += fio->thread[k]->job.device == device && job->waits_for < 0 &&
+                 job->after == fio->description[fio->thread[i]->description].after;
+        }
+        most = SIM_MAX(most, n);
+    }
+    return most;
+}
+
+static void check_jobs(struct fio *fio, struct sim_error_list *errors)
+{
+    for (unsigned i = 0; i < fio->n_devices; i++) {
+        struct fio_device *device = &fio->device[i];
+        if (!device->bad && device->engine->check_jobs != NULL)
+            device->engine->check_jobs(device, jobs_at_once(fio, device), errors);
+    }
+}
+
 /* {point} is known here, {seed} when it is written. */
 static void note_output(struct fio *fio)
 {
@@ -224,6 +251,7 @@ static void fio_check(struct program *program, struct sim_error_list *errors)
         fio_setup(fio, errors);
     else
         plain_setup(fio, errors);
+    check_jobs(fio, errors);
     if (fio->from_file)
         fio_records_make(fio);
 }

@@ -81,6 +81,9 @@ struct fio_engine_ops {
     /* Checks the settings, before time starts, and fills struct fio_device; false after a mistake
      * (program_mistake()). */
     bool (*check)(struct fio_device *device, struct sim_error_list *errors);
+    /* Before time starts: so many jobs of the program have the device open at a time, at least; what is
+     * too many is a mistake. NULL: any number. */
+    void (*check_jobs)(struct fio_device *device, unsigned n_jobs, struct sim_error_list *errors);
     /* [thread] Opens the device and allocates the buffers (fio_buffers_alloc()); sets device->bytes.
      * Jobs open and close one at a time; of those that share blocks which are written first, the
      * first has written them before the second opens. -EFBIG: buffer_bytes is more than the device takes. */

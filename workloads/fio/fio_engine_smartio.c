@@ -53,6 +53,17 @@ static bool check(struct fio_device *device, struct sim_error_list *errors)
     return true;
 }
 
+/* Each job is a client with a queue pair. */
+static void check_jobs(struct fio_device *device, unsigned n_jobs, struct sim_error_list *errors)
+{
+    const struct smartio_device *own = device->state;
+    const char *const key = config_find(device->program->group, "job_file") != NULL ? "job_file"
+                            : config_find(device->program->group, "job_options") != NULL
+                                ? "job_options"
+                                : "jobs";
+    nvme_manager_take_pairs(device->program, key, own->manager, n_jobs, errors);
+}
+
 /* ---- Opening --------------------------------------------------------------------------------- */
 
 static void command_done(struct nvme_user_command *command)
@@ -166,6 +177,7 @@ const struct fio_engine_ops fio_engine_smartio = {
     .job_bytes = sizeof(struct smartio_job),
     .io_u_bytes = sizeof(struct smartio_io_u),
     .check = check,
+    .check_jobs = check_jobs,
     .open = open_job,
     .submit = submit,
     .commit = commit,
