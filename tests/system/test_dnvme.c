@@ -246,6 +246,8 @@ static void test_refused(void **state)
           "that a program nvme_manager before this one manages" },
         { { .clients = "sq = \"near\";" }, "programs.p.sq" },
         { { .clients = "dies = 2;" }, "the number of a client, from 1, or 0" },
+        { { .clients = "dies = 1; dies_us = 900.0;", .duration_us = 900 },
+          "programs.p.dies_us: found 900 (a number), expected less than measure.duration_us" },
         { { .clients = "clients = 2;", .ssd = "queue_pairs = 2;" },
           "programs.p.clients: found 2 (an integer), expected at most the 1 queue pairs for I/O of ssd" },
         { { .clients = "}; f = { type = \"fio\"; on = \"other\"; engine = \"smartio\"; jobs = 2;"

@@ -228,6 +228,8 @@ static void nvme_clients_check(struct program *program, struct sim_error_list *e
         mistake(all, "priority", errors, "medium, unless the manager has arbitration = weighted");
     if (all->dies > all->n_clients)
         mistake(all, "dies", errors, "the number of a client, from 1, or 0");
+    if (all->dies != 0 && all->dies_ps >= program->workload->measure.duration_ps)
+        mistake(all, "dies_us", errors, "less than measure.duration_us, as the client is to die");
     all->device_blocks = (uint32_t)(all->block_bytes / nvme_namespace_block_bytes(device));
     all->n_blocks = all->span_bytes / all->block_bytes;
 }
@@ -674,6 +676,13 @@ static void nvme_clients_record(struct program *program, sim_time duration_ps)
         progressing += all->client[i].measured != 0;
     }
     program_metric(program, "clients_progressing", "1", progressing);
+    if (all->dies != 0 && all->death_ps == 0) {
+        program_fail(program,
+                     "client %u has not died: the measurement was over before, lower "
+                     "dies_us or raise measure.duration_us",
+                     all->dies);
+        return;
+    }
     if (n == 0 && all->began_ps == 0) {
         program_fail(program, "not one command was measured: span_bytes is written first, and "
                               "measure.warmup_us and duration_us were over before");
