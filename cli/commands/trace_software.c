@@ -23,6 +23,7 @@ static void print_steps(const struct sim_steps *steps)
 static int trace(const struct plan *plan, uint64_t seed, unsigned n)
 {
     const struct plan_point *point = plan_point(plan, 0);
+    const char *name = plan_point_name(point);
     struct sim_error_list errors = { 0 };
     g_autofree char *error = NULL;
     struct sim_steps steps = { .room = n, .step = g_new0(struct sim_step, n) };
@@ -35,9 +36,13 @@ static int trace(const struct plan *plan, uint64_t seed, unsigned n)
         cli_report(&errors);
     } else if (error != NULL) {
         fprintf(stderr, "%s %s seed %" G_GUINT64_FORMAT ": %s\n", scenario_name(point->scenario),
-                plan_point_name(point), seed, error);
+                name, seed, error);
     } else if (steps.n == 0) {
-        fprintf(stderr, "nudma run: --trace: none of the software of this point notes its steps\n");
+        fprintf(stderr,
+                "%s%s%s: --trace: none of the software of this point notes its steps, only that of "
+                "NVMe over Fabrics does (program nvmeof_target)%s\n",
+                scenario_name(point->scenario), *name != '\0' ? " " : "", name,
+                scenario_n_points(point->scenario) > 1 ? "; --filter chooses another point" : "");
     } else {
         print_steps(&steps);
         status = CLI_DONE;

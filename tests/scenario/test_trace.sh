@@ -20,7 +20,8 @@ is "the steps of figure 36, from a first one on" \
     "$(awk '/^1/ { begun = 1 } begun && n++ < 7' order.txt)" "$expected"
 is "time does not go back" "$(awk 'NR > 1 && $1 < before; { before = $1 }' steps.txt)" ""
 is "the same twice" "$(trace nvmeof.cfg --trace 21)" "$(cat steps.txt)"
-has "nothing to trace" "$(trace pcie_bench/latency_size --trace 5)" "none of the software of this point notes its steps"
+has "nothing to trace" "$(trace pcie_bench/latency_size --filter op=write_read --trace 5)" \
+    'pcie_bench/latency_size op=write_read transfer_bytes=8: --trace: none of the software of this point.*--filter chooses'
 trace pcie_bench/latency_size --trace 5 >/dev/null
 is "exit status" $? 1
 has "a number out of range" "$(trace nvmeof.cfg --trace -1)" "--trace"
