@@ -161,6 +161,19 @@ static void print_log(const char *log)
     }
 }
 
+/* Of what a run has printed, what qualifies its result, which stays where nothing else is said: the rest
+ * is what its hosts have logged. */
+static char *only_notes(const char *log)
+{
+    GString *notes = g_string_new("");
+    g_auto(GStrv) lines = g_strsplit(log, "\n", -1);
+    for (char **line = lines; *line != NULL; line++) {
+        if (g_str_has_prefix(*line, "not settled: "))
+            g_string_append_printf(notes, "%s\n", *line);
+    }
+    return g_string_free(notes, FALSE);
+}
+
 void progress_run(struct progress *progress, const struct plan_job *job, const char *error,
                   const char *log)
 {
@@ -168,6 +181,8 @@ void progress_run(struct progress *progress, const struct plan_job *job, const c
     const bool plain = !progress->quiet && !progress->on_terminal;
     progress->simulated_s += (double)job->sim_ps / 1e12;
     const bool may_fail = plan_point(plan, job->point)->may_fail;
+    g_autofree char *about_result = progress->quiet && error == NULL ? only_notes(log) : NULL;
+    log = about_result != NULL ? about_result : log;
     if (((error == NULL && *log == '\0') || may_fail) && !plain)
         return;
     progress_end(progress);

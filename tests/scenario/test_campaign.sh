@@ -177,5 +177,11 @@ is "a metric that is none" $? 2
 has "is named, and the nearest" "$out" 'no metric "latency_men_ns"; did you mean "latency_mean_ns"'
 is "before anything runs" "$(find . -name none.db) $(grep -c ' seed ' <<<"$out")" " 0"
 
+# ---- What hosts log ------------------------------------------------------------------------------
+# A cable is pulled for good: two hosts say that they have lost each other.
+lost() { "$nudma" run smartio/text_failover --filter event=cable_pull --force --db lost.db "$@" 2>&1; }
+has "what hosts log" "$(lost -j1)" "host 2 is lost"
+is "not with -q" "$(lost -q | grep -c 'is lost\|done in')" 0
+
 echo "1..$cases"
 [ $failed = 0 ]
