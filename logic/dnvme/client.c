@@ -17,7 +17,7 @@ static void body(void *arg)
     const uint64_t beat_ps = c->mail.lease_ps / DNVME_BEATS;
     while (!c->stopping) {
         dnvme_mail_beat(&c->mail);
-        k_wait(c->kernel, &c->wait, k_now_ps(c->kernel) + beat_ps);
+        k_wait(c->kernel, &c->wait, k_now_ps(c->kernel) + (c->mail.echoed ? beat_ps : beat_ps / 4));
         if (!c->stopping && !dnvme_mail_look(&c->mail)) {
             c->mail.over = true;
             break;

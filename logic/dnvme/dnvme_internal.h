@@ -115,21 +115,26 @@ struct dnvme_mail {
     uint64_t timeout_ps;
     struct k_wait_queue wait;
     bool busy; /* one request at a time */
+    /* A request that was given up and whose effect has to be undone, first: to create a queue pair, or to delete
+     * it then. Type 0: none. */
+    struct wire_message unsettled;
     /* ---- the lease --------------------------------------------------------------------------- */
     uint64_t lease_ps;
     uint32_t beat;
     uint64_t sent_ps[DNVME_BEATS];
     uint64_t valid_until_ps; /* the manager does not end it before */
+    bool echoed;             /* the manager has seen the last beat */
     bool over;
 };
 /* Fields down to timeout_ps are set, and `incarnation` differs from that of any earlier client of the
  * mailbox. Registers with the manager. -EBUSY: the mailbox has a client whose lease is not over. */
 int dnvme_mail_open(struct dnvme_mail *mail, struct wire_hello *hello);
 /* Sends a request, again and again, until its reply is there. 0 or the manager's error; -EPROTO: the
- * reply has another length; -ETIMEDOUT; -ESTALE: the manager does not know us any more. */
+ * reply has another length; -ETIMEDOUT; -EHOSTUNREACH: no map is valid; -ESTALE: the manager does not know
+ * us any more. */
 int dnvme_mail_call(struct dnvme_mail *mail, enum wire_type type, const void *body, size_t bytes,
                     void *reply, size_t reply_bytes);
-/* Sends a beat; to be called DNVME_BEATS times a lease. */
+/* Sends a beat; to be called DNVME_BEATS times a lease, and more often while it is not `echoed`. */
 void dnvme_mail_beat(struct dnvme_mail *mail);
 /* Looks which beat has been seen. False: the lease is over. */
 bool dnvme_mail_look(struct dnvme_mail *mail);

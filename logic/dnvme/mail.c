@@ -4,7 +4,8 @@
  * What it does: Writes a request through the map of the mailbox and reads for the reply, with growing
  *   sleeps; writes it again after a while, by the other path if there are two. Sends beats, and knows
  *   until when the manager certainly keeps the lease: a lease's time after the last beat that it has
- *   echoed was sent, less an eighth.
+ *   echoed was sent, less an eighth. A queue pair may have been created though no reply came; before the next
+ *   request it is deleted.
  * Costs: A request is written in 8-byte stores (2 to 16), each look at the reply is one read over the
  *   fabric. A beat is a store, then a read.
  */
@@ -40,7 +41,7 @@ static void request_write(const struct dnvme_mail *mail, const struct wire_messa
 }
 
 /* True: the reply to the request is here. */
-static bool reply_read(struct dnvme_mail *mail, struct wire_message *reply)
+static bool reply_read(struct dnvme_mail *mail, uint32_t sequence, struct wire_message *reply)
 {
     uint64_t word = read8(mail, WIRE_REPLY);
     if (word == UINT64_MAX) {
@@ -48,7 +49,7 @@ static bool reply_read(struct dnvme_mail *mail, struct wire_message *reply)
         return false;
     }
     memcpy(&reply->header, &word, sizeof word);
-    if (reply->header.sequence != mail->sequence || reply->header.bytes > WIRE_BODY_BYTES)
+    if (reply->header.sequence != sequence || reply->header.bytes > WIRE_BODY_BYTES)
         return false;
     word = read8(mail, WIRE_REPLY + 8);
     memcpy(&reply->header.status, &word, sizeof word);
@@ -76,6 +77,8 @@ static int wait_for(struct dnvme_mail *mail, const struct wire_message *m,
         const unsigned active = mail->active;
         if (mail->map[mail->active]->lost)
             other_path(mail);
+        if (mail->map[mail->active]->lost)
+            return -EHOSTUNREACH;
         if (m->header.type == WIRE_HELLO && repeat_ps != 0 && now_ps >= repeat_ps) {
             if (is_refused(mail))
                 return -EBUSY;
@@ -85,7 +88,7 @@ static int wait_for(struct dnvme_mail *mail, const struct wire_message *m,
             request_write(mail, m);
             repeat_ps = now_ps + REPEAT_PS;
         }
-        if (reply_read(mail, reply))
+        if (reply_read(mail, m->header.sequence, reply))
             return 0;
         if (now_ps >= until_ps)
             return -ETIMEDOUT;
@@ -97,21 +100,66 @@ static int wait_for(struct dnvme_mail *mail, const struct wire_message *m,
     }
 }
 
+static void message(struct dnvme_mail *mail, enum wire_type type, const void *body, size_t bytes,
+                    struct wire_message *m)
+{
+    *m = (struct wire_message){
+        .header = { .sequence = ++mail->sequence, .type = (uint16_t)type, .bytes = (uint16_t)bytes }
+    };
+    if (bytes != 0)
+        memcpy(m->body, body, bytes);
+    m->header.check = wire_check(m, mail->incarnation);
+}
+
+/* Finds out what became of a request to create a queue pair, and deletes that. The request is still the last
+ * one, so the manager carries it out once. -EPERM: the pair is not there any more. */
+static int settle(struct dnvme_mail *mail)
+{
+    struct wire_message *m = &mail->unsettled, answer;
+    struct wire_created created;
+    if (m->header.type == WIRE_CREATE) {
+        const int status = wait_for(mail, m, &answer);
+        if (status != 0)
+            return status;
+        memcpy(&created, answer.body, sizeof created);
+        if (answer.header.status == 0 && answer.header.bytes == sizeof created)
+            message(mail, WIRE_DELETE, &created.handle, sizeof created.handle, m);
+        else
+            m->header.type = 0;
+    }
+    if (m->header.type == WIRE_DELETE) {
+        const int status = wait_for(mail, m, &answer);
+        if (status != 0)
+            return status;
+        m->header.type = 0;
+    }
+    return 0;
+}
+
+static int call(struct dnvme_mail *mail, enum wire_type type, const void *body, size_t bytes,
+                struct wire_message *answer)
+{
+    struct wire_message m;
+    int status = mail->over ? -ESTALE : 0;
+    if (status == 0 && type != WIRE_BYE)
+        status = settle(mail);
+    if (status != 0)
+        return status;
+    message(mail, type, body, bytes, &m);
+    status = wait_for(mail, &m, answer);
+    if (status != 0 && type == WIRE_CREATE)
+        mail->unsettled = m;
+    return status;
+}
+
 int dnvme_mail_call(struct dnvme_mail *mail, enum wire_type type, const void *body, size_t bytes,
                     void *reply, size_t reply_bytes)
 {
-    struct wire_message m = { 0 }, answer = { 0 };
+    struct wire_message answer;
     while (mail->busy)
         k_wait(mail->kernel, &mail->wait, UINT64_MAX);
     mail->busy = true;
-    mail->sequence++;
-    m.header = (struct wire_header){ .sequence = mail->sequence,
-                                     .type = (uint16_t)type,
-                                     .bytes = (uint16_t)bytes };
-    if (bytes != 0)
-        memcpy(m.body, body, bytes);
-    m.header.check = wire_check(&m, mail->incarnation);
-    int status = mail->over ? -ESTALE : wait_for(mail, &m, &answer);
+    int status = call(mail, type, body, bytes, &answer);
     if (status == 0)
         status = answer.header.status;
     if (status == 0 && answer.header.bytes != reply_bytes)
@@ -136,6 +184,7 @@ void dnvme_mail_beat(struct dnvme_mail *mail)
 bool dnvme_mail_look(struct dnvme_mail *mail)
 {
     uint64_t word = read8(mail, WIRE_ADMITTED);
+    mail->echoed = false;
     if (word == UINT64_MAX && mail->n_maps > 1) {
         other_path(mail);
         word = read8(mail, WIRE_ADMITTED);
@@ -145,6 +194,7 @@ bool dnvme_mail_look(struct dnvme_mail *mail)
     if ((uint32_t)(word >> 32) != mail->incarnation)
         return false;
     const uint32_t echo = (uint32_t)word;
+    mail->echoed = echo == mail->beat;
     if (mail->beat - echo >= DNVME_BEATS)
         return true;
     const uint64_t until_ps = mail->sent_ps[echo % DNVME_BEATS] + mail->lease_ps -
@@ -163,5 +213,6 @@ int dnvme_mail_open(struct dnvme_mail *mail, struct wire_hello *hello)
         return status;
     mail->lease_ps = hello->lease_ps;
     mail->valid_until_ps = sent_ps + mail->lease_ps - mail->lease_ps / DNVME_BEATS;
+    mail->echoed = true;
     return 0;
 }

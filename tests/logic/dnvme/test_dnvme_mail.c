@@ -34,16 +34,16 @@ struct rig {
     struct controller controller;
     bool stopping;
     unsigned n_running, n_deleting;
-    uint64_t delete_ps;          /* that a deletion takes */
-    bool refuses;                /* to delete */
-    uint64_t created_ps[QUEUES]; /* for the client that has it now */
+    uint64_t create_ps, delete_ps; /* that a creation and a deletion take */
+    bool refuses;                  /* to delete */
+    uint64_t created_ps[QUEUES];   /* for the client that has it now */
 };
 
 static int create(void *context, uint16_t id, const struct wire_create *wire, uint64_t *sq_bus)
 {
     struct rig *r = context;
     assert_true(id > 0 && id < QUEUES && !r->controller.there[id]);
-    k_sleep(r->kernel, FAKE_US(5));
+    k_sleep(r->kernel, r->create_ps);
     if (r->controller.dead)
         return -ENODEV;
     r->controller.there[id] = true;
@@ -113,7 +113,9 @@ static void server_body(void *arg)
 static void open_rig(struct rig *r, const struct fake_options *options)
 {
     static const struct dnvme_server_ops ops = { create, delete_pair, admin, namespace };
-    *r = (struct rig){ .kernel = fake_new(options), .delete_ps = FAKE_US(300) };
+    *r = (struct rig){ .kernel = fake_new(options),
+                       .create_ps = FAKE_US(5),
+                       .delete_ps = FAKE_US(300) };
     r->server = (struct dnvme_server){
         .kernel = r->kernel,
         .mailboxes = k_alloc(r->kernel, 0, (size_t)CLIENTS * WIRE_SLOT_BYTES, K_PAGE_BYTES),
@@ -452,6 +454,28 @@ static void test_slow_deletion(void **state)
     close_rig(r);
 }
 
+/* A pair that was created too late for its client is deleted before anything else, so that neither its number nor
+ * its place is lost. */
+static void test_slow_creation(void **state)
+{
+    struct rig rig, *r = rig_of(&rig);
+    struct client c;
+    uint64_t q;
+    (void)state;
+    client_open(&c, r, 0, 1);
+    c.mail.timeout_ps = FAKE_MS(1);
+    r->create_ps = FAKE_US(1500);
+    for (unsigned i = 0; i < 3; i++) /* more than its share */
+        assert_int_equal(call_create(&c, BUS(0), BUS(1), 64, &q), -ETIMEDOUT);
+    r->create_ps = FAKE_US(5);
+    assert_int_equal(call_create(&c, BUS(0), BUS(1), 64, &q), 0);
+    assert_int_equal(r->server.stats.n_queues, 1);
+    assert_int_equal(r->controller.n_created, 4);
+    assert_int_equal(r->controller.n_deleted, 3);
+    assert_int_equal(call_delete(&c, q), 0);
+    close_rig(r);
+}
+
 /* The answer to a request that the client waits for no longer is not taken for that to the next one,
  * also if both are of the same kind. */
 static void test_late_reply(void **state)
@@ -640,9 +664,9 @@ int main(void)
         cmocka_unit_test(test_requests),      cmocka_unit_test(test_others),
         cmocka_unit_test(test_repeats),       cmocka_unit_test(test_lease),
         cmocka_unit_test(test_restart),       cmocka_unit_test(test_dead_controller),
-        cmocka_unit_test(test_slow_deletion), cmocka_unit_test(test_late_reply),
-        cmocka_unit_test(test_next_client),   cmocka_unit_test(test_nobody),
-        cmocka_unit_test(test_at_random),
+        cmocka_unit_test(test_slow_deletion), cmocka_unit_test(test_slow_creation),
+        cmocka_unit_test(test_late_reply),    cmocka_unit_test(test_next_client),
+        cmocka_unit_test(test_nobody),        cmocka_unit_test(test_at_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
