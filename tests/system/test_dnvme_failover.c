@@ -1,7 +1,8 @@
 /*
  * A client of a shared NVMe controller with two adapters, the cable of the one in use pulled at a thousand
  * random moments of reads and writes: every I/O ends, none with an error, and what is read is what was
- * written last (the program compares). Mappings survive, or do not.
+ * written last (the program compares). Mappings survive, or do not; both cables; pulls in quick succession; a
+ * controller that is slow to let go.
  */
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +22,7 @@
     "devices = { a0 = " BRIDGE "a1 = " BRIDGE "b0 = " BRIDGE "b1 = " BRIDGE                            \
     " ssd = { type = \"nvme.controller\"; capacity_bytes = \"1 GiB\"; enable_latency_us = 10;"         \
     " read_latency_ns = 30000; write_latency_ns = 20000; jitter_mean_ns = 2000;"                       \
-    " completion_timeout_us = 200.0; }; };\n"                                                          \
+    " completion_timeout_us = %u.0; }; };\n"                                                           \
     "cables = ( { from = \"borrower.s0.rp0\"; to = \"a0.p0\"; },"                                      \
     " { from = \"borrower.s0.rp1\"; to = \"a1.p0\"; }, { from = \"lender.s0.rp0\"; to = \"b0.p0\"; }," \
     " { from = \"lender.s0.rp1\"; to = \"b1.p0\"; }, { from = \"lender.s0.rp2\"; to = \"ssd.p0\"; },"  \
@@ -34,11 +35,18 @@
     "programs = { m = { type = \"nvme_manager\"; on = \"lender\"; lease_ms = 500.0; };"                \
     " p = { type = \"nvme_failover\"; bridge0 = \"a0\"; bridge1 = \"a1\"; cpu = 6; %s }; };\n"
 
-static struct run_result *run(bool iommu, bool hold, const char *program)
+/* timeout_us: of the controller's reads; 0: 200 */
+static struct run_result *run_with(bool iommu, bool hold, unsigned timeout_us, const char *program)
 {
     const char *const translate = iommu ? "true" : "false", *const holds = hold ? "true" : "false";
-    g_autofree char *text = g_strdup_printf(WORLD, translate, translate, holds, holds, program);
+    g_autofree char *text = g_strdup_printf(
+        WORLD, translate, translate, timeout_us != 0 ? timeout_us : 200, holds, holds, program);
     return scenario_run(text);
+}
+
+static struct run_result *run(bool iommu, bool hold, const char *program)
+{
+    return run_with(iommu, hold, 0, program);
 }
 
 static void expect(struct run_result *result, const char *metric, double value)
@@ -108,13 +116,13 @@ static void test_bridges(void **state)
     };
     (void)state;
     for (unsigned i = 0; i < SIM_N_ELEMENTS(refused); i++) {
-        g_autofree char *text = g_strdup_printf(WORLD, "true", "true", "true", "true", "");
+        g_autofree char *text = g_strdup_printf(WORLD, "true", "true", 200u, "true", "true", "");
         g_auto(GStrv) parts = g_strsplit(text, "bridge0 = \"a0\"; bridge1 = \"a1\"", 2);
         g_autofree char *wrong = g_strdup_printf("%sbridge0 = \"%s\"; bridge1 = \"%s\"%s", parts[0],
                                                  refused[i][0], refused[i][1], parts[1]);
         scenario_refused(wrong, refused[i][2]);
     }
-    g_autofree char *text = g_strdup_printf(WORLD, "true", "true", "true", "true",
+    g_autofree char *text = g_strdup_printf(WORLD, "true", "true", 200u, "true", "true",
                                             "out_us = 3000.0; after_us = 60.0;");
     g_auto(GStrv) parts = g_strsplit(text, "bridge0 = \"a0\"; bridge1 = \"a1\"", 2);
     g_autofree char *swapped = g_strconcat(parts[0], "bridge0 = \"a1\"; bridge1 = \"a0\"", parts[1],
@@ -124,13 +132,68 @@ static void test_bridges(void **state)
     run_result_free(result);
 }
 
+/* The controller holds a deletion up for longer than a client waits for the manager (100 ms): it asks again, and
+ * issues nothing before the deletion is done. */
+static void test_slow_deletion(void **state)
+{
+    (void)state;
+    struct run_result *result = run_with(
+        true, true, 150000,
+        "event = \"cable_back\"; pulls = 8; out_us = 400.0; after_us = 60.0; read_ratio = 0.1;"
+        " queue_depth = 16; block_bytes = 16384;");
+    expect(result, "p.ios_lost", 0);
+    expect(result, "p.ios_failed", 0);
+    expect(result, "p.failovers", 8);
+    assert_true(scenario_value(result, "p.switch_max_us") > 100000);
+    run_result_free(result);
+}
+
+/* Both cables, the second some time after the first, and back: all goes on where connections are held. */
+static void test_both(void **state)
+{
+    (void)state;
+    struct run_result *result =
+        run(true, true,
+            "event = \"cable_back\"; cables = 2; gap_us = 1500.0; pulls = 100; out_us = 400.0;"
+            " after_us = 60.0;");
+    expect(result, "p.ios_lost", 0);
+    expect(result, "p.ios_failed", 0);
+    assert_true(scenario_value(result, "p.ios") > 2000);
+    run_result_free(result);
+}
+
+/* Where they are not held the device is lost, and all I/O ends. */
+static void test_all_lost(void **state)
+{
+    (void)state;
+    struct run_result *result =
+        run(true, false, "event = \"remap\"; cables = 2; gap_us = 100.0; out_us = 400.0;");
+    expect(result, "p.ios_lost", 0);
+    expect(result, "p.ios_failed", 4);
+    run_result_free(result);
+}
+
+/* Pulls that follow each other whatever is restored by then. */
+static void test_quick(void **state)
+{
+    (void)state;
+    struct run_result *result =
+        run(true, true,
+            "event = \"cable_back\"; until_whole = false; pulls = 200; out_us = 250.0;"
+            " after_us = 300.0; queue_depth = 8;");
+    expect(result, "p.ios_lost", 0);
+    expect(result, "p.ios_failed", 0);
+    assert_true(scenario_value(result, "p.failovers") > 10);
+    run_result_free(result);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pull),
-        cmocka_unit_test(test_back),
-        cmocka_unit_test(test_bridges),
-        cmocka_unit_test(test_remap),
+        cmocka_unit_test(test_pull),          cmocka_unit_test(test_back),
+        cmocka_unit_test(test_bridges),       cmocka_unit_test(test_remap),
+        cmocka_unit_test(test_slow_deletion), cmocka_unit_test(test_both),
+        cmocka_unit_test(test_all_lost),      cmocka_unit_test(test_quick),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@
 #define NSID        1u
 #define SLICE_PS    (100 * SIM_PS_PER_US)
 #define STEP_PS     (5 * SIM_PS_PER_US)
-#define LOST_PS     (200 * SIM_PS_PER_MS) /* an I/O that has not ended by then never will */
+#define LOST_PS     (2000 * SIM_PS_PER_MS) /* an I/O that has not ended by then never will */
 #define DEPTH_MAX   32u
 #define BRIDGES_MAX 16u
 
@@ -36,10 +36,11 @@ struct nvme_failover {
     /* parameters */
     const char *host_name, *device_name, *bridge_name[2];
     int event;
-    uint32_t cpu, queue_depth, pulls;
+    uint32_t cpu, queue_depth, pulls, cables;
+    bool until_whole;
     uint64_t block_bytes, span_bytes;
     double read_ratio;
-    sim_time after_ps, out_ps, timeout_ps;
+    sim_time after_ps, gap_ps, out_ps, timeout_ps;
     /* running */
     struct program *program;
     struct lending_host *host;
@@ -54,7 +55,7 @@ struct nvme_failover {
     uint16_t stream;
     uint64_t disk_at, n_blocks;
     uint32_t device_blocks, *version;
-    bool *taken, stop, running;
+    bool *taken, stop, events_over;
     unsigned outstanding, number;
     /* measured */
     uint64_t n_ended, n_failed, n_lost;
@@ -85,7 +86,13 @@ static const struct param_desc nvme_failover_params[] = {
     PARAM("read_ratio", PARAM_DOUBLE, struct nvme_failover, read_ratio, 0.5, 0, 1, PROV_NONE, "",
           "share of reads of what was written before, the rest are writes"),
     PARAM("pulls", PARAM_U32, struct nvme_failover, pulls, 1, 1, 10000, PROV_NONE, "",
-          "that follow each other when both paths work again"),
+          "that follow each other"),
+    PARAM("until_whole", PARAM_BOOL, struct nvme_failover, until_whole, 1, 0, 1, PROV_NONE, "",
+          "the next pull comes when both paths work again; else whatever they do"),
+    PARAM("cables", PARAM_U32, struct nvme_failover, cables, 1, 1, 2, PROV_NONE, "",
+          "that are pulled: that of the path in use; then the other, too"),
+    PARAM("gap_us", PARAM_TIME, struct nvme_failover, gap_ps, 500, 1, 1e6, PROV_NONE, "",
+          "between the two cables: at random up to this much"),
     PARAM("after_us", PARAM_TIME, struct nvme_failover, after_ps, 200, 1, 1e6, PROV_NONE, "",
           "until a pull: at random up to this much more"),
     PARAM("out_us", PARAM_TIME, struct nvme_failover, out_ps, 1000, 1, 1e7, PROV_NONE, "",
@@ -270,6 +277,8 @@ static void run(struct nvme_failover *all)
         if (all->n_ended != ended)
             heard_ps = now_ps;
         ended = all->n_ended;
+        if (dnvme_client_lost(all->site.client))
+            all->stop = true;
         if (now_ps - heard_ps > LOST_PS) {
             all->n_lost = all->outstanding;
             return;
@@ -290,24 +299,30 @@ static void pull(struct nvme_failover *all)
 {
     struct kernel *kernel = kernel_of(all);
     k_sleep(kernel, all->after_ps + sim_random_below(&all->moments, all->after_ps));
-    struct pcie_link *cable = all->cable[dnvme_multi_active(all->multi)];
+    const unsigned first = dnvme_multi_active(all->multi);
     all->failures = dnvme_multi_stats(all->multi).failures;
     all->pulled_ps = k_now_ps(kernel);
-    pcie_link_set_up(cable, false);
+    pcie_link_set_up(all->cable[first], false);
+    if (all->cables > 1) {
+        k_sleep(kernel, sim_random_below(&all->moments, all->gap_ps));
+        pcie_link_set_up(all->cable[1 - first], false);
+    }
     k_sleep(kernel, all->out_ps);
     if (all->event == FAILOVER_CABLE_PULL)
         return;
-    pcie_link_set_up(cable, true);
-    while (!is_whole(all) && !program_ending(all->program))
+    for (unsigned i = 0; i < all->cables; i++)
+        pcie_link_set_up(all->cable[(first + i) % 2], true);
+    while (all->until_whole && !is_whole(all) && !dnvme_client_lost(all->site.client) &&
+           !program_ending(all->program))
         k_sleep(kernel, STEP_PS);
 }
 
 static void events_body(void *arg)
 {
     struct nvme_failover *all = arg;
-    for (unsigned i = 0; i < all->pulls && !program_ending(all->program); i++)
+    for (unsigned i = 0; i < all->pulls && !all->stop && !program_ending(all->program); i++)
         pull(all);
-    all->stop = true;
+    all->stop = all->events_over = true;
 }
 
 static int open_all(struct nvme_failover *all, struct lend_error *error)
@@ -345,6 +360,8 @@ static void io_body(void *arg)
             k_sleep(kernel_of(all), STEP_PS);
         k_thread_new(kernel_of(all), "events", K_CPU_ANY, events_body, all);
         run(all);
+        while (!all->events_over && all->n_lost == 0)
+            k_sleep(kernel_of(all), STEP_PS);
         all->stats = dnvme_multi_stats(all->multi);
     }
     if (all->n_lost == 0) {

@@ -178,6 +178,7 @@ static const struct base bases[] = {
     LEND("ntb_stores", "ntb_stores", "programs.p.on=borrower programs.p.peer=lender" TO_ITS_END),
     { "dnvme", "dnvme", "" },
     { "failover", "failover", "" },
+    { "failover.two", "failover", "programs.p.cables=2 programs.p.pulls=2" },
     { "dnvme.two", "dnvme",
       "programs.p.clients=2 programs.m.lease_ms=5.0 measure.duration_us=12000" },
     { "dnvme.dies", "dnvme",
@@ -411,7 +412,8 @@ static const struct row rows[] = {
     REASON("nvme_manager", "arbitration weight_high weight_medium weight_low", ARBITRATION),
     PROGRAM("nvme_failover", "failover",
             "event=cable_pull queue_depth=2 block_bytes=8192 span_bytes=262144 read_ratio=0.1"
-            " pulls=2 after_us=100 out_us=800"),
+            " pulls=2 after_us=100 out_us=800 cables=2"),
+    PROGRAM("nvme_failover", "failover.two", "until_whole=false gap_us=50"),
     REASON("nvme_failover", "on device bridge0 bridge1", NAMES),
     REASON("nvme_failover", "cpu", "CPUs are alike"),
     REASON("nvme_failover", "timeout_us", "the link's event tells of the failure sooner"),
