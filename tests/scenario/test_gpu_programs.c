@@ -238,7 +238,7 @@ static void test_storage_mistakes(void **state)
 static void test_mistakes(void **state)
 {
     (void)state;
-    refused("", BANDWIDTH "gpu = \"n0\";", "a device that the host borrows");
+    refused("", BANDWIDTH "gpu = \"n0\";", "a device of type gpu.cuda that the host borrows");
     refused("", BANDWIDTH "direction = \"peer\"; peer = \"gpu0\";", "another GPU");
     refused("", BANDWIDTH AND_Q BANDWIDTH AND_Q2 BANDWIDTH,
             "programs.r.gpu: found \"gpu0\" (the default), expected a GPU with 3 copy engines");

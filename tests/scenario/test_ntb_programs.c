@@ -75,8 +75,10 @@ static void test_mistakes(void **state)
         { MEMBER "vm = { first_cpu = 1; cpus = 2; };", DMA(""), "without a group `vm`" },
         { MEMBER "vm = { first_cpu = 1; cpus = 2; };", LATENCY, "without a group `vm`" },
         { MEMBER, DMA("transfer_bytes = 100;"), "a multiple of 64 bytes" },
-        { MEMBER, DMA("local = \"n0\";"), "a device that the host borrows, or has" },
-        { MEMBER, DMA("remote = \"gpu\";"), "a device that the host borrows, or has" },
+        { MEMBER, DMA("local = \"n0\";"),
+          "a device of type gpu.cuda that the host borrows, or has" },
+        { MEMBER, DMA("remote = \"gpu\";"),
+          "a device of type gpu.cuda that the host borrows, or has" },
         { MEMBER, DMA("direction = \"up\";"), "direction" },
     };
     for (unsigned i = 0; i < sizeof wrong / sizeof wrong[0]; i++)

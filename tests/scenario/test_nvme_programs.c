@@ -81,6 +81,10 @@ static void test_spdk(void **state)
     assert_true(spdk(LENT FIO("engine = \"spdk\"; block_bytes = 131072;"), free_one,
                      "throughput_gbyte_s") > 1.0);
     scenario_refused(LOCAL FIO("engine = \"spdk\";"), "nvme_driver = false");
+    scenario_refused(
+        LOCAL FIO("engine = \"spdk\"; device = \"ssd1\";"),
+        "or that a program nvmeof_target before this one, and not switched off, exports; "
+        "did you mean \"ssd\"?");
 }
 
 /* An engine by its name. The system call that libaio has more is made while the device works: not in
@@ -102,6 +106,33 @@ static void test_engine(void **state)
     scenario_refused(LOCAL FIO("engine = \"libaoi\";"), "did you mean \"libaio\"");
     scenario_refused(LOCAL FIO("engine = \"sync\"; queue_depth = 2;"),
                      "queue_depth: found 2 (an integer), expected 1, as the engine is synchronous");
+}
+
+static char *replaced(const char *text, const char *part, const char *other)
+{
+    g_auto(GStrv) parts = g_strsplit(text, part, -1);
+    return g_strjoinv(other, parts);
+}
+
+/* Names that the group `functions` defines: one message for a mistake, which says what the name is. */
+static void test_names(const char *text)
+{
+    static const char *const refused[][2] = {
+        { "functions = { port = \"ssd.vf9\"; };", "functions.port: found \"ssd.vf9\"" },
+        { "functions = { port = \"n1\"; };",
+          "expected a device that is plugged into the host (functions.port stands for \"n1\")" },
+        { "functions = { prot = \"ssd.vf1\"; };",
+          "lend.[0]: found \"port\" (a string), expected a device that is plugged into the host, or a "
+          "name that the group `functions` defines" },
+        { "functions = { port = \"ssd.vf0\"; };",
+          "programs.vf.device: found \"ssd.vf0\" (a string), expected a device of type "
+          "nvme.controller that the host borrows, or has and does not lend (it is lent, as \"port\")" },
+    };
+    g_autofree char *named = replaced(text, "\"ssd.vf1\"", "\"port\"");
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(refused); i++) {
+        g_autofree char *wrong = g_strconcat(named, refused[i][0], NULL);
+        scenario_refused(wrong, refused[i][1]);
+    }
 }
 
 /* Three hosts' worth of controllers on one drive: its own, and two in virtual functions, one of which is
@@ -144,6 +175,7 @@ static void test_virtual_functions(void **state)
     scenario_refused(wrong,
                      "sriov_numvfs: found 4 (an integer), expected at most 3, as many virtual "
                      "functions as ssd has");
+    test_names(text);
 }
 
 /* Many at a time: the media's 2.4 GB/s, the commands' interval. */

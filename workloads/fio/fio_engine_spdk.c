@@ -9,6 +9,7 @@
  * what the driver's calls cost (logic/nvme/nvme_local.h, logic/nvmeof/nvmeof.h).
  */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "logic/kcosts.h"
 #include "logic/nvme/nvme_local.h"
@@ -73,8 +74,23 @@ static const struct model *check_remote(struct fio_device *device, struct sim_er
     return nvmeof_service_model(own->service);
 }
 
+static void no_device(struct fio_device *device, struct sim_error_list *errors)
+{
+    const char **names = program_device_names(device->program, device->host, &nvme_ops);
+    program_mistake(device->program, "device", errors,
+                    "an nvme.controller that the host borrows, or has and does not lend, or that a "
+                    "program nvmeof_target before this one, and not switched off, exports",
+                    names);
+    free(names);
+}
+
 static const struct model *check_local(struct fio_device *device, struct sim_error_list *errors)
 {
+    if (!lending_uses(device->host, device->name) &&
+        !function_faulty(device->program->workload->world, device->name)) {
+        no_device(device, errors);
+        return NULL;
+    }
     const struct model *model = program_device(device->program, "device", device->host,
                                                device->name, &nvme_ops, errors);
     if (model != NULL && device->host->params.nvme_driver) {

@@ -123,6 +123,9 @@ struct lending_host *program_member(struct program *program, const char *key, co
 struct model *program_device(struct program *program, const char *key, struct lending_host *host,
                              const char *device, const struct model_ops *type,
                              struct sim_error_list *errors);
+/* Names of those that the host can use, for messages: NULL-terminated, for the caller to free(). */
+const char **program_device_names(struct program *program, struct lending_host *host,
+                                  const struct model_ops *type);
 /* In check(): the first of n copy engines of a GPU that no program before this one uses; a mistake
  * if it has not so many. */
 unsigned program_take_engines(struct program *program, const char *key, const struct model *gpu,

@@ -459,22 +459,39 @@ struct lending_host *program_member(struct program *program, const char *key, co
     return NULL;
 }
 
+const char **program_device_names(struct program *program, struct lending_host *host,
+                                  const struct model_ops *type)
+{
+    const char *const *used = lending_used_names(host);
+    const char **names = sim_zalloc(1, sizeof(*names));
+    struct function_name f;
+    unsigned n = 0;
+    for (unsigned i = 0; used[i] != NULL; i++)
+        if (function_find(program->workload->world, used[i], &f) && f.model->ops == type) {
+            names = sim_grow(names, n + 2, sizeof(*names));
+            names[n++] = used[i];
+            names[n] = NULL;
+        }
+    return names;
+}
+
 struct model *program_device(struct program *program, const char *key, struct lending_host *host,
                              const char *device, const struct model_ops *type,
                              struct sim_error_list *errors)
 {
+    struct world *world = program->workload->world;
     struct function_name f;
-    char expected[64];
-    if (!lending_uses(host, device) || !function_find(program->workload->world, device, &f)) {
-        program_mistake(program, key, errors,
-                        "a device that the host borrows, or has and does not lend",
-                        lending_used_names(host));
-        return NULL;
-    }
-    if (f.model->ops == type)
+    char expected[128], text[FUNCTION_TEXT_BYTES];
+    if (function_faulty(world, device))
+        return NULL; /* there is a message */
+    if (lending_uses(host, device) && function_find(world, device, &f) && f.model->ops == type)
         return f.model;
-    snprintf(expected, sizeof(expected), "a device of type %s", type->type);
-    program_mistake(program, key, errors, expected, NULL);
+    snprintf(expected, sizeof(expected),
+             "a device of type %s that the host borrows, or has and does not lend", type->type);
+    const char **names = program_device_names(program, host, type);
+    program_mistake(program, key, errors,
+                    lending_expected(program->lending, device, expected, text), names);
+    free(names);
     return NULL;
 }
 

@@ -57,13 +57,17 @@ static bool device_part(const char *name, char device[NAME_BYTES])
     return true;
 }
 
-/* What the group `functions` has the name stand for; the name itself, if it is not there. */
-static const char *meaning(const struct world *world, const char *name)
+/* The name's definition in the group `functions`; NULL: there is none. */
+static struct config_node *definition(const struct world *world, const char *name)
 {
     struct config_node *group = config_find(config_root(world_config(world)), "functions");
-    struct config_node *node = group != NULL && config_kind(group) == CONFIG_GROUP
-                                   ? config_find(group, name)
-                                   : NULL;
+    return group != NULL && config_kind(group) == CONFIG_GROUP ? config_find(group, name) : NULL;
+}
+
+/* What the name stands for; itself, if it is not defined. */
+static const char *meaning(const struct world *world, const char *name)
+{
+    const struct config_node *node = definition(world, name);
     return node != NULL && config_kind(node) == CONFIG_STRING ? config_string(node) : name;
 }
 
@@ -91,7 +95,26 @@ bool function_find(struct world *world, const char *name, struct function_name *
 bool function_faulty(struct world *world, const char *name)
 {
     char device[NAME_BYTES];
+    struct function_name f;
+    if (definition(world, name) != NULL && world_device(world, name) == NULL &&
+        !function_find(world, name, &f))
+        return true; /* function_check_names() reports it */
     return device_part(meaning(world, name), device) && world_faulty(world, device);
+}
+
+const char *function_expected(struct world *world, const char *name, const char *expected,
+                              char text[FUNCTION_TEXT_BYTES])
+{
+    const struct config_node *node = definition(world, name);
+    if (node != NULL && config_kind(node) == CONFIG_STRING)
+        snprintf(text, FUNCTION_TEXT_BYTES, "%.240s (%.40s stands for \"%.60s\")", expected,
+                 config_path(node), config_string(node));
+    else if (strchr(name, '.') == NULL && world_device(world, name) == NULL)
+        snprintf(text, FUNCTION_TEXT_BYTES, "%.240s, or a name that the group `functions` defines",
+                 expected);
+    else
+        return expected;
+    return text;
 }
 
 bool function_shares_pf(const struct function_name *a, const struct function_name *b)

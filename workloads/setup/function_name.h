@@ -34,8 +34,14 @@ unsigned function_pf(const struct function_name *f);
 bool function_same(const struct function_name *a, const struct function_name *b);
 /* Both are functions of one physical function, or that function itself. */
 bool function_shares_pf(const struct function_name *a, const struct function_name *b);
-/* True: the device that the name begins with has mistakes, so that the name must not be reported. */
+/* True: there is a message already about what the name stands for, so that the name must not be reported:
+ * the device has mistakes, or its name in the group `functions` stands for no function. */
 bool function_faulty(struct world *world, const char *name);
+/* What a message about the name is to expect, `expected` and what the group `functions` has to do with it:
+ * what it makes of the name, or that it may define one that is no device. Returns `expected` or `text`. */
+#define FUNCTION_TEXT_BYTES 384u
+const char *function_expected(struct world *world, const char *name, const char *expected,
+                              char text[FUNCTION_TEXT_BYTES]);
 /* How many virtual functions a physical function of the device can have; 0: none, or no such function. */
 unsigned function_total_vfs(const struct model *model, unsigned pf);
 /* PCI device ID of its virtual functions. */

@@ -191,6 +191,23 @@ static void add_lent(struct lending *lending, struct lending_host *host, const c
     host->n_lent_vfs += f->vf >= 0;
 }
 
+/* One message for a name, wherever it stands; with the nearest name, if another may be meant. */
+static void refuse_lent(struct lending *lending, const struct config_node *node,
+                        const char *expected, bool suggests, struct sim_error_list *errors)
+{
+    const char *name = config_string(node);
+    char text[FUNCTION_TEXT_BYTES];
+    lending->refused = sim_grow(lending->refused, lending->n_refused + 1,
+                                sizeof(*lending->refused));
+    lending->refused[lending->n_refused++] = name;
+    if (function_faulty(lending->world, name))
+        return;
+    const char **names = function_names(lending->world);
+    config_mistake(node, errors, function_expected(lending->world, name, expected, text),
+                   suggests ? names : NULL);
+    function_names_free(names);
+}
+
 static void read_lent(struct lending *lending, struct lending_host *host,
                       struct sim_error_list *errors)
 {
@@ -206,10 +223,16 @@ static void read_lent(struct lending *lending, struct lending_host *host,
             add_lent(lending, host, name, &f);
             continue;
         }
-        const char **names = function_names(lending->world);
-        config_mistake(node, errors, expected, expected == text ? NULL : names);
-        function_names_free(names);
+        refuse_lent(lending, node, expected, expected != text, errors);
     }
+}
+
+static bool is_refused(const struct lending *lending, const char *name)
+{
+    for (unsigned i = 0; i < lending->n_refused; i++)
+        if (strcmp(lending->refused[i], name) == 0)
+            return true;
+    return false;
 }
 
 static void read_borrowed(struct lending *lending, struct lending_host *host,
@@ -218,8 +241,16 @@ static void read_borrowed(struct lending *lending, struct lending_host *host,
     struct config_node *node;
     for (unsigned i = 0; (node = next_name(host, "borrow", &i, errors)) != NULL;) {
         struct lent_device *device = lending_lent(lending, config_string(node));
+        char text[FUNCTION_TEXT_BYTES];
+        if (is_refused(lending, config_string(node)))
+            continue;
         if (device == NULL || device->lender == host)
-            config_mistake(node, errors, "a device that another host lends", lending->device_names);
+            config_mistake(node, errors,
+                           function_expected(lending->world, config_string(node),
+                                             "a device that another host lends, by the name that "
+                                             "it has there",
+                                             text),
+                           lending->device_names);
         else if (device->borrower != NULL) {
             char expected[128];
             snprintf(expected, sizeof(expected), "a device that nobody else borrows: %.60s does",
@@ -272,7 +303,7 @@ struct lending *lending_new(struct world *world, struct config *config,
     for (unsigned h = 0; h < lending->n_hosts; h++)
         lending_check_vfs(&lending->host[h], errors);
     lending_check_paths(lending, errors);
-    lending->sound = errors->n_messages == before;
+    lending->sound = errors->n_messages == before && lending->n_refused == 0;
     return lending;
 }
 
@@ -290,6 +321,7 @@ void lending_free(struct lending *lending)
     free(lending->device);
     free(lending->names);
     free(lending->device_names);
+    free(lending->refused);
     free(lending->used_names);
     if (lending->all_names != NULL)
         function_names_free(lending->all_names);
@@ -367,6 +399,26 @@ bool lending_uses(const struct lending_host *host, const char *name)
     return f.model->n_ports != 0 && !f.model->ops->forwards && f.model->ops != &pcie_ntb_ops &&
            (f.vf < 0 || (unsigned)f.vf < host->params.sriov_numvfs) &&
            world_host_of_port(lending->world, f.model, function_pf(&f)) == host->host;
+}
+
+/* The name by which this function is lent; NULL: it is not. */
+static const char *lent_as(const struct lending *lending, const char *name)
+{
+    struct function_name f;
+    for (unsigned i = 0; function_find(lending->world, name, &f) && i < lending->n_devices; i++)
+        if (function_same(&lending->device[i].function, &f))
+            return lending->device[i].name;
+    return NULL;
+}
+
+const char *lending_expected(const struct lending *lending, const char *name, const char *expected,
+                             char text[FUNCTION_TEXT_BYTES])
+{
+    const char *as = lent_as(lending, name);
+    if (as == NULL || strcmp(as, name) == 0)
+        return function_expected(lending->world, name, expected, text);
+    snprintf(text, FUNCTION_TEXT_BYTES, "%.280s (it is lent, as \"%.60s\")", expected, as);
+    return text;
 }
 
 const struct lending_host *lending_lender(const struct lending *lending, const char *name)

@@ -23,6 +23,7 @@
 #include "logic/sisci/sisci.h"
 #include "models/os/os.h"
 #include "models/world/world.h"
+#include "workloads/setup/function_name.h"
 
 struct lending;
 struct nic_driver;
@@ -104,6 +105,10 @@ const char *const *lending_used_names(struct lending_host *host);
 /* The host that lends the device, or borrows it, by the scenario; NULL: none. */
 const struct lending_host *lending_lender(const struct lending *lending, const char *device);
 const struct lending_host *lending_borrower(const struct lending *lending, const char *device);
+/* Like function_expected() (function_name.h), of a name that some host has for what another name, by which
+ * it is lent, stands for, too. */
+const char *lending_expected(const struct lending *lending, const char *name, const char *expected,
+                             char text[FUNCTION_TEXT_BYTES]);
 /* The device, borrowed or not, in the tree of the kernel that programs run on; NULL: it is not in
  * the tree, or no longer. */
 struct k_pci_dev *lending_device(struct lending_host *host, const char *device);

@@ -23,6 +23,8 @@ struct lending {
     unsigned n_hosts;
     struct lent_device *device; /* in the order of the scenario */
     unsigned n_devices;
+    const char **refused; /* names in lists `lend` about which there is a message */
+    unsigned n_refused;
     const char **names, **device_names; /* of hosts, of lent devices; NULL-terminated */
     const char **used_names;            /* lending_used_names() */
     const char **all_names;             /* function_names(), once somebody has asked */

@@ -149,6 +149,7 @@ static void report_nic(struct network *network, struct network_host *host, const
                        const char *name, struct sim_error_list *errors)
 {
     const char **names = function_names(network->world);
+    char text[FUNCTION_TEXT_BYTES];
     const char *expected =
         "a nic.ethernet that is plugged into the host; its virtual functions are for "
         "hosts of the group `lending`, which has sriov_numvfs";
@@ -157,7 +158,10 @@ static void report_nic(struct network *network, struct network_host *host, const
                    "functions as many as its sriov_numvfs says";
     else if (strchr(name, '.') == NULL)
         expected = "a nic.ethernet that is plugged into the host";
-    config_mistake_at(host->group, key, errors, expected,
+    config_mistake_at(host->group, key, errors,
+                      host->lending != NULL
+                          ? lending_expected(host->lending->lending, name, expected, text)
+                          : function_expected(network->world, name, expected, text),
                       host->lending != NULL ? lending_used_names(host->lending) : names);
     function_names_free(names);
 }
