@@ -15,6 +15,7 @@ struct plot_value {
 struct plot_box {
     double low, q1, median, q3, high; /* low, high: of the whiskers */
     double lowest, highest;
+    double below_pct, above_pct; /* samples beyond the ends of the y axis */
 };
 
 struct plot_curve {
@@ -68,6 +69,9 @@ void plot_samples_collect(struct scenario *scenario, const struct plot_spec *spe
 /* Adds the curves of PLOT_HISTOGRAM and PLOT_BOX (plot_distribution.c). */
 void plot_distributions_collect(struct scenario *scenario, const struct plot_spec *spec,
                                 struct results_db *db, struct plot_data *data);
+/* What of the curve's samples the axis does not reach, at its upper or lower end: "0.6 % up to 30.2";
+ * NULL: none. g_free(). */
+char *plot_beyond(const struct plot_curve *curve, bool above);
 /* Bins of an outline: their number, and number i. */
 guint plot_n_bins(const struct plot_curve *curve);
 struct plot_bin {

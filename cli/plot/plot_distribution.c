@@ -1,9 +1,12 @@
 /*
  * Histograms and boxes out of the distributions that a run recorded, with the samples of all seeds
  * together. Within a bucket of what was recorded samples count as evenly spread: quantiles are
- * interpolated, and a bin gets of a bucket what it overlaps.
+ * interpolated, and a bin gets of a bucket what it overlaps. Where metrics say more, as they are of the
+ * samples themselves (latency_min_ns, latency_p50_ns ... of a histogram latency_ns), quantiles keep to
+ * them: what lies between two that are known, of all seeds, lies between their values.
  */
 #include <math.h>
+#include <string.h>
 
 #include "cli/plot/plot_data.h"
 #include "sim/config/unit.h"
@@ -17,9 +20,19 @@ struct bucket {
     double lo, hi, count;
 };
 
+/* Quantiles that a run records as metrics of their own, ascending. */
+static const struct {
+    const char *infix;
+    double share;
+} known[] = {
+    { "_min", 0.0 },  { "_p50", 0.5 },    { "_p90", 0.9 },      { "_p95", 0.95 },
+    { "_p99", 0.99 }, { "_p999", 0.999 }, { "_p9999", 0.9999 }, { "_max", 1.0 },
+};
+
 struct distribution {
     GArray *buckets; /* struct bucket, ascending; none is empty */
     double total;
+    struct results_range known[SIM_N_ELEMENTS(known)]; /* over all seeds; NAN: not recorded */
 };
 
 static struct bucket *bucket_at(const struct distribution *d, guint i)
@@ -29,7 +42,20 @@ static struct bucket *bucket_at(const struct distribution *d, guint i)
 
 /* ---- Boxes ----------------------------------------------------------------------------------- */
 
-static double quantile(const struct distribution *d, double share)
+/* Between the nearest quantiles that are known. */
+static double keep_between(const struct distribution *d, double share, double value)
+{
+    for (size_t i = 0; i < SIM_N_ELEMENTS(known); i++) {
+        const struct results_range *range = &d->known[i];
+        if (known[i].share <= share && value < range->least)
+            value = range->least;
+        if (known[i].share >= share && value > range->most)
+            value = range->most;
+    }
+    return value;
+}
+
+static double interpolated(const struct distribution *d, double share)
 {
     double below = 0.0;
     for (guint i = 0; i < d->buckets->len; i++) {
@@ -39,6 +65,11 @@ static double quantile(const struct distribution *d, double share)
         below += b->count;
     }
     return bucket_at(d, d->buckets->len - 1)->hi;
+}
+
+static double quantile(const struct distribution *d, double share)
+{
+    return keep_between(d, share, interpolated(d, share));
 }
 
 static struct plot_box box_of(const struct distribution *d, enum plot_whiskers whiskers)
@@ -92,6 +123,22 @@ static double share_pct(const struct distribution *d, double lo, double hi)
             count += b->count;
     }
     return 100.0 * count / d->total;
+}
+
+static void find_beyond(const struct distribution *d, const struct plot_data *data,
+                        struct plot_box *box)
+{
+    box->below_pct = box->lowest < data->y_lo ? share_pct(d, -INFINITY, data->y_lo) : 0.0;
+    box->above_pct = box->highest > data->y_hi ? share_pct(d, data->y_hi, INFINITY) : 0.0;
+}
+
+char *plot_beyond(const struct plot_curve *curve, bool above)
+{
+    const struct plot_box *box = &curve->box;
+    const double share = above ? box->above_pct : box->below_pct;
+    return share > 0.0 ? g_strdup_printf("%.2g %% %s %.4g", share, above ? "up to" : "down to",
+                                         above ? box->highest : box->lowest)
+                       : NULL;
 }
 
 static void add_point(struct plot_curve *curve, double x, double y)
@@ -152,6 +199,38 @@ static struct distribution *read_distribution(struct results_cursor *cursor, str
     return d;
 }
 
+/* "latency_ns" -> "latency_p50_ns"; g_free(). */
+static char *quantile_name(const char *histogram, const char *infix)
+{
+    const char *unit = strrchr(histogram, '_');
+    return unit == NULL
+               ? NULL
+               : g_strdup_printf("%.*s%s%s", (int)(unit - histogram), histogram, infix, unit);
+}
+
+/* What metrics say of the distribution; the outermost buckets end with the samples. */
+static void read_known(struct distribution *d, struct results_db *db, const char *scenario,
+                       const char *point, const char *histogram)
+{
+    for (size_t i = 0; i < SIM_N_ELEMENTS(known); i++) {
+        g_autofree char *name = quantile_name(histogram, known[i].infix);
+        d->known[i] = (struct results_range){ NAN, NAN };
+        if (name == NULL)
+            continue;
+        struct results_cursor *cursor = results_range(db, scenario, point, name);
+        const struct results_range *range = results_next_range(cursor);
+        if (range != NULL)
+            d->known[i] = *range;
+        cli_end(cursor);
+    }
+    struct bucket *first = bucket_at(d, 0), *last = bucket_at(d, d->buckets->len - 1);
+    const double least = d->known[0].least, most = d->known[SIM_N_ELEMENTS(known) - 1].most;
+    if (least >= first->lo && least <= first->hi)
+        first->lo = least;
+    if (most >= last->lo && most <= last->hi)
+        last->hi = most;
+}
+
 /* From what was recorded to the unit that the panel asks for, if both are of one kind. */
 static void convert(struct plot_data *data, const GPtrArray *distributions, const char *recorded)
 {
@@ -161,10 +240,14 @@ static void convert(struct plot_data *data, const GPtrArray *distributions, cons
     if (from != NULL && to != NULL && from->dimension == to->dimension)
         data->factor = ldexp(1.0, from->pow2 - to->pow2) * pow(10.0, from->pow10 - to->pow10);
     for (guint i = 0; i < distributions->len; i++) {
-        const struct distribution *d = distributions->pdata[i];
+        struct distribution *d = distributions->pdata[i];
         for (guint k = 0; k < d->buckets->len; k++) {
             bucket_at(d, k)->lo *= data->factor;
             bucket_at(d, k)->hi *= data->factor;
+        }
+        for (size_t k = 0; k < SIM_N_ELEMENTS(known); k++) {
+            d->known[k].least *= data->factor;
+            d->known[k].most *= data->factor;
         }
     }
 }
@@ -237,6 +320,7 @@ void plot_distributions_collect(struct scenario *scenario, const struct plot_spe
                     &unit);
             if (d == NULL)
                 continue;
+            read_known(d, db, name, scenario_point_name(scenario, i), metric);
             g_ptr_array_add(distributions, d);
             char *series = plot_series_name(spec, scenario, i);
             struct plot_curve *curve = plot_curve_new(data, plot_curve_label(spec, series, metric),
@@ -254,6 +338,7 @@ void plot_distributions_collect(struct scenario *scenario, const struct plot_spe
     const guint n_bins = bins_of(distributions, data);
     for (guint i = 0; i < distributions->len; i++) {
         struct plot_curve *curve = data->curves->pdata[i];
+        find_beyond(distributions->pdata[i], data, &curve->box);
         if (spec->kind == PLOT_HISTOGRAM)
             add_outline(spec, data, distributions->pdata[i], n_bins, curve);
         else

@@ -2,7 +2,8 @@
  * Histograms and boxes as gnuplot draws them: values along y, so that a panel of one can stand beside
  * a panel of the other. Histograms are outlines that are filled a little, with a dashed line at each
  * median; boxes have a black line there, and crosses for the lowest and the highest sample where the
- * axis reaches them.
+ * axis reaches them. What it does not reach stands at its ends, or in the legend of a
+ * histogram.
  */
 #include <string.h>
 
@@ -10,7 +11,8 @@
 
 #define CHARACTER   11.5 /* pixels, as in plot_legend.c */
 #define PANEL_ALONE 1200
-#define FRAME       160 /* pixels of a panel that its frame leaves out */
+#define LINE        0.05 /* of text, of a panel's height */
+#define FRAME       160  /* pixels of a panel that its frame leaves out */
 
 bool plot_names_fit(const struct plot_panel *panel, int panel_width)
 {
@@ -51,7 +53,8 @@ static double highest_share(const struct plot_data *data)
     return highest > 0.0 ? highest : 1.0;
 }
 
-static void append_histograms(GString *script, const struct plot_data *data)
+static void append_histograms(GString *script, const struct plot_spec *spec,
+                              const struct plot_data *data)
 {
     for (guint i = 0; i < data->curves->len; i++) {
         const struct plot_curve *curve = data->curves->pdata[i];
@@ -68,7 +71,8 @@ static void append_histograms(GString *script, const struct plot_data *data)
                                "%s$curve%u using 1:2 with filledcurves closed lc rgb '%s' "
                                "fs transparent solid 0.35 noborder ",
                                i == 0 ? "plot " : ", ", i, plot_color(curve));
-        plot_append_title(script, curve->label);
+        g_autofree char *label = plot_legend_label(spec, curve);
+        plot_append_title(script, label);
     }
     for (guint i = 0; i < data->curves->len; i++)
         g_string_append_printf(script, ", $curve%u using 1:2 with lines lc rgb '%s' lw 1.2 notitle",
@@ -144,6 +148,33 @@ static void append_boxes(GString *script, const struct plot_panel *panel, int pa
     g_string_append(script, "\n");
 }
 
+char *plot_legend_label(const struct plot_spec *spec, const struct plot_curve *curve)
+{
+    g_autofree char *above = plot_beyond(curve, true), *below = plot_beyond(curve, false);
+    if (spec->kind != PLOT_HISTOGRAM || (above == NULL && below == NULL))
+        return g_strdup(curve->label);
+    return g_strdup_printf("%s (not shown: %s%s%s)", curve->label, above != NULL ? above : "",
+                           above != NULL && below != NULL ? ", " : "", below != NULL ? below : "");
+}
+
+/* Above a box, or below it, the highest or the lowest sample that the axis does not reach. */
+static void append_beyond(GString *script, const struct plot_data *data)
+{
+    for (guint i = 0; i < data->curves->len; i++) {
+        const struct plot_curve *curve = data->curves->pdata[i];
+        if (!curve->measured && curve->box.above_pct > 0.0)
+            g_string_append_printf(script,
+                                   "set label '\xe2\x86\x91 %.4g' at first %u, graph %g center tc "
+                                   "rgb '%s' front\n",
+                                   curve->box.highest, i, 1.0 - LINE / 2.0, plot_color(curve));
+        if (!curve->measured && curve->box.below_pct > 0.0)
+            g_string_append_printf(script,
+                                   "set label '\xe2\x86\x93 %.4g' at first %u, graph %g center tc "
+                                   "rgb '%s' front\n",
+                                   curve->box.lowest, i, LINE / 2.0, plot_color(curve));
+    }
+}
+
 void plot_distribution_append(GString *script, const struct plot_panel *panel, int panel_width,
                               const struct plot_output *output)
 {
@@ -153,8 +184,10 @@ void plot_distribution_append(GString *script, const struct plot_panel *panel, i
         g_string_append_printf(script, "set logscale y %u\n", spec->log_y);
     g_string_append_printf(script, "set yrange [%.17g:%.17g]\n", data->y_lo, data->y_hi);
     append_values(script, data);
+    if (spec->kind == PLOT_BOX)
+        append_beyond(script, data);
     if (spec->kind == PLOT_HISTOGRAM)
-        append_histograms(script, data);
+        append_histograms(script, spec, data);
     else
         append_boxes(script, panel, panel_width, output->format == PLOT_SVG && output->columns > 0);
 }

@@ -39,8 +39,10 @@ static struct entries entries_of(const struct plot_panel *panel, int panel_width
             open = true;
         else if (named && !curve->measured)
             continue;
-        else if (curve->measured || !stacked || plot_part_is_seen(data, curve))
-            add_entry(&entries, curve->label);
+        else if (curve->measured || !stacked || plot_part_is_seen(data, curve)) {
+            g_autofree char *label = plot_legend_label(panel->spec, curve);
+            add_entry(&entries, label);
+        }
         for (guint k = 0; k < curve->values->len; k++)
             ratio = ratio || g_array_index(curve->values, struct plot_value, k).ratio != 0.0;
     }

@@ -43,6 +43,9 @@ void plot_distribution_append(GString *script, const struct plot_panel *panel, i
 const char *plot_color(const struct plot_curve *curve);
 void plot_append_title(GString *script, const char *label);
 void plot_append_quoted(GString *script, const char *text);
+/* What the legend calls the curve: its label; of a histogram, with what of it the axis does not reach.
+ * g_free(). */
+char *plot_legend_label(const struct plot_spec *spec, const struct plot_curve *curve);
 /* Of PLOT_HISTOGRAM and PLOT_BOX: what the legend says besides the curves. */
 #define PLOT_EXTRA_ENTRY(spec) \
     ((spec)->kind == PLOT_HISTOGRAM ? "medians (dashed)" : "lowest, highest (crosses)")

@@ -239,6 +239,19 @@ static void print_boxes(const struct plot_data *data, int columns, FILE *out)
     cli_table_free(table);
 }
 
+/* What the axis does not reach. */
+static void print_beyond(const struct plot_data *data, FILE *out)
+{
+    for (guint i = 0; i < data->curves->len; i++) {
+        const struct plot_curve *curve = data->curves->pdata[i];
+        for (int above = 0; above < 2 && !curve->measured; above++) {
+            g_autofree char *text = plot_beyond(curve, above != 0);
+            if (text != NULL)
+                fprintf(out, "  %s, beyond the axis: %s %s\n", curve->label, text, data->y_unit);
+        }
+    }
+}
+
 void plot_text_distribution(const char *title, const struct plot_panel *panel, int columns,
                             FILE *out)
 {
@@ -248,5 +261,6 @@ void plot_text_distribution(const char *title, const struct plot_panel *panel, i
         print_histogram(&panel->data, columns, out);
     else
         print_boxes(&panel->data, columns, out);
+    print_beyond(&panel->data, out);
     fprintf(out, "\n");
 }

@@ -22,6 +22,7 @@ enum row_kind {
     ROW_ORIGIN,
     ROW_COST,
     ROW_SPREAD,
+    ROW_RANGE,
     N_ROWS
 };
 
@@ -30,7 +31,7 @@ static const char *const row_fields[N_ROWS] = {
     [ROW_NAME] = "t",           [ROW_QUANTITY] = "tt",     [ROW_VALUE] = "trri",
     [ROW_SAMPLE] = "irt",       [ROW_BUCKET] = "rrit",     [ROW_PARAM] = "tttt",
     [ROW_RUN] = "tttttttttttt", [ROW_OVERVIEW] = "tiiiit", [ROW_ORIGIN] = "ttiii",
-    [ROW_COST] = "tri",         [ROW_SPREAD] = "iirr",
+    [ROW_COST] = "tri",         [ROW_SPREAD] = "iirr",     [ROW_RANGE] = "rr",
 };
 
 /* The same bytes as fields in order and as the struct of a kind: every field has eight bytes. */
@@ -48,6 +49,7 @@ union row {
     struct results_origin origin;
     struct results_cost cost;
     struct results_spread spread;
+    struct results_range range;
 };
 _Static_assert(sizeof(const char *) == 8 && sizeof(union row) == 12 * 8, "fields of eight bytes");
 
@@ -218,6 +220,16 @@ struct results_cursor *results_histogram(struct results_db *db, const char *scen
                scenario, point, name);
 }
 
+struct results_cursor *results_range(struct results_db *db, const char *scenario, const char *point,
+                                     const char *metric)
+{
+    return ask(db, ROW_RANGE,
+               "SELECT min(m.value), max(m.value) FROM newest w"
+               " JOIN metric_row m ON m.run_id = w.run_id"
+               " JOIN quantity q ON q.id = m.quantity_id WHERE" OF_POINT " AND q.name = ?3",
+               scenario, point, metric);
+}
+
 struct results_cursor *results_params(struct results_db *db, const char *scenario,
                                       const char *point)
 {
@@ -292,6 +304,7 @@ NEXT(run, ROW_RUN)
 NEXT(overview, ROW_OVERVIEW)
 NEXT(origin, ROW_ORIGIN)
 NEXT(cost, ROW_COST)
+NEXT(range, ROW_RANGE)
 
 /* ---- One row --------------------------------------------------------------------------------- */
 

@@ -86,6 +86,14 @@ struct results_cursor *results_histogram(struct results_db *db, const char *scen
                                          const char *point, const char *name);
 const struct results_bucket *results_next_bucket(struct results_cursor *cursor);
 
+/* The least and the most that a metric of a point came to, among its seeds: one row; NAN: there is none. */
+struct results_range {
+    double least, most;
+};
+struct results_cursor *results_range(struct results_db *db, const char *scenario, const char *point,
+                                     const char *metric);
+const struct results_range *results_next_range(struct results_cursor *cursor);
+
 /* Evaluates an SQL expression over v(scenario, point, metric), the mean over the newest runs. False
  * with *message (caller g_free()s) on an error; NAN if a value is missing. */
 bool results_evaluate(struct results_db *db, const char *expression, double *value, char **message);

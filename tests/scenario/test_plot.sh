@@ -230,6 +230,18 @@ is "whiskers within 1.5 interquartile ranges" "$(block 1 boxes | awk '{ printf "
 is "or at the ends" "$(block 2 boxes | awk '{ printf "%g %g", $2 * 1000, $6 * 1000 }')" "500 1508"
 is "what lies beyond the axis is left out, but counts" "$(share)" 75
 is "a bin is no narrower than a bucket" "$(block 0 curve0 | awk 'NR == 2 { lo = $2 } NR == 3 { print ($2 - lo >= 0.0039999) }')" 1
+has "what the axis does not reach stands at the box" "$out" "^set label '[^']* 1.508' at first 0, graph 0.975 center"
+has "and in the legend of a histogram" "$out" "title 'cold local .not shown: 25 % up to 1.508.'"
+has "and in text" "$("$nudma" plot p/box --scenarios . --db kinds.db)" "cold local, beyond the axis: 25 % up to 1.508 us"
+# Metrics that are of the samples themselves: half of them are 505, none is below 502 or above 1503.
+sqlite3 kinds.db "insert or ignore into quantity(name, unit)
+        values ('latency_min_ns', 'ns'), ('latency_p50_ns', 'ns'), ('latency_max_ns', 'ns');
+    insert into metric_row(run_id, quantity_id, value) select r.id, q.id, b.column2 from run r, quantity q,
+        (values ('latency_min_ns', 502), ('latency_p50_ns', 505), ('latency_max_ns', 1503)) b
+        where r.scenario = 'p/box' and r.point = 'cache=cold memory=local' and q.name = b.column1"
+out=$(script p/box)
+is "quantiles that were recorded" "$(block 2 boxes | awk '{ printf "%g %g %g %g %g", $2 * 1000,
+    $3 * 1000, $4 * 1000, $5 * 1000, $6 * 1000 }')" "502 504 505 508 1503"
 figure p/box.cfg $numa 'metric = "latency_ns"; y_unit = "us"; filter = "memory=local"; y_min = 0.4; y_max = 1.6; kind = "histogram";'
 out=$(script p/box); is "bounds that are given" "$(grep -c '^set yrange \[0.40*[0-9]*:1.60*[0-9]*\]' <<<"$out") $(share)" "1 100"
 drawn "a histogram alone" p/box
