@@ -7,8 +7,9 @@
  * again; a stream goes through them in order. Both have been through the buffer before time begins:
  * one that fits a cache is in it, of a larger one caches hold what was read last.
  *
- * A bandwidth is that of reads, of stores (each line is read, and written back later), or of a triad
- * that reads two thirds of its buffer and stores the last past the caches.
+ * A bandwidth is that of reads, of stores (each line is read, and written back later), of copies from
+ * the first half of the buffer to the second, or of sums of two thirds of it into the last (add:
+ * STREAM's add and triad). Copies and sums store through the caches or (copy_nt, triad) past them.
  */
 #include <math.h>
 #include <stdio.h>
@@ -20,8 +21,27 @@
 enum memory_mode { MEMORY_LATENCY, MEMORY_BANDWIDTH, MEMORY_LOADED };
 static const char *const mode_names[] = { "latency", "bandwidth", "loaded", NULL };
 
-enum memory_access { ACCESS_READ, ACCESS_STORE, ACCESS_TRIAD };
-static const char *const access_names[] = { "read", "store", "triad", NULL };
+enum memory_access {
+    ACCESS_READ,
+    ACCESS_STORE,
+    ACCESS_TRIAD,
+    ACCESS_COPY,
+    ACCESS_COPY_NT,
+    ACCESS_ADD
+};
+static const char *const access_names[] = {
+    "read", "store", "triad", "copy", "copy_nt", "add", NULL
+};
+/* What a step reads and stores: one line of each of n_reads parts of the buffer, and (stores) one of
+ * the last part. */
+static const struct {
+    unsigned n_reads;
+    bool stores, past_caches;
+} steps[] = {
+    [ACCESS_READ] = { 1, false, false },  [ACCESS_STORE] = { 0, true, false },
+    [ACCESS_TRIAD] = { 2, true, true },   [ACCESS_COPY] = { 1, true, false },
+    [ACCESS_COPY_NT] = { 1, true, true }, [ACCESS_ADD] = { 2, true, false },
+};
 
 struct memory_state;
 
@@ -40,7 +60,7 @@ struct memory_state {
     /* parameters */
     const char *host_name;
     int mode, access;
-    uint32_t from_socket, to_socket, cores;
+    uint32_t from_socket, to_socket, sockets, cores;
     uint64_t buffer_bytes;
     sim_time inject_delay_ps;
     /* running */
@@ -63,15 +83,19 @@ static const struct param_desc memory_params[] = {
     PARAM_TEXT("host", struct memory_state, host_name, "server", "the host"),
     PARAM_ONE_OF("mode", struct memory_state, mode, MEMORY_LATENCY, mode_names, PROV_NONE, "",
                  "latency: one core chases pointers; bandwidth: cores stream; loaded: both"),
-    PARAM_ONE_OF("access", struct memory_state, access, ACCESS_READ, access_names, PROV_NONE, "",
-                 "of streaming cores, bandwidth only: read; store: one write for each read; triad: "
-                 "one non-temporal store for two reads"),
+    PARAM_ONE_OF(
+        "access", struct memory_state, access, ACCESS_READ, access_names, PROV_NONE, "",
+        "of streaming cores, bandwidth only: read; store: one write for each read; copy and "
+        "copy_nt: one store, ordinary or non-temporal, for each read; add and triad: the "
+        "same for two reads"),
     PARAM("from_socket", PARAM_U32, struct memory_state, from_socket, 0, 0, 7, PROV_NONE, "",
           "socket of the cores"),
     PARAM("to_socket", PARAM_U32, struct memory_state, to_socket, 0, 0, 7, PROV_NONE, "",
           "socket of the memory"),
+    PARAM("sockets", PARAM_U32, struct memory_state, sockets, 1, 1, 8, PROV_NONE, "",
+          "sockets whose cores are in use, from from_socket on"),
     PARAM("cores", PARAM_U32, struct memory_state, cores, 0, 0, 1024, PROV_NONE, "",
-          "cores in use; 0: all of the socket (latency: one)"),
+          "cores in use of each of these sockets; 0: all (latency: one)"),
     PARAM("buffer_bytes", PARAM_BYTES, struct memory_state, buffer_bytes, 268435456, 4096, 1e12,
           PROV_NONE, "", "per core"),
     PARAM("inject_delay_ns", PARAM_TIME, struct memory_state, inject_delay_ps, 0, 0, 1e6, PROV_NONE,
@@ -81,7 +105,7 @@ static const struct param_desc memory_params[] = {
 
 static const struct record_desc memory_records[] = {
     { "read_gbyte_s", RECORD_METRIC, "GB/s",
-      "read by all cores; also what a store reads of its line" },
+      "read by all cores; with access = store also what a store reads of its line" },
     { "load_latency_ns", RECORD_METRIC, "ns", "latency, loaded: mean of a dependent load" },
     { "latency_ns", RECORD_HISTOGRAM, "ns", "the same, each load" },
     { "latency_part_ns.*", RECORD_METRIC, "ns", "where it comes from (measure.latency_parts)" },
@@ -124,6 +148,11 @@ static void memory_check(struct workload *workload, struct sim_error_list *error
     struct numa *numa = host_numa(memory->host);
     if (memory->from_socket >= numa_sockets(numa))
         workload_mistake(workload, "from_socket", errors, "a socket of the host", NULL);
+    else if (memory->from_socket + memory->sockets > numa_sockets(numa))
+        workload_mistake(workload, "sockets", errors, "at most the host's, from from_socket on",
+                         NULL);
+    if (memory->mode == MEMORY_LATENCY && memory->sockets > 1)
+        workload_mistake(workload, "sockets", errors, "1 with mode = \"latency\"", NULL);
     if (memory->to_socket >= physmem_nodes(host_physmem(memory->host)))
         workload_mistake(workload, "to_socket", errors, "a socket of the host that has memory",
                          NULL);
@@ -207,23 +236,28 @@ static void chase(struct sim_task *task, void *arg)
     finished(memory, task);
 }
 
+static unsigned parts_of(const struct memory_state *memory)
+{
+    return steps[memory->access].n_reads + (steps[memory->access].stores ? 1 : 0);
+}
+
 /* One step of a stream; returns how many lines it reads. */
 static unsigned stream_step(struct memory_thread *thread, struct sim_task *task)
 {
-    switch ((enum memory_access)thread->memory->access) {
-    case ACCESS_STORE: core_store(thread->core, task, next_line(thread)); break;
-    case ACCESS_TRIAD: {
-        /* Of thirds; what is over is not used. */
-        const uint64_t third = thread->n_lines / 3, place = thread->next % third;
-        thread->next = place + 1;
-        core_load_stream(thread->core, task, line_at(thread, place));
-        core_load_stream(thread->core, task, line_at(thread, place + third));
-        core_store_nt(thread->core, task, line_at(thread, place + 2 * third));
-        return 2;
-    }
-    default: core_load_stream(thread->core, task, next_line(thread)); break;
-    }
-    return 1;
+    const enum memory_access access = (enum memory_access)thread->memory->access;
+    const unsigned n_reads = steps[access].n_reads;
+    /* Lines of a part; what is over is not used. */
+    const uint64_t part = thread->n_lines / parts_of(thread->memory);
+    const uint64_t place = thread->next % part;
+
+    thread->next = place + 1;
+    for (unsigned i = 0; i < n_reads; i++)
+        core_load_stream(thread->core, task, line_at(thread, place + i * part));
+    if (steps[access].past_caches)
+        core_store_nt(thread->core, task, line_at(thread, place + n_reads * part));
+    else if (steps[access].stores)
+        core_store(thread->core, task, line_at(thread, place + n_reads * part));
+    return SIM_MAX(n_reads, 1u);
 }
 
 /* Independent accesses in address order, as many under way as the core can. */
@@ -256,6 +290,24 @@ static void thread_init(struct memory_thread *thread, unsigned idx, const char *
         thread->order_key[i] = sim_random_u64(&random);
 }
 
+/* Touches the lines that the thread's stream or chase has touched `ago` steps before it begins. */
+static void touch(const struct memory_state *memory, const struct memory_thread *thread,
+                  uint64_t ago)
+{
+    struct numa *numa = host_numa(memory->host);
+    const unsigned n_parts = parts_of(memory), n_reads = steps[memory->access].n_reads;
+    const uint64_t part = thread->n_lines / n_parts;
+    const uint64_t place = (thread->next % part + part - ago % part) % part;
+
+    for (unsigned i = 0; i < n_parts; i++) {
+        const struct hpa hpa = line_at(thread, place + i * part);
+        if (i < n_reads)
+            numa_warm_load(numa, thread->core->idx, hpa);
+        else if (!steps[memory->access].past_caches)
+            numa_warm_core(numa, thread->core->idx, hpa, LINE_BYTES);
+    }
+}
+
 /*
  * Leaves the state in which a pass over all buffers leaves caches and directory. Of buffers that
  * are larger than the caches together only the end of the pass is read, twice what the caches
@@ -272,14 +324,8 @@ static void touch_buffers(struct memory_state *memory)
             numa_warm_forgotten(numa, memory->from_socket, memory->thread[t].buffer,
                                 memory->buffer_bytes);
     for (uint64_t i = 0; i < n; i++)
-        for (unsigned t = 0; t < memory->n_threads; t++) {
-            const struct memory_thread *thread = &memory->thread[t];
-            const uint64_t place = (thread->next + thread->n_lines - n + i) % thread->n_lines;
-            if (memory->access == ACCESS_STORE)
-                numa_warm_core(numa, thread->core->idx, line_at(thread, place), LINE_BYTES);
-            else
-                numa_warm_load(numa, thread->core->idx, line_at(thread, place));
-        }
+        for (unsigned t = 0; t < memory->n_threads; t++)
+            touch(memory, &memory->thread[t], n - i);
 }
 
 static bool start_threads(struct memory_state *memory)
@@ -287,16 +333,18 @@ static bool start_threads(struct memory_state *memory)
     struct workload *workload = memory->workload;
     struct numa *numa = host_numa(memory->host);
     unsigned per_socket = numa_cores(numa) / numa_sockets(numa);
-    memory->n_threads = memory->cores != 0               ? memory->cores
-                        : memory->mode == MEMORY_LATENCY ? 1
-                                                         : per_socket;
+    const unsigned cores = memory->cores != 0               ? memory->cores
+                           : memory->mode == MEMORY_LATENCY ? 1
+                                                            : per_socket;
+    memory->n_threads = memory->sockets * cores;
     memory->thread = sim_zalloc(memory->n_threads, sizeof(*memory->thread));
     for (unsigned t = 0; t < memory->n_threads; t++) {
         struct memory_thread *thread = &memory->thread[t];
         char name[48];
         snprintf(name, sizeof(name), "memory.%u", t);
         thread->memory = memory;
-        thread->core = host_core(memory->host, memory->from_socket * per_socket + t);
+        thread->core = host_core(memory->host,
+                                 (memory->from_socket + t / cores) * per_socket + t % cores);
         thread_init(thread, t, name);
         if (!physmem_alloc(host_physmem(memory->host), memory->to_socket, memory->buffer_bytes,
                            PAGE_BYTES, &thread->buffer)) {

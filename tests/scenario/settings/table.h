@@ -342,7 +342,7 @@ static const struct row rows[] = {
     { "memory", "memory", "workload",
       "mode=bandwidth from_socket=1 to_socket=0 cores=2 buffer_bytes=65536" },
     { "memory", "memory.loaded", "workload", "inject_delay_ns=1" },
-    { "memory", "memory.bw", "workload", "access=triad" },
+    { "memory", "memory.bw", "workload", "access=triad sockets=2+workload.from_socket=0" },
     REASON("memory", "host", NAMES),
     { "programs", "net", "workload", "measured=client connect_within_us=40" },
     { "trends", "trends", "workload", "year=2015 kind=cpu_10gbit" },
