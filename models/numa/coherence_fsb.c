@@ -1,35 +1,47 @@
 /*
  * Coherence by front-side buses: one bus per socket to a memory controller hub with all DRAM.
  *
- * Models: address phase on the requester's bus, which all its caches snoop; the hub snoops the
- *   other buses, all of them or (snoop_filter) those that have the line; modified lines are
- *   supplied by their owner over its bus and written back at the same time; data phase on the
- *   requester's bus. Devices are at the hub: their writes go to DRAM and invalidate copies, their
- *   reads snoop.
- * Does not model: deferred and retried transactions, the filter's capacity, the two branches'
- *   lockstep other than as wider channels.
+ * Models: arbitration, and an address phase on the requester's bus, which all its caches snoop; the
+ *   hub snoops the other buses, all of them or (snoop_filter) those whose caches may have the line;
+ *   a filter of limited size, which takes a line from the caches when its entry is needed for
+ *   another; modified lines are supplied by their owner over its bus and written back at the same
+ *   time; a transaction for which another bus was snooped is deferred: the hub answers it with an
+ *   address phase of its own (deferred reply); data phase on the requester's bus, with idle clocks
+ *   before and after data that a processor drives. Devices are at the hub: their writes go to DRAM
+ *   and invalidate copies, their reads snoop.
+ * Does not model: the in-order queue's depth, retries, the sockets' order of arbitration, partial
+ *   writes of write-combining buffers.
  * Timing:
- *   idle load = L2 + address + hub + DRAM idle read + hub return + 64 bytes on the bus
- *   same bus, modified: L2 + address + snoop + hub + hub return + data
- *   other bus, modified: + address and data phases of that bus
- * Sources: docs/sources.md#e1
+ *   idle load = L2 + arbitration + address + hub + DRAM idle read (or the snoop of the other buses)
+ *     [+ address of the deferred reply] + hub return + 64 bytes on the bus
+ *   same bus, modified: L2 + arbitration + address + snoop + hub + hub return + data
+ *   other bus, modified: + arbitration, address and data phases of that bus, deferred reply
+ * Sources: docs/sources.md#fsb, docs/sources.md#f
  */
 #include "models/numa/numa_internal.h"
+#include "models/numa/snoop_filter.h"
 
 #include <math.h>
 #include <stdlib.h>
 
+#define DATA_UNITS 4u /* of the data calendar's slot, which is a line */
+
 /* The front-side bus of one socket; numa.protocol is an array of them. */
 struct bus {
-    struct calendar address; /* address phases, snoops included */
+    struct calendar address; /* address phases: requests, snoops, deferred replies */
     struct calendar data;
+    struct snoop_filter filter; /* snoop_filter_size > 0: the lines of this bus's caches */
+    uint32_t turnaround;        /* units of idle time that a processor's data cost */
 };
+
+#define NO_GROUP UINT32_MAX
 
 struct round {
     sim_time done_ps;             /* all answers are in; a modified line's data are at the hub */
     sim_time asked_ps, looked_ps; /* on the bus that answered last: address seen, caches read */
     bool dirty;
     bool found;
+    bool asked; /* a bus was snooped by the hub */
 };
 
 static struct bus *bus_of(const struct numa *n, unsigned socket)
@@ -37,6 +49,12 @@ static struct bus *bus_of(const struct numa *n, unsigned socket)
     return (struct bus *)n->protocol + socket;
 }
 
+static bool has_filter(const struct numa *n)
+{
+    return n->params->coherence->snoop_filter && n->params->coherence->snoop_filter_bytes > 0;
+}
+
+/* An address phase for which nobody arbitrates: the hub knows beforehand when it needs it. */
 static sim_time address_phase(struct numa *n, unsigned socket, sim_time at_ps)
 {
     if (n->quiet)
@@ -45,34 +63,46 @@ static sim_time address_phase(struct numa *n, unsigned socket, sim_time at_ps)
            n->params->interconnect->bus_address_ps;
 }
 
+static sim_time request(struct numa *n, unsigned socket, sim_time at_ps)
+{
+    return address_phase(n, socket, at_ps + n->params->interconnect->bus_arbitration_ps);
+}
+
+/* A line that the hub (MESSAGE_DATA) or a processor (MESSAGE_WRITEBACK) drives. */
 static sim_time data_phase(struct numa *n, unsigned socket, enum message message, sim_time at_ps)
 {
-    struct calendar *bus = &bus_of(n, socket)->data;
+    struct bus *bus = bus_of(n, socket);
+    const uint32_t turnaround = message == MESSAGE_WRITEBACK ? bus->turnaround : 0;
 
     if (n->quiet)
         return at_ps;
     numa_count_message(n, socket, socket, message, LINE_BYTES);
-    return calendar_take_slot(bus, at_ps) + bus->slot_ps;
+    const struct calendar_grant grant = calendar_take(&bus->data, at_ps, DATA_UNITS);
+    if (turnaround > 0)
+        calendar_take(&bus->data, grant.end_ps, turnaround);
+    return SIM_MAX(at_ps, grant.end_ps - bus->data.slot_ps) + bus->data.slot_ps;
 }
 
-/* The caches on a bus but the requester's: true if one has the line. */
-static bool on_bus(const struct numa *n, unsigned socket, uint64_t line, unsigned except)
+/* The caches on a bus may have the line, as far as the hub knows. */
+static bool on_bus(const struct numa *n, unsigned socket, uint64_t line)
 {
     const unsigned first = socket * n->groups_per_socket;
 
+    if (has_filter(n))
+        return snoop_filter_has(&bus_of(n, socket)->filter, line);
     for (unsigned c = first; c < first + n->groups_per_socket; c++)
-        if (c != except && core_group_peek(n, c, line) != LINE_I)
+        if (core_group_peek(n, c, line) != LINE_I)
             return true;
     return false;
 }
 
-/* Every cache on the bus but the requester's sees the address. */
+/* Every cache on the bus but that of group `except` sees the address. */
 static struct round snoop_bus(struct numa *n, unsigned socket, uint64_t line, unsigned except,
                               bool invalidate, sim_time at_ps)
 {
     const unsigned first = socket * n->groups_per_socket;
     const sim_time looked_ps = at_ps + n->params->coherence->snoop_lookup_ps;
-    struct round r = { looked_ps, at_ps, looked_ps, false, false };
+    struct round r = { looked_ps, at_ps, looked_ps, false, false, false };
 
     for (unsigned c = first; c < first + n->groups_per_socket; c++) {
         if (c == except)
@@ -82,6 +112,8 @@ static struct round snoop_bus(struct numa *n, unsigned socket, uint64_t line, un
         r.dirty |= was == LINE_M;
         r.found |= was != LINE_I;
     }
+    if (invalidate && except == NO_GROUP && has_filter(n))
+        snoop_filter_remove(&bus_of(n, socket)->filter, line);
     NUMA_COUNT(n, socket, core_snoops);
     return r;
 }
@@ -90,14 +122,14 @@ static struct round snoop_bus(struct numa *n, unsigned socket, uint64_t line, un
 static struct round snoop_buses(struct numa *n, unsigned from, uint64_t line, bool invalidate,
                                 sim_time at_ps)
 {
-    struct round all = { at_ps, at_ps, at_ps, false, false };
+    struct round all = { at_ps, at_ps, at_ps, false, false, false };
 
     for (unsigned s = 0; s < n->sockets; s++) {
         if (s == from)
             continue;
-        if (n->params->coherence->snoop_filter && !on_bus(n, s, line, UINT32_MAX))
+        if (n->params->coherence->snoop_filter && !on_bus(n, s, line))
             continue;
-        struct round r = snoop_bus(n, s, line, UINT32_MAX, invalidate, address_phase(n, s, at_ps));
+        struct round r = snoop_bus(n, s, line, NO_GROUP, invalidate, request(n, s, at_ps));
         NUMA_COUNT(n, s, snoops_sent);
         if (r.dirty)
             r.done_ps = data_phase(n, s, MESSAGE_WRITEBACK, r.done_ps);
@@ -109,8 +141,27 @@ static struct round snoop_buses(struct numa *n, unsigned from, uint64_t line, bo
             all.dirty = r.dirty;
             all.found = r.found;
         }
+        all.asked = true;
     }
     return all;
+}
+
+/* The filter lists the line for a bus, and what had to go for it leaves the caches there. Returns
+ * how long full write queues hold that up. */
+static sim_time list_line(struct numa *n, unsigned socket, uint64_t line, sim_time at_ps)
+{
+    if (!has_filter(n))
+        return 0;
+    const uint64_t victim = snoop_filter_add(&bus_of(n, socket)->filter, line);
+    if (victim == SNOOP_FILTER_NONE)
+        return 0;
+    const struct round r = snoop_bus(n, socket, victim, NO_GROUP, true, request(n, socket, at_ps));
+    if (r.found)
+        NUMA_COUNT(n, socket, llc_back_invalidations);
+    if (!r.dirty)
+        return 0;
+    const sim_time t = data_phase(n, socket, MESSAGE_WRITEBACK, r.done_ps);
+    return numa_dram_write(n, victim, WRITE_SNOOP, t) - t;
 }
 
 static void mark_round(struct round r, struct sim_stamp *stamp)
@@ -127,10 +178,13 @@ static struct fetched fetch(struct numa *n, unsigned core, uint64_t line, bool s
     const unsigned group = core_group_of(n, core);
     const unsigned socket = n->core_group[group].socket;
     const bool upgrade = core_group_peek(n, group, line) != LINE_I;
-    const sim_time address_ps = address_phase(n, socket, at_ps);
+    const sim_time address_ps = request(n, socket, at_ps);
     const struct round own = snoop_bus(n, socket, line, group, store, address_ps);
     const sim_time hub_ps = address_ps + p->hub_ps;
-    const struct round other = snoop_buses(n, socket, line, store, hub_ps);
+    /* The hub sees the answers of the requester's bus before it would ask another. */
+    const struct round other = own.dirty
+                                   ? (struct round){ hub_ps, hub_ps, hub_ps, false, false, false }
+                                   : snoop_buses(n, socket, line, store, hub_ps);
     const bool dirty = own.dirty || other.dirty;
     const sim_time snooped_ps = SIM_MAX(SIM_MAX(own.done_ps, other.done_ps), hub_ps);
     sim_time t = snooped_ps;
@@ -162,6 +216,9 @@ static struct fetched fetch(struct numa *n, unsigned core, uint64_t line, bool s
     }
     if (t == snooped_ps)
         mark_round(other.done_ps >= own.done_ps ? other : own, stamp);
+    t += list_line(n, socket, line, hub_ps);
+    if (other.asked)
+        t = address_phase(n, socket, t); /* the deferred reply */
     t += p->hub_return_ps;
     if (!upgrade)
         t = data_phase(n, socket, MESSAGE_DATA, t);
@@ -179,7 +236,9 @@ static sim_time writeback(struct numa *n, unsigned group, uint64_t line, uint32_
 
     if (!dirty)
         return 0;
-    const sim_time address_ps = address_phase(n, socket, at_ps);
+    if (has_filter(n)) /* nobody else on the bus had it */
+        snoop_filter_remove(&bus_of(n, socket)->filter, line);
+    const sim_time address_ps = request(n, socket, at_ps);
     const sim_time t = data_phase(n, socket, MESSAGE_WRITEBACK, address_ps) +
                        n->params->coherence->hub_ps;
     return numa_dram_write(n, line, WRITE_VICTIM, t) - t;
@@ -190,11 +249,11 @@ static sim_time store_nt(struct numa *n, unsigned core, uint64_t line, sim_time 
 {
     const unsigned group = core_group_of(n, core);
     const unsigned socket = n->core_group[group].socket;
-    sim_time t = address_phase(n, socket, at_ps + n->l2_ps);
+    sim_time t = request(n, socket, at_ps + n->l2_ps);
 
     sim_stamp_mark(stamp, PART_CORE, at_ps + n->l2_ps);
     core_group_invalidate(n, group, line);
-    const struct round own = snoop_bus(n, socket, line, group, true, t);
+    const struct round own = snoop_bus(n, socket, line, NO_GROUP, true, t);
     const struct round other = snoop_buses(n, socket, line, true, t + n->params->coherence->hub_ps);
     t = data_phase(n, socket, MESSAGE_WRITEBACK, own.done_ps) + n->params->coherence->hub_ps;
     mark_round(t >= other.done_ps ? own : other, stamp);
@@ -209,9 +268,9 @@ static sim_time flush(struct numa *n, unsigned core, uint64_t line, sim_time at_
 {
     const unsigned group = core_group_of(n, core);
     const unsigned socket = n->core_group[group].socket;
-    sim_time t = address_phase(n, socket, at_ps + n->l2_ps);
+    sim_time t = request(n, socket, at_ps + n->l2_ps);
     bool dirty = core_group_invalidate(n, group, line) == LINE_M;
-    const struct round own = snoop_bus(n, socket, line, group, true, t);
+    const struct round own = snoop_bus(n, socket, line, NO_GROUP, true, t);
     const struct round other = snoop_buses(n, socket, line, true, t + n->params->coherence->hub_ps);
 
     if (dirty || own.dirty)
@@ -289,7 +348,8 @@ static struct stat_peak to_peak(const struct numa *n, unsigned from, unsigned to
     if (from != to)
         return (struct stat_peak){ 0, 0 };
     return (struct stat_peak){ LINE_BYTES * 1e12 / (double)data->slot_ps,
-                               LINE_BYTES * (double)(calendar_units_after(data, now_ps) + 1) };
+                               LINE_BYTES *
+                                   ((double)calendar_units_after(data, now_ps) / DATA_UNITS + 1) };
 }
 
 static sim_time idle_load_ps(const struct numa *n, unsigned from, unsigned home)
@@ -297,20 +357,30 @@ static sim_time idle_load_ps(const struct numa *n, unsigned from, unsigned home)
     const struct numa_coherence_params *p = n->params->coherence;
 
     (void)home;
-    return n->l2_ps + n->params->interconnect->bus_address_ps + p->hub_ps +
-           dram_idle_read_ps(&n->socket[0].dram) + p->hub_return_ps + bus_of(n, from)->data.slot_ps;
+    const struct numa_interconnect_params *bus = n->params->interconnect;
+    const bool asks = n->sockets > 1 && !p->snoop_filter;
+    const sim_time dram_ps = dram_idle_read_ps(&n->socket[0].dram);
+    const sim_time snoop_ps = bus->bus_arbitration_ps + bus->bus_address_ps + p->snoop_lookup_ps;
+
+    return n->l2_ps + bus->bus_arbitration_ps + bus->bus_address_ps + p->hub_ps +
+           (asks ? SIM_MAX(dram_ps, snoop_ps) + bus->bus_address_ps : dram_ps) + p->hub_return_ps +
+           bus_of(n, from)->data.slot_ps;
 }
 
 /* ---- Set-up and warming ---------------------------------------------------------------------- */
 
 static bool params_check(const struct numa_params *params, const char **why)
 {
-    const struct numa_rule no_llc = {
-        params->cache->llc_bytes != 0,
-        "cache.llc_size must be 0 with coherence.protocol = \"front_side_bus\""
+    const struct numa_coherence_params *p = params->coherence;
+    const struct numa_rule rules[] = {
+        { params->cache->llc_bytes != 0,
+          "cache.llc_size must be 0 with coherence.protocol = \"front_side_bus\"" },
+        { p->snoop_filter_bytes != 0 &&
+              !numa_sets_fit(p->snoop_filter_bytes, 1, p->snoop_filter_ways),
+          "coherence.snoop_filter_size / 64 / coherence.snoop_filter_ways must be a power of two" },
     };
 
-    return numa_rules_hold(&no_llc, 1, why);
+    return numa_rules_hold(rules, SIM_N_ELEMENTS(rules), why);
 }
 
 /* All memory is the hub's. */
@@ -323,24 +393,66 @@ static unsigned nodes(const struct numa_params *params)
 static void init(struct numa *n)
 {
     const struct numa_interconnect_params *p = n->params->interconnect;
+    const struct numa_coherence_params *filter = n->params->coherence;
     const sim_time line_ps = (sim_time)llround(1000.0 * LINE_BYTES / p->bus_gbyte_s);
 
     n->protocol = sim_zalloc(n->sockets, sizeof(struct bus));
     for (uint32_t i = 0; i < n->sockets; i++) {
-        calendar_init(&bus_of(n, i)->address, p->bus_address_ps, 1);
-        calendar_init(&bus_of(n, i)->data, line_ps, 1);
+        struct bus *bus = bus_of(n, i);
+        calendar_init(&bus->address, p->bus_address_ps, 1);
+        calendar_init(&bus->data, line_ps, DATA_UNITS);
+        bus->turnaround =
+            (uint32_t)((2 * p->bus_turnaround_ps * DATA_UNITS + line_ps / 2) / line_ps);
+        if (has_filter(n))
+            snoop_filter_init(&bus->filter, filter->snoop_filter_bytes, filter->snoop_filter_ways,
+                              numa_lines(n));
     }
 }
 
 static void release(struct numa *n)
 {
+    for (uint32_t i = 0; n->protocol != NULL && has_filter(n) && i < n->sockets; i++)
+        snoop_filter_release(&bus_of(n, i)->filter);
     free(n->protocol);
 }
 
 static void drop(struct numa *n, uint64_t line)
 {
-    for (unsigned c = 0; c < n->sockets * n->groups_per_socket; c++)
-        core_group_invalidate(n, c, line);
+    for (unsigned s = 0; s < n->sockets; s++)
+        snoop_bus(n, s, line, NO_GROUP, true, 0);
+}
+
+static void drop_all(struct numa *n)
+{
+    for (uint32_t i = 0; has_filter(n) && i < n->sockets; i++)
+        snoop_filter_clear(&bus_of(n, i)->filter);
+}
+
+/* ---- Invariant: a filter of limited size lists every line of its bus's caches ----------------- */
+
+struct walk {
+    const struct numa *n;
+    unsigned socket;
+    struct coherence_check *check;
+};
+
+static void check_line(void *context, uint64_t line, int way, uint32_t word)
+{
+    struct walk *w = context;
+
+    (void)way, (void)word;
+    if (!snoop_filter_has(&bus_of(w->n, w->socket)->filter, line))
+        coherence_check_fail(w->check, line, "in an L2, but not in the snoop filter");
+}
+
+static void check(const struct numa *n, struct coherence_check *check)
+{
+    struct walk w = { n, 0, check };
+
+    for (unsigned c = 0; has_filter(n) && c < n->sockets * n->groups_per_socket; c++) {
+        w.socket = n->core_group[c].socket;
+        cache_each(&n->core_group[c].l2, &w, check_line);
+    }
 }
 
 const struct coherence_ops coherence_fsb_ops = {
@@ -358,4 +470,6 @@ const struct coherence_ops coherence_fsb_ops = {
     .to_peak = to_peak,
     .idle_load_ps = idle_load_ps,
     .drop = drop,
+    .drop_all = drop_all,
+    .check = check,
 };

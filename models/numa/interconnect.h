@@ -43,7 +43,7 @@ struct numa_interconnect_params {
     uint32_t data_flits;
     uint32_t header_flits;
     sim_time one_way_ps;
-    sim_time bus_address_ps;
+    sim_time bus_address_ps, bus_arbitration_ps, bus_turnaround_ps;
     double bus_gbyte_s;
 };
 

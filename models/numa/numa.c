@@ -3,8 +3,7 @@
  * private.c (L1, L2) and in the coherence protocol's file.
  *
  * Models: see private.c, agent.c, coherence_home.c, coherence_fsb.c, interconnect.c, dram.c
- * Does not model: instruction fetches, TLBs, prefetchers (the core's business), memory-mapped I/O
- *   (the root complex's)
+ * Does not model: instruction fetches, TLBs, memory-mapped I/O (the root complex's)
  * Timing:
  *   idle load = coherence_ops.idle_load_ps; a refresh in progress adds up to tRFC, on
  *   average tRFC^2 / (2 tREFI) per access
@@ -132,6 +131,10 @@ struct physmem *numa_physmem(struct numa *n)
 
 bool numa_private_hit(const struct numa *n, unsigned core, struct hpa hpa, bool store)
 {
+    const struct stream_prefetch *prefetch = n->core_group[core_group_of(n, core)].prefetch;
+
+    if (SIM_UNLIKELY(prefetch != NULL) && stream_prefetch_under_way(prefetch, hpa.v >> LINE_LOG2))
+        return false;
     /* What is in an L1 is in its L2. */
     return core_group_peek(n, core_group_of(n, core), hpa.v >> LINE_LOG2) >=
            (store ? LINE_E : LINE_S);

@@ -6,6 +6,7 @@
 #include "models/numa/directory.h"
 #include "models/numa/dram/dram.h"
 #include "models/numa/io_directory.h"
+#include "models/numa/stream_prefetch.h"
 
 #define NUMA_MAX_SOCKETS 4
 /* Inner loops are compiled for these. */
@@ -26,6 +27,9 @@ struct numa_cache_params {
     uint64_t l1_bytes, l2_bytes, llc_bytes;
     uint32_t l1_ways, l2_ways, llc_ways;
     uint32_t l2_cores;
+    uint32_t l2_sector_lines;
+    bool l1_write_through;
+    struct prefetch_params prefetch;
     uint32_t llc_slices;
     bool ddio;
     uint32_t ddio_ways;
@@ -53,6 +57,8 @@ struct numa_coherence_params {
     uint32_t io_directory_entries;
     sim_time write_accept_ps;
     bool snoop_filter;
+    uint64_t snoop_filter_bytes; /* 0: without limit */
+    uint32_t snoop_filter_ways;
     sim_time hub_ps;
     sim_time hub_return_ps;
 };
@@ -100,6 +106,7 @@ struct core_group {
     struct cache l2;
     struct cache *l1; /* l2_cores of them */
     bool fast;        /* one L1, and both it and the L2 of FAST_* geometry; numa.llc_fast */
+    struct stream_prefetch *prefetch; /* NULL: there is none */
     uint32_t socket;
     uint32_t sharer_bit; /* in the state words of its socket's LLC */
     /* fast: for each way of each set of the L2 the place of that line in the LLC, see agent_at().

@@ -1,6 +1,7 @@
 /*
  * The parameters of a host's memory system. Defaults: Dell R730, 2x Xeon E5-2660 v4, DDR4-2400.
  */
+#include "models/numa/dram/fbdimm.h"
 #include "models/numa/numa_internal.h"
 
 #define CPU(KEY, TYPE, FIELD, DEF, LO, HI, PROV, HELP) \
@@ -17,7 +18,8 @@
 #define A2 "docs/sources.md#a2"
 #define A3 "docs/sources.md#a3"
 #define A4 "docs/sources.md#a4"
-#define E1 "docs/sources.md#e1"
+#define E1 "docs/sources.md#fsb"
+#define F  "docs/sources.md#f"
 
 static const char *const remote_dma_names[] = { "device_side_llc", "dram_invalidate", "home_llc",
                                                 "own_then_dram", NULL };
@@ -42,6 +44,20 @@ static const struct param_desc cache_table[] = {
     CACHE("l2_ways", PARAM_U32, l2_ways, 8, 1, 32, PROV_ESTIMATE, A1, "associativity of L2"),
     CACHE("l2_cores", PARAM_U32, l2_cores, 1, 1, 4, PROV_DATASHEET, E1,
           "cores that share one L2 (a power of two)"),
+    CACHE("l2_sector_lines", PARAM_U32, l2_sector_lines, 1, 1, 2, PROV_DATASHEET, F,
+          "lines of one tag of the L2, which come and go alone but leave together"),
+    CACHE("l1_write_through", PARAM_BOOL, l1_write_through, 0, 0, 1, PROV_DATASHEET, F,
+          "stores go to the L2 at once: the L1D holds nothing modified"),
+    CACHE("prefetch_streams", PARAM_U32, prefetch.streams, 0, 0, PREFETCH_MAX_STREAMS,
+          PROV_DATASHEET, F, "streams that the L2's prefetcher follows; 0: it has none"),
+    CACHE("prefetch_ahead_lines", PARAM_U32, prefetch.ahead, 4, 1, PREFETCH_MAX_ASKED - 1,
+          PROV_DATASHEET, F, "lines that it keeps a stream ahead of the accesses, within the page"),
+    CACHE("prefetch_trigger_lines", PARAM_U32, prefetch.trigger, 4, 1, 64, PROV_DATASHEET, F,
+          "lines at most between the two misses with which a stream begins"),
+    CACHE("prefetch_in_flight", PARAM_U32, prefetch.in_flight, 8, 1, PREFETCH_MAX_IN_FLIGHT,
+          PROV_ESTIMATE, F, "lines that it may have under way"),
+    CACHE("prefetch_pairs", PARAM_BOOL, prefetch.pairs, 0, 0, 1, PROV_DATASHEET, F,
+          "a miss also fetches the other line of its 128 bytes"),
     CACHE("llc_size", PARAM_BYTES, llc_bytes, 36700160, 0, 1073741824, PROV_DATASHEET, A1,
           "last-level cache of a socket; 0: none"),
     CACHE("llc_slices", PARAM_U32, llc_slices, 14, 1, 64, PROV_DATASHEET, A1,
@@ -91,6 +107,11 @@ static const struct param_desc coherence_table[] = {
               "home agent to the controller's write queue and back, for devices' writes to DRAM"),
     COHERENCE("snoop_filter", PARAM_BOOL, snoop_filter, 1, 0, 1, PROV_DATASHEET, E1,
               "front-side bus: the hub knows which lines the other bus's caches have"),
+    COHERENCE("snoop_filter_size", PARAM_BYTES, snoop_filter_bytes, 0, 0, 1073741824,
+              PROV_DATASHEET, E1,
+              "front-side bus: lines of one bus that the snoop filter can list; 0: without limit"),
+    COHERENCE("snoop_filter_ways", PARAM_U32, snoop_filter_ways, 16, 1, 32, PROV_DATASHEET, E1,
+              "front-side bus: ways of the snoop filter for one bus"),
     COHERENCE("hub_ns", PARAM_TIME, hub_ps, 20, 0, 200, PROV_CALIBRATED, E1,
               "front-side bus: address phase to the hub's decision"),
     COHERENCE("hub_return_ns", PARAM_TIME, hub_return_ps, 15, 0, 200, PROV_CALIBRATED, E1,
@@ -120,6 +141,11 @@ static const struct param_desc interconnect_table[] = {
           "agent to agent without serialisation (claim numa.bdw.remote)"),
     LINKS("bus_address_ns", PARAM_TIME, bus_address_ps, 6, 0.1, 100, PROV_DATASHEET, E1,
           "front-side bus: one address phase"),
+    LINKS("bus_arbitration_ns", PARAM_TIME, bus_arbitration_ps, 0, 0, 100, PROV_ESTIMATE, E1,
+          "front-side bus: arbitration before an address phase"),
+    LINKS("bus_turnaround_ns", PARAM_TIME, bus_turnaround_ps, 0, 0, 50, PROV_ESTIMATE, E1,
+          "front-side bus: idle time of the data lines before and after data that a processor "
+          "drives"),
     LINKS("bus_gbyte_s", PARAM_RATE, bus_gbyte_s, 10.67, 0.1, 100, PROV_DATASHEET, E1,
           "front-side bus: data rate"),
     { .type = PARAM_END },
@@ -156,8 +182,17 @@ static const struct param_desc dram_table[] = {
          "writes drained together"),
     DRAM("write_queue", PARAM_U32, write_queue, 64, 1, 1024, PROV_ESTIMATE,
          "writes of a channel that may wait before senders do"),
-    DRAM("split_write_bus", PARAM_BOOL, split_write_bus, 0, 0, 1, PROV_DATASHEET,
-         "FB-DIMM: writes have lanes of their own, at half the rate"),
+    DRAM("fb_dimm", PARAM_BOOL, fb_dimm, 0, 0, 1, PROV_DATASHEET,
+         "the channels are FB-DIMM branches: read data northbound, write data southbound at half "
+         "the rate, rows closed after each access"),
+    DRAM("dimms", PARAM_U32, dimms, 1, 1, FBDIMM_MAX_DIMMS, PROV_ESTIMATE,
+         "FB-DIMM: DIMMs of a channel (a power of two)"),
+    DRAM("buffer_ns", PARAM_TIME, buffer_ps, 17, 0, 100, PROV_ESTIMATE,
+         "FB-DIMM: delay of a DIMM's buffer, both ways"),
+    DRAM("hop_ns", PARAM_TIME, hop_ps, 4, 0, 50, PROV_ESTIMATE,
+         "FB-DIMM: more for each DIMM that the last one is away, both ways"),
+    DRAM("twr_ns", PARAM_TIME, twr_ps, 15, 0, 100, PROV_DATASHEET,
+         "FB-DIMM: end of a write's data to the precharge"),
     { .type = PARAM_END },
 };
 
@@ -205,6 +240,8 @@ bool numa_params_check(const struct numa_params *params, const char **why)
           "cache.l1_size / 64 / cache.l1_ways must be a power of two" },
         { !numa_sets_fit(cache->l2_bytes, 1, cache->l2_ways),
           "cache.l2_size / 64 / cache.l2_ways must be a power of two" },
+        { cache->l2_bytes / LINE_BYTES / cache->l2_ways < cache->l2_sector_lines,
+          "cache.l2_size must be at least cache.l2_sector_lines x cache.l2_ways lines" },
         { cache->l1_bytes > cache->l2_bytes,
           "cache.l1_size must not exceed cache.l2_size (the L2 is inclusive)" },
         { !is_power_of_two((uint64_t)dram->ranks * dram->banks) || !is_power_of_two(dram->banks),
@@ -212,6 +249,9 @@ bool numa_params_check(const struct numa_params *params, const char **why)
         { params->interconnect->flit_slots > 1 && params->interconnect->header_flits != 1,
           "interconnect.header_flits must be 1 where a flit has several slots" },
         { !is_power_of_two(dram->row_lines), "dram.row_lines must be a power of two" },
+        { !is_power_of_two(dram->dimms), "dram.dimms must be a power of two" },
+        { dram->dimms > 1 && !dram->fb_dimm, "dram.dimms must be 1 without dram.fb_dimm" },
+        { dram->dimms * dram->ranks > DRAM_MAX_RANKS, "dram.dimms x dram.ranks must not exceed 8" },
         { dram->node_bytes % PAGE_BYTES != 0, "dram.node_size must be whole pages of 4 KiB" },
         { dram->trfc_ps >= dram->trefi_ps, "dram.trfc_ns must be below dram.trefi_ns" },
     };

@@ -1,9 +1,11 @@
 /*
  * The caches of the cores: L1D per core, L2 per core or shared by a few.
  *
- * Models: L1 and L2 with write-back and write-allocate; L2 holds what its L1s hold.
- * Does not model: instruction caches, prefetchers, non-inclusive L2 (Broadwell's is not strictly
- *   inclusive of L1), bank conflicts, the TLB.
+ * Models: L1 and L2 with write-back (L1: or write-through) and write-allocate; L2 holds what its
+ *   L1s hold; L2 with sectors of two lines (one tag, so that both leave together); prefetches into
+ *   the L2 (stream_prefetch.c says which).
+ * Does not model: instruction caches, non-inclusive L2 (Broadwell's is not strictly inclusive of
+ *   L1), bank conflicts, the TLB; Broadwell's prefetchers are in what a core has in flight.
  * Timing: L1 hit l1_hit_cycles; L2 hit l2_hit_cycles; a miss is known after l2_hit_cycles and is
  *   the coherence protocol's from there.
  * Sources: docs/sources.md#a1
@@ -19,7 +21,8 @@
 
 static bool all_fast(const struct core_group *c, const struct numa_cache_params *p)
 {
-    return p->l2_cores == 1 && !c->l1[0].narrow && !c->l2.narrow &&
+    return p->l2_cores == 1 && p->l2_sector_lines == 1 && !p->l1_write_through &&
+           c->prefetch == NULL && !c->l1[0].narrow && !c->l2.narrow &&
            c->l1[0].ways == FAST_PRIVATE_WAYS && c->l1[0].sets == FAST_L1_SETS &&
            c->l2.ways == FAST_PRIVATE_WAYS && c->l2.sets == FAST_L2_SETS;
 }
@@ -34,6 +37,10 @@ void core_group_init(struct numa *n, struct core_group *c)
                    numa_lines(n), 0);
     cache_init(&c->l2, 1, (uint32_t)(p->l2_bytes / LINE_BYTES / p->l2_ways), p->l2_ways,
                numa_lines(n), 0);
+    if (p->prefetch.streams > 0) {
+        c->prefetch = sim_zalloc(1, sizeof(*c->prefetch));
+        c->prefetch->params = &p->prefetch;
+    }
     c->fast = n->llc_fast && all_fast(c, p);
     if (c->fast) {
         c->llc_at = sim_zalloc(FAST_L2_SETS * FAST_PRIVATE_WAYS, sizeof(*c->llc_at));
@@ -45,6 +52,7 @@ void core_group_release(struct numa *n, struct core_group *c)
     for (uint32_t i = 0; c->l1 != NULL && i < n->params->cache->l2_cores; i++)
         cache_release(&c->l1[i]);
     free(c->l1);
+    free(c->prefetch);
     free(c->llc_at);
     cache_release(&c->l2);
 }
@@ -54,6 +62,8 @@ void core_group_clear(struct numa *n, struct core_group *c)
     for (uint32_t i = 0; i < n->params->cache->l2_cores; i++)
         cache_clear(&c->l1[i]);
     cache_clear(&c->l2);
+    if (c->prefetch != NULL)
+        *c->prefetch = (struct stream_prefetch){ .params = c->prefetch->params };
 }
 
 static inline enum line_state peek_in(const struct cache *l2, uint64_t line)
@@ -211,6 +221,65 @@ static inline __attribute__((always_inline)) sim_time leave(const struct access 
     return 0;
 }
 
+/* ---- Sectors: lines 2k and 2k + 1 are in the same way of neighbouring rows, under one tag ------ */
+
+static struct cache_place other_of_sector(const struct cache *l2, struct cache_place p)
+{
+    return (struct cache_place){ cache_row(l2, p.index ^ 1), p.tag, p.index ^ 1 };
+}
+
+static void touch_sector(const struct cache *l2, struct cache_place p, int way)
+{
+    cache_touch(l2, p, way);
+    cache_touch(l2, other_of_sector(l2, p), way);
+}
+
+/* The way of a sector for which there is none yet: an empty one, else one not recently used. */
+static int sector_victim(const struct cache *l2, struct cache_place p, struct cache_place other)
+{
+    const uint32_t empty = l2->all_ways & ~(p.row->valid | other.row->valid);
+
+    if (empty != 0)
+        return __builtin_ctz(empty);
+    if ((l2->all_ways & ~(p.row->used | other.row->used)) == 0)
+        p.row->used = other.row->used = 0;
+    return __builtin_ctz(l2->all_ways & ~(p.row->used | other.row->used));
+}
+
+/* Evicts what is in that way of the row, if anything. Returns how long it is held up. */
+static sim_time empty_way(const struct access *a, struct cache_place p, int way, sim_time at_ps)
+{
+    if (!cache_holds(p, way))
+        return 0;
+    const uint64_t line = cache_line_in(a->l2, p, way);
+    const bool dirty = cache_state(p, way) == LINE_M;
+
+    cache_drop(p, way);
+    drop_from_l1(a->n, a->c, line, UINT32_MAX);
+    if (!dirty && a->n->params->cache->inclusive)
+        return 0;
+    return a->n->ops->writeback(a->n, core_group_of(a->n, a->core), line, 0, dirty, at_ps);
+}
+
+/* As fill_l2(): if the other line of the sector is there, the line joins it. */
+static __attribute__((noinline)) sim_time fill_sector(const struct access *a, struct cache_place p,
+                                                      struct fetched line, sim_time at_ps)
+{
+    const struct cache_place other = other_of_sector(a->l2, p);
+    int way = cache_find(a->l2, other);
+    sim_time waits_ps = 0;
+
+    if (way < 0) {
+        way = sector_victim(a->l2, p, other);
+        waits_ps = empty_way(a, p, way, at_ps);
+        const sim_time other_ps = empty_way(a, other, way, at_ps);
+        waits_ps = SIM_MAX(waits_ps, other_ps);
+    }
+    cache_fill(a->l2, p, way, line.state, 0);
+    cache_touch(a->l2, other, way);
+    return waits_ps;
+}
+
 /* Puts the line, which the L2 does not hold, into the place of another. Returns how long that one is
  * held up. */
 static inline __attribute__((always_inline)) sim_time fill_l2(const struct access *a,
@@ -218,6 +287,8 @@ static inline __attribute__((always_inline)) sim_time fill_l2(const struct acces
                                                               struct cache_place p,
                                                               struct fetched line, sim_time at_ps)
 {
+    if (!a->fast && a->n->params->cache->l2_sector_lines > 1)
+        return fill_sector(a, p, line, at_ps);
     const int way = cache_victim(p, a->l2->all_ways);
     const bool full = cache_holds(p, way);
     const uint64_t victim = cache_line_in(a->l2, p, way);
@@ -246,6 +317,29 @@ static inline __attribute__((always_inline)) struct fetched fetch(const struct a
         return got;
     }
     return a->n->ops->fetch(a->n, a->core, a->line, a->store, r->done_ps, a->stamp, r);
+}
+
+/* Fetches into the L2 what the prefetcher asks for after the access, which was known to be a miss,
+ * or not, at at_ps. Stores prefetch with ownership. */
+static __attribute__((noinline)) void prefetch_after(const struct access *a, bool miss,
+                                                     sim_time at_ps)
+{
+    struct stream_prefetch *prefetch = a->c->prefetch;
+    uint64_t asked[PREFETCH_MAX_ASKED];
+
+    if (a->n->quiet)
+        return;
+    const unsigned n = stream_prefetch_access(prefetch, a->line, miss, at_ps, asked);
+    for (unsigned i = 0; i < n && stream_prefetch_room(prefetch, at_ps); i++) {
+        const struct cache_place p = cache_place(a->l2, asked[i]);
+        struct numa_result r = { at_ps, NUMA_L2 };
+        if (cache_find(a->l2, p) >= 0)
+            continue;
+        const struct fetched got = a->n->ops->fetch(a->n, a->core, asked[i], a->store, at_ps, NULL,
+                                                    &r);
+        r.done_ps += fill_l2(a, p, p, got, r.done_ps);
+        stream_prefetch_note(prefetch, asked[i], r, at_ps);
+    }
 }
 
 /* Adjusts the line in the other L1s of the core group after one core has fetched it. */
@@ -278,6 +372,8 @@ miss_l1(const struct access *a, struct cache_place p1, int way1)
     /* May take other lines from our caches, but not this one. */
     if (now.state == LINE_I || (a->store && now.state == LINE_S))
         now = fetch(a, &r);
+    else if (!a->fast && a->c->prefetch != NULL)
+        stream_prefetch_take(a->c->prefetch, a->line, known_ps, &r);
     if (a->store)
         now.state = LINE_M;
     if (way2 < 0) {
@@ -285,15 +381,21 @@ miss_l1(const struct access *a, struct cache_place p1, int way1)
         sim_stamp_mark(a->stamp, PART_DRAM, r.done_ps);
     } else {
         cache_put_state(p2, way2, now.state);
-        cache_touch(a->l2, p2, way2);
+        if (!a->fast && a->n->params->cache->l2_sector_lines > 1)
+            touch_sector(a->l2, p2, way2);
+        else
+            cache_touch(a->l2, p2, way2);
     }
     if (!a->fast)
         agree_in_group(a);
-    const enum line_state in_l1 = a->store ? LINE_M : LINE_S;
+    const bool dirty = a->store && (a->fast || !a->n->params->cache->l1_write_through);
+    const enum line_state in_l1 = dirty ? LINE_M : LINE_S;
     if (way1 >= 0)
         cache_put_state(p1, way1, in_l1);
     else /* The victim's state is in the L2 already (see the invariant of struct core_group). */
         cache_fill(a->l1, p1, cache_victim(p1, a->l1->all_ways), in_l1, 0);
+    if (!a->fast && a->c->prefetch != NULL)
+        prefetch_after(a, way2 < 0, known_ps);
     return r;
 }
 

@@ -81,11 +81,39 @@ void fixture_clovertown(struct fixture *f)
     f->dram.banks = 8;
     f->dram.data_rate_mt_s = 667;
     f->dram.bus_bytes = 16;
-    f->dram.controller_ps = 25000;
     f->dram.trcd_ps = f->dram.tcl_ps = f->dram.trp_ps = 15000;
     f->dram.tras_ps = 45000;
     f->dram.trfc_ps = 127500;
-    f->dram.split_write_bus = true;
+    f->dram.fb_dimm = true;
+    f->dram.controller_ps = 11000;
+}
+
+void fixture_blackford(struct fixture *f)
+{
+    fixture_clovertown(f);
+    f->cpu.cores_per_socket = 2;
+    f->cpu.clock_ghz = 3.46;
+    f->cpu.l1_hit_cycles = 4;
+    f->cpu.l2_hit_cycles = 27;
+    f->cache.l1_bytes = 16384;
+    f->cache.l1_write_through = true;
+    f->cache.l2_bytes = UINT64_C(2) << 20;
+    f->cache.l2_ways = 8;
+    f->cache.l2_cores = 1;
+    f->cache.l2_sector_lines = 2;
+    f->cache.prefetch.streams = 8;
+    f->cache.prefetch.pairs = true;
+    f->coherence.snoop_filter = false;
+    f->coherence.snoop_lookup_ps = 11250;
+    f->coherence.hub_ps = 15000;
+    f->coherence.hub_return_ps = 7500;
+    f->interconnect.bus_gbyte_s = 64 / 7.5;
+    f->interconnect.bus_address_ps = 7500;
+    f->interconnect.bus_arbitration_ps = 7500;
+    f->interconnect.bus_turnaround_ps = 3750;
+    f->dram.data_rate_mt_s = 1600.0 / 3;
+    f->dram.controller_ps = 15000;
+    f->dram.turnaround_ps = 26250;
 }
 
 void fixture_skylake(struct fixture *f)

@@ -34,6 +34,9 @@ int fixture_protocol(const char *name);
 /* 2x Xeon E5345 behind a 5000X hub with FB-DIMM DDR2-667. */
 void fixture_clovertown(struct fixture *f);
 
+/* 2x Xeon 5070 (NetBurst) behind a 5000P hub with FB-DIMM DDR2-533, as scenarios/platforms/. */
+void fixture_blackford(struct fixture *f);
+
 /* 2x Xeon Platinum 8160: non-inclusive LLC of 11 ways, 6 channels, UPI. */
 void fixture_skylake(struct fixture *f);
 

@@ -1,4 +1,4 @@
-#include "models/numa/dram/dram.h"
+#include "models/numa/dram/fbdimm.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static uint32_t clocks_of(const struct dram *dram, sim_time ps)
 static void init_refresh(struct dram *dram)
 {
     const struct numa_dram_params *params = dram->params;
-    const uint32_t n = params->channels * params->ranks;
+    const uint32_t n = params->channels * params->ranks * params->dimms;
 
     if (params->trfc_ps == 0)
         return;
@@ -54,19 +54,21 @@ void dram_init(struct dram *dram, const struct numa_dram_params *params)
     for (uint32_t i = 0; i < SIM_N_ELEMENTS(dram->channel_of); i++)
         dram->channel_of[i] = (uint8_t)(i % params->channels);
     init_refresh(dram);
+    if (params->fb_dimm) {
+        fbdimm_init(dram);
+        return;
+    }
     dram->channel = sim_zalloc(params->channels, sizeof(*dram->channel));
     dram->bank = sim_zalloc((size_t)params->channels * dram->n_banks, sizeof(*dram->bank));
-    for (uint32_t i = 0; i < params->channels; i++) {
+    for (uint32_t i = 0; i < params->channels; i++)
         calendar_init(&dram->channel[i].bus, dram->burst_ps, BURST_CLOCKS);
-        /* FB-DIMM: the southbound lanes carry half of what the northbound ones do. */
-        calendar_init(&dram->channel[i].write_bus, 2 * dram->burst_ps, BURST_CLOCKS);
-    }
     for (uint32_t i = 0; i < params->channels * dram->n_banks; i++)
         dram->bank[i] = (struct dram_bank){ .row = NO_ROW, .previous_row = NO_ROW };
 }
 
 void dram_release(struct dram *dram)
 {
+    fbdimm_release(dram);
     free(dram->channel);
     free(dram->bank);
     dram->channel = NULL;
@@ -102,23 +104,6 @@ static struct dram_place place_of(const struct dram *dram, uint64_t line)
 static uint32_t rank_of(const struct dram *dram, struct dram_place p)
 {
     return p.bank >> dram->rank_shift;
-}
-
-/* The end of the refresh that covers at_ps on this rank, or at_ps. */
-static sim_time after_refresh(const struct dram *dram, struct dram_place p, sim_time at_ps)
-{
-    const struct numa_dram_params *params = dram->params;
-
-    if (params->trfc_ps == 0)
-        return at_ps;
-    const sim_time since_ps = at_ps +
-                              dram->refresh_ps[p.channel * params->ranks + rank_of(dram, p)];
-    /* The rounded-up reciprocal may give one interval too many, never too few. */
-    const uint64_t n = (uint64_t)(((unsigned __int128)since_ps * dram->trefi_reciprocal) >> 64);
-    const uint64_t interval = n * params->trefi_ps > since_ps ? n - 1 : n;
-    const sim_time phase_ps = since_ps - interval * params->trefi_ps;
-
-    return phase_ps < params->trfc_ps ? at_ps + params->trfc_ps - phase_ps : at_ps;
 }
 
 /* When the column command for the row may be given, the bank being free at start_ps; the bank's
@@ -213,24 +198,26 @@ static sim_time read_bank(struct dram *dram, struct dram_place p, sim_time at_ps
 
 sim_time dram_read(struct dram *dram, uint64_t line, sim_time at_ps)
 {
+    if (SIM_UNLIKELY(dram->branch != NULL))
+        return fbdimm_read(dram, line, at_ps);
     const struct dram_place p = place_of(dram, line);
-    const sim_time reach_ps = after_refresh(dram, p, at_ps + dram->params->controller_ps);
+    const uint32_t rank = p.channel * dram->params->ranks + rank_of(dram, p);
+    const sim_time reach_ps = dram_after_refresh(dram, rank, at_ps + dram->params->controller_ps);
 
     return read_bank(dram, p, reach_ps);
 }
 
 sim_time dram_write(struct dram *dram, uint64_t line, sim_time at_ps)
 {
+    if (SIM_UNLIKELY(dram->branch != NULL))
+        return fbdimm_write(dram, line, at_ps);
     const struct numa_dram_params *params = dram->params;
     struct dram_channel *channel = &dram->channel[place_of(dram, line).channel];
     const sim_time queue_ps = params->write_queue * dram->burst_ps;
 
     if (++channel->n_queued >= params->write_batch) {
-        /* FB-DIMM has lanes of their own for writes: no turnaround, no wait for reads. */
-        struct calendar *bus = params->split_write_bus ? &channel->write_bus : &channel->bus;
-        const uint32_t clocks = channel->n_queued * BURST_CLOCKS +
-                                (params->split_write_bus ? 0 : dram->turnaround_clocks);
-        const struct calendar_grant grant = calendar_take(bus, at_ps, clocks);
+        const uint32_t clocks = channel->n_queued * BURST_CLOCKS + dram->turnaround_clocks;
+        const struct calendar_grant grant = calendar_take(&channel->bus, at_ps, clocks);
         const bool apart = at_ps > channel->drained_ps;
         if (apart || (at_ps < channel->drain_from_ps && grant.end_ps > channel->drain_from_ps))
             channel->drain_from_ps = at_ps;
@@ -244,12 +231,16 @@ sim_time dram_write(struct dram *dram, uint64_t line, sim_time at_ps)
 
 sim_time dram_idle_read_ps(const struct dram *dram)
 {
+    if (dram->branch != NULL)
+        return fbdimm_idle_read_ps(dram);
     return dram->params->controller_ps + dram->params->trcd_ps + dram->params->tcl_ps +
            dram->burst_ps;
 }
 
 struct dram_peaks dram_peaks(const struct dram *dram, sim_time now_ps)
 {
+    if (dram->branch != NULL)
+        return fbdimm_peaks(dram, now_ps);
     const uint32_t n = dram->params->channels;
     const double per_s = n * 64e12 / (double)dram->burst_ps;
     struct dram_peaks peaks = { .read.per_s = per_s, .write.per_s = per_s, .both.per_s = per_s };
@@ -259,16 +250,8 @@ struct dram_peaks dram_peaks(const struct dram *dram, sim_time now_ps)
         /* The units of a slot, a burst, are quarters of it; one slot may be cut by either edge. */
         peaks.read.slack += 16.0 * (double)calendar_units_after(&channel->bus, now_ps) + 64;
         peaks.write.slack += 64.0 * channel->n_queued;
-        if (dram->params->split_write_bus)
-            peaks.write.slack += 16.0 * (double)calendar_units_after(&channel->write_bus, now_ps) +
-                                 64;
     }
     peaks.both.slack = peaks.read.slack + peaks.write.slack;
-    if (dram->params->split_write_bus) {
-        peaks.write.per_s = per_s / 2;
-        peaks.both.per_s = per_s * 1.5;
-    } else {
-        peaks.read.slack = peaks.write.slack = peaks.both.slack;
-    }
+    peaks.read.slack = peaks.write.slack = peaks.both.slack;
     return peaks;
 }

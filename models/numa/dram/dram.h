@@ -5,8 +5,8 @@
  *   closes; row hits, misses, conflicts; data bus as a slot calendar; writes that wait in a queue
  *   and are drained in batches with the bus turned round; refresh, staggered over the ranks; gaps
  *   on the bus for changes of rank, as many as are expected of the bursts that become ready within
- *   the same 256 bursts' time if they are served in that order, ranks mixed at random; FB-DIMM's
- *   separate write bus.
+ *   the same 256 bursts' time if they are served in that order, ranks mixed at random. With
+ *   fb_dimm all of this is fbdimm.c's.
  * Does not model: a scheduler that groups by rank (it would pay fewer gaps), commands' bus, tFAW
  *   (with 2 ranks never the limit at these rates), bank timing of the writes, postponed refresh.
  * Timing:
@@ -36,7 +36,10 @@ struct numa_dram_params {
     sim_time page_idle_ps;
     uint32_t write_batch;
     uint32_t write_queue;
-    bool split_write_bus;
+    sim_time twr_ps;
+    bool fb_dimm; /* the channels are branches */
+    uint32_t dimms;
+    sim_time buffer_ps, hop_ps;
 };
 
 /* One interval [busy_from, busy_until) of work that is reserved and touches; a request that fits
@@ -63,7 +66,6 @@ struct dram_mix {
 
 struct dram_channel {
     struct calendar bus;
-    struct calendar write_bus; /* split_write_bus only */
     /* Batches of writes that follow each other without a pause end at drained_ps and began with a
      * request at drain_from_ps; who is before that is not queued behind them. */
     sim_time drain_from_ps, drained_ps;
@@ -72,8 +74,11 @@ struct dram_channel {
     struct dram_mix mix[DRAM_MIXES];
 };
 
+struct fbdimm_branch;
+
 struct dram {
     const struct numa_dram_params *params;
+    struct fbdimm_branch *branch; /* fb_dimm; else NULL */
     struct dram_channel *channel;
     struct dram_bank *bank; /* of all channels */
     sim_time burst_ps;
@@ -85,9 +90,26 @@ struct dram {
     /* Of a line's number among the channels and up to 7 of a hash: the channel. */
     uint8_t channel_of[DRAM_MAX_CHANNELS + 8];
     uint64_t trefi_reciprocal; /* 2^64 / tREFI, rounded up */
-    /* Of each rank of each channel: tREFI less the offset of its refreshes. */
+    /* Of each rank of each channel: tREFI less the offset of its refreshes. FB-DIMM: ranks of all
+     * DIMMs. */
     sim_time refresh_ps[DRAM_MAX_CHANNELS * DRAM_MAX_RANKS];
 };
+
+/* The end of the refresh that covers at_ps on this rank (an index into refresh_ps), or at_ps. */
+static inline sim_time dram_after_refresh(const struct dram *dram, uint32_t rank, sim_time at_ps)
+{
+    const struct numa_dram_params *params = dram->params;
+
+    if (params->trfc_ps == 0)
+        return at_ps;
+    const sim_time since_ps = at_ps + dram->refresh_ps[rank];
+    /* The rounded-up reciprocal may give one interval too many, never too few. */
+    const uint64_t n = (uint64_t)(((unsigned __int128)since_ps * dram->trefi_reciprocal) >> 64);
+    const uint64_t interval = n * params->trefi_ps > since_ps ? n - 1 : n;
+    const sim_time phase_ps = since_ps - interval * params->trefi_ps;
+
+    return phase_ps < params->trfc_ps ? at_ps + params->trfc_ps - phase_ps : at_ps;
+}
 
 void dram_init(struct dram *dram, const struct numa_dram_params *params);
 void dram_release(struct dram *dram);

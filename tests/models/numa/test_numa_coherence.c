@@ -242,6 +242,34 @@ static void test_invariants_front_side_bus(void **state)
     run_random(&f, 52);
 }
 
+/* Sectors, write-through, prefetches; a snoop filter smaller than the caches. */
+static void shrink_blackford(struct fixture *f)
+{
+    fixture_blackford(f);
+    f->cache.l1_bytes = 4 * 2 * 64;
+    f->cache.l1_ways = 2;
+    f->cache.l2_bytes = 8 * 4 * 64;
+    f->cache.l2_ways = 4;
+    f->coherence.snoop_filter_ways = 4;
+}
+
+static void test_invariants_blackford(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    shrink_blackford(&f);
+    run_random(&f, 53);
+    f.coherence.snoop_filter = true;
+    f.coherence.snoop_filter_bytes = 8 * 4 * 64;
+    run_random(&f, 54);
+    f.cache.l2_cores = 2;
+    f.coherence.snoop_filter_bytes = 4 * 4 * 64;
+    run_random(&f, 55);
+    f.cache.l1_write_through = false;
+    run_random(&f, 56);
+}
+
 /* ---- No written data are lost, none are written twice ---------------------------------------- */
 
 static bool is_dirty(struct numa *n, uint64_t line)
@@ -515,6 +543,7 @@ int main(void)
         cmocka_unit_test(test_invariants_non_inclusive),
         cmocka_unit_test(test_invariants_four_sockets),
         cmocka_unit_test(test_invariants_front_side_bus),
+        cmocka_unit_test(test_invariants_blackford),
         cmocka_unit_test(test_dirty_lines_are_conserved),
         cmocka_unit_test(test_victims_are_written_once),
         cmocka_unit_test(test_dma_victims_are_written_once),

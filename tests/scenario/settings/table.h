@@ -77,6 +77,14 @@ static const struct base bases[] = {
       "workload.mode=bandwidth workload.buffer_bytes=32768 hosts.server.cache.inclusive=false"
       " hosts.server.cache.l2_size=65536" },
     { "memory.fsb", "memory", FSB "workload.mode=loaded workload.to_socket=0" },
+    { "memory.copy", "memory",
+      FSB
+      "hosts.server.dram.fb_dimm=true hosts.server.cache.prefetch_streams=8 workload.mode=bandwidth"
+      " workload.to_socket=0 workload.sockets=2 workload.cores=2 workload.access=copy"
+      " workload.buffer_bytes=1048576" },
+    { "memory.list", "memory",
+      FSB "workload.mode=bandwidth workload.to_socket=0 workload.buffer_bytes=65536"
+          " hosts.server.coherence.snoop_filter_size=65536" },
     { "trends", "trends", "" },
     NET("net", "netperf", "programs.p.instances=2"),
     NET("net.tx", "netperf", "programs.p.direction=tx programs.p.instances=2"),
@@ -280,6 +288,11 @@ static const struct row rows[] = {
     SERVER("cache", "bench.remote", "inclusive=false"),
     SERVER("cache", "bench.fsb", "l2_ways=16"),
     SERVER("cache", "pagerank", "core_snoop_clean_ns=18.8"),
+    SERVER("cache", "net", "l1_write_through=true"),
+    SERVER("cache", "memory.copy",
+           "l2_sector_lines=2 prefetch_streams=0 prefetch_ahead_lines=1 prefetch_in_flight=1"
+           " prefetch_pairs=true"),
+    SERVER("cache", "pagerank", "prefetch_trigger_lines=1+hosts.server.cache.prefetch_streams=8"),
     SERVER("coherence", "bench",
            "home_agent_ns=10 opportunistic_broadcast=false broadcast_load_ratio=0"),
     SERVER("coherence", "bench.bw", "snoop_lookup_ns=16"),
@@ -288,18 +301,21 @@ static const struct row rows[] = {
     SERVER("coherence", "bench", "protocol=front_side_bus+hosts.server.cache.llc_size=0"),
     SERVER("coherence", "bench.fsb", "snoop_filter=false hub_return_ns=30"),
     SERVER("coherence", "memory.fsb", "hub_ns=40"),
+    SERVER("coherence", "memory.list", "snoop_filter_size=32768 snoop_filter_ways=1"),
     SERVER("interconnect", "bench", "flit_payload_bytes=16 header_flits=2"),
     SERVER("interconnect", "bench.bw", "rate_gt_s=19.2 lanes=40 flit_bits=160 one_way_ns=42"),
     SERVER("interconnect", "bench.remote", "links=4 data_flits=18"),
     SERVER("interconnect", "bench.slots", "flit_slots=1 headers_pass_data=true"),
     SERVER("interconnect", "bench.fsb", "bus_address_ns=12 bus_gbyte_s=21.34"),
+    SERVER("interconnect", "memory.copy", "bus_arbitration_ns=10 bus_turnaround_ns=6"),
     SERVER("dram", "stream", "node_size=137438953472"),
     SERVER("dram", "bench",
            "channels=8 ranks=4 banks=1 row_lines=1 rate_mt_s=4800 bus_bytes=16 controller_ns=38"
            " trcd_ns=28.32 tcl_ns=28.32 trfc_ns=700 trefi_ns=3900 page_idle_ns=1000"),
     SERVER("dram", "bench.iommu", "trp_ns=28.32 tras_ns=64"),
-    SERVER("dram", "bench.bw",
-           "turnaround_ns=43 rank_switch_ns=3.332 write_batch=32 split_write_bus=true"),
+    SERVER("dram", "bench.bw", "turnaround_ns=43 rank_switch_ns=3.332 write_batch=32"),
+    SERVER("dram", "memory.copy",
+           "fb_dimm=false dimms=2 buffer_ns=30 hop_ns=20+hosts.server.dram.dimms=2 twr_ns=90"),
     SERVER("dram", "bench.fsb", "write_queue=16"),
     SERVER("core", "stream", "line_fill_buffers=20"),
     SERVER("core", "memory.bw", "superqueue_entries=32 issue_cycles=4"),

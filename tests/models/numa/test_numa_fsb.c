@@ -1,0 +1,481 @@
+/*
+ * Front-side buses, the hub between them and its FB-DIMM, on the Blackford server: unloaded
+ * latencies by the formulas, what bounds the rates, the snoop filter's size, sectors, prefetches,
+ * non-temporal stores, devices.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "models/numa/dram/fbdimm.h"
+#include "tests/support/numa_fixture.h"
+
+#define CLOCK       3750 /* of the buses, ps */
+#define ARBITRATION (2 * CLOCK)
+#define ADDRESS     (2 * CLOCK)
+#define DATA        7500
+#define HUB         (4 * CLOCK)
+#define BACK        (2 * CLOCK)
+#define L2          7803
+#define DRAM        (15000 + CLOCK + 15000 + 15000 + 17000 + DATA)
+#define IDLE        (L2 + ARBITRATION + ADDRESS + HUB + DRAM + ADDRESS + BACK + DATA)
+
+static struct numa_counters *counters(struct numa *n)
+{
+    return &n->socket[0].counters;
+}
+
+static struct hpa line_of(uint64_t line)
+{
+    return (struct hpa){ line * LINE_BYTES };
+}
+
+static bool holds(const struct numa *n, unsigned core, uint64_t line)
+{
+    return core_group_peek(n, core, line) != LINE_I;
+}
+
+/* ---- Latency --------------------------------------------------------------------------------- */
+
+static void test_unloaded_latency(void **state)
+{
+    struct fixture f;
+    sim_time t = 0;
+
+    (void)state;
+    fixture_blackford(&f);
+    f.dram.trfc_ps = 0;
+    f.cache.prefetch.streams = 0;
+    struct numa *n = fixture_new(&f);
+    assert_int_equal(numa_idle_load_ps(n, 0, 0), IDLE);
+    for (uint64_t line = 0; line < 2000; line += 37, t += 1000000)
+        assert_int_equal(numa_load(n, 1, line_of(line), t, NULL).done_ps - t, IDLE);
+    /* Modified in the other die of the socket: no deferred reply, for the hub need not ask. */
+    numa_store(n, 0, line_of(5000), t, NULL);
+    t += 1000000;
+    const struct numa_result same = numa_load(n, 1, line_of(5000), t, NULL);
+    assert_int_equal(same.source, NUMA_PEER_CACHE);
+    assert_int_equal(same.done_ps - t, L2 + ARBITRATION + ADDRESS + 3 * CLOCK + HUB + BACK + DATA);
+    /* Modified behind the other bus. */
+    numa_store(n, 0, line_of(5001), t, NULL);
+    t += 1000000;
+    const struct numa_result other = numa_load(n, 2, line_of(5001), t, NULL);
+    assert_int_equal(other.source, NUMA_REMOTE_CACHE);
+    assert_int_equal(other.done_ps - t, L2 + 2 * (ARBITRATION + ADDRESS) + HUB + 3 * CLOCK + DATA +
+                                            ADDRESS + BACK + DATA);
+    numa_free(n);
+
+    /* One socket: nobody to ask, no deferred reply. */
+    f.cpu.sockets = 1;
+    n = fixture_new(&f);
+    assert_int_equal(numa_idle_load_ps(n, 0, 0), IDLE - ADDRESS);
+    assert_int_equal(numa_load(n, 1, line_of(0), 0, NULL).done_ps, IDLE - ADDRESS);
+    numa_free(n);
+}
+
+/* ---- Rates ----------------------------------------------------------------------------------- */
+
+/* Lines read by each of the cores in `us` microseconds with as many under way as there is room. */
+static unsigned lines_per_us(struct numa *n, const unsigned *core, unsigned n_cores, unsigned us)
+{
+    const unsigned depth = 64;
+    static sim_time done[4][64];
+    uint64_t lines[4] = { 0 }, all = 0;
+
+    memset(done, 0, sizeof(done));
+    for (sim_time t = 0; t < us * UINT64_C(1000000); t += 1000)
+        for (unsigned c = 0; c < n_cores; c++)
+            for (unsigned i = 0; i < depth; i++)
+                if (done[c][i] <= t) {
+                    const struct hpa at = line_of((c + 1) * 1000000 + lines[c]++);
+                    done[c][i] = numa_load(n, core[c], at, t, NULL).done_ps;
+                    all++;
+                }
+    return (unsigned)((all - n_cores * depth) / us);
+}
+
+static void test_address_phases_bound_reads(void **state)
+{
+    const unsigned cores[] = { 0, 2 };
+    struct fixture f;
+
+    (void)state;
+    fixture_blackford(&f);
+    f.cache.prefetch.streams = 0;
+    /* Request and deferred reply of each line; with two sockets the other's snoop, too. */
+    struct numa *n = fixture_new(&f);
+    assert_in_range(lines_per_us(n, cores, 1, 20), 64, 1000000 / (2 * ADDRESS));
+    numa_free(n);
+    n = fixture_new(&f);
+    assert_in_range(lines_per_us(n, cores, 2, 20), 85, 2 * 1000000 / (3 * ADDRESS));
+    numa_free(n);
+    /* A snoop filter: the request only. */
+    f.coherence.snoop_filter = true;
+    n = fixture_new(&f);
+    assert_in_range(lines_per_us(n, cores, 2, 20), 2 * 1000000 / (2 * ADDRESS) + 50,
+                    2 * 1000000 / ADDRESS);
+    numa_free(n);
+}
+
+/* A line's address phase and data: a processor's data idle the data lines before and after. */
+static void test_turnaround(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    for (unsigned clocks = 0; clocks <= 1; clocks++) {
+        sim_time last = 0;
+        fixture_blackford(&f);
+        f.interconnect.bus_turnaround_ps = clocks * CLOCK;
+        f.interconnect.bus_address_ps = 1000;
+        f.cpu.sockets = 1;
+        struct numa *n = fixture_new(&f);
+        for (uint64_t line = 0; line < 512; line++) {
+            const sim_time done = numa_store_nt(n, 0, line_of(line), 0, NULL).done_ps;
+            last = SIM_MAX(last, done);
+        }
+        assert_in_range(last, 512 * (DATA + clocks * 2 * CLOCK),
+                        514 * (DATA + clocks * 2 * CLOCK) + 50000);
+        numa_free(n);
+    }
+}
+
+/* ---- FB-DIMM --------------------------------------------------------------------------------- */
+
+/* Lines of `step`, from `at_line` on, read or written at one instant; when the last is done. */
+static sim_time burst(struct dram *dram, bool write, uint64_t at_line, unsigned n)
+{
+    sim_time last = 0;
+
+    for (unsigned i = 0; i < n; i++) {
+        const sim_time done = write ? dram_write(dram, at_line + i, 0)
+                                    : dram_read(dram, at_line + i, 0);
+        last = SIM_MAX(last, done);
+    }
+    return last;
+}
+
+static void test_fbdimm(void **state)
+{
+    struct fixture f;
+    struct dram dram;
+    const unsigned n = 1024;
+
+    (void)state;
+    fixture_blackford(&f);
+    f.dram.trfc_ps = 0;
+    dram_init(&dram, &f.dram);
+    assert_int_equal(dram_idle_read_ps(&dram), DRAM);
+    assert_int_equal(dram_read(&dram, 12345, 1000000), 1000000 + DRAM);
+    dram_release(&dram);
+
+    /* Each DIMM further adds a hop, to all. */
+    f.dram.dimms = 4;
+    dram_init(&dram, &f.dram);
+    for (uint64_t line = 0; line < 64; line++)
+        assert_int_equal(dram_read(&dram, line, line * 1000000), line * 1000000 + DRAM + 3 * 4000);
+    dram_release(&dram);
+
+    /* Two branches: a line each 3.75 ns north, 7.5 ns south; neither slows the other where each
+     * DIMM carries a part only. */
+    dram_init(&dram, &f.dram);
+    const sim_time reads = burst(&dram, false, 0, n);
+    assert_in_range(reads, n * DATA / 2, n * DATA / 2 + 300000);
+    dram_release(&dram);
+    dram_init(&dram, &f.dram);
+    burst(&dram, true, 1 << 20, n / 2);
+    const sim_time mixed = burst(&dram, false, 0, n);
+    assert_in_range(mixed, reads, reads + reads / 8);
+    const struct fbdimm_branch *branch = dram.branch;
+    assert_in_range(branch[0].drained_ps, n / 4 * 2 * DATA, n / 4 * 2 * DATA + 200000);
+    dram_release(&dram);
+
+    /* One DIMM: its DDR2 bus carries both. */
+    f.dram.dimms = 1;
+    f.dram.turnaround_ps = 0;
+    dram_init(&dram, &f.dram);
+    burst(&dram, true, 1 << 20, n / 2);
+    assert_in_range(burst(&dram, false, 0, n), (n + n / 2) * DATA / 2 - 100000,
+                    (n + n / 2) * DATA / 2 + 900000);
+    dram_release(&dram);
+}
+
+/* Each access takes the bank for a whole cycle: no row stays open. */
+static void test_closed_rows(void **state)
+{
+    struct fixture f;
+    struct dram dram;
+    sim_time last = 0;
+
+    (void)state;
+    fixture_blackford(&f);
+    f.dram.trfc_ps = 0;
+    dram_init(&dram, &f.dram);
+    for (unsigned i = 0; i < 100; i++)
+        last = dram_read(&dram, 7, 0);
+    /* The cycle of a write: tRCD + tCL - clock + line + tWR + tRP. */
+    assert_in_range(last, 99 * 63750, 99 * 63750 + DRAM);
+    dram_release(&dram);
+}
+
+/* ---- Snoop filter ---------------------------------------------------------------------------- */
+
+static void test_filter_is_full(void **state)
+{
+    struct fixture f;
+    const uint64_t lines = 4096;
+
+    (void)state;
+    fixture_blackford(&f);
+    f.cache.prefetch.streams = 0;
+    f.coherence.snoop_filter = true;
+    f.coherence.snoop_filter_bytes = lines * LINE_BYTES;
+    struct numa *n = fixture_new(&f);
+    for (uint64_t line = 0; line < lines; line++)
+        numa_store(n, 0, line_of(line), line * 100000, NULL);
+    for (uint64_t line = 0; line < lines; line++)
+        assert_true(holds(n, 0, line));
+    assert_int_equal(counters(n)->llc_back_invalidations, 0);
+    /* As many again: each takes one of the first from the L2, which has room for both. */
+    for (uint64_t line = lines; line < 2 * lines; line++)
+        numa_store(n, 0, line_of(line), line * 100000, NULL);
+    uint64_t left = 0;
+    for (uint64_t line = 0; line < 2 * lines; line++)
+        left += holds(n, 0, line);
+    assert_int_equal(left, lines);
+    assert_int_equal(counters(n)->llc_back_invalidations, lines);
+    assert_int_equal(counters(n)->write_bytes[WRITE_SNOOP], lines * LINE_BYTES);
+    /* The other bus has a filter of its own. */
+    for (uint64_t line = 0; line < lines; line++)
+        numa_store(n, 2, line_of(1000000 + line), (3 * lines + line) * 100000, NULL);
+    assert_int_equal(counters(n)->llc_back_invalidations, lines);
+    numa_free(n);
+}
+
+/* ---- Caches ---------------------------------------------------------------------------------- */
+
+static void test_sectors(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    fixture_blackford(&f);
+    f.cache.prefetch.streams = 0;
+    struct numa *n = fixture_new(&f);
+    const uint64_t sets = f.cache.l2_bytes / LINE_BYTES / f.cache.l2_ways;
+    /* One tag for two lines: as many sectors as ways, both lines of each. */
+    for (uint64_t i = 0; i < 8; i++) {
+        numa_store(n, 0, line_of(i * sets), 1000000 * i, NULL);
+        assert_false(holds(n, 0, i * sets + 1));
+        numa_store(n, 0, line_of(i * sets + 1), 1000000 * i + 500000, NULL);
+    }
+    assert_int_equal(counters(n)->write_bytes[WRITE_VICTIM], 0);
+    /* The next takes a whole sector, although the row of the other lines needs no room. */
+    numa_load(n, 0, line_of(8 * sets), 11000000, NULL);
+    unsigned left = 0;
+    for (uint64_t i = 0; i < 8; i++) {
+        assert_int_equal(holds(n, 0, i * sets), holds(n, 0, i * sets + 1));
+        left += holds(n, 0, i * sets);
+    }
+    assert_int_equal(left, 7);
+    assert_int_equal(counters(n)->write_bytes[WRITE_VICTIM], 2 * LINE_BYTES);
+    /* Its other line joins it, and nothing has to go. */
+    numa_load(n, 0, line_of(8 * sets + 1), 12000000, NULL);
+    assert_int_equal(counters(n)->write_bytes[WRITE_VICTIM], 2 * LINE_BYTES);
+    numa_free(n);
+}
+
+static void test_write_through(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    for (unsigned through = 0; through <= 1; through++) {
+        fixture_blackford(&f);
+        f.cache.l1_write_through = through != 0;
+        struct numa *n = fixture_new(&f);
+        numa_store(n, 0, line_of(3), 0, NULL);
+        const struct numa_result again = numa_store(n, 0, line_of(3), 1000000, NULL);
+        assert_int_equal(again.source, through ? NUMA_L2 : NUMA_L1);
+        assert_int_equal(core_group_peek(n, 0, 3), LINE_M);
+        assert_int_equal(numa_load(n, 0, line_of(3), 2000000, NULL).source, NUMA_L1);
+        numa_free(n);
+    }
+}
+
+/* ---- Prefetches ------------------------------------------------------------------------------ */
+
+static unsigned held(const struct numa *n, uint64_t first, uint64_t end)
+{
+    unsigned k = 0;
+
+    for (uint64_t line = first; line < end; line++)
+        k += holds(n, 0, line);
+    return k;
+}
+
+static void test_prefetcher(void **state)
+{
+    struct fixture f;
+    sim_time t = 0;
+
+    (void)state;
+    fixture_blackford(&f);
+    f.cache.prefetch.pairs = false;
+    struct numa *n = fixture_new(&f);
+    /* One miss begins nothing; the second, near by, a stream of four lines ahead. */
+    numa_load(n, 0, line_of(64), t += 1000000, NULL);
+    assert_int_equal(held(n, 0, 128), 1);
+    numa_load(n, 0, line_of(65), t += 1000000, NULL);
+    assert_int_equal(held(n, 66, 70), 4);
+    assert_int_equal(held(n, 0, 128), 6);
+    /* A hit keeps it ahead. */
+    const struct numa_result r = numa_load(n, 0, line_of(66), t += 1000000, NULL);
+    assert_int_equal(r.source, NUMA_L2);
+    assert_int_equal(held(n, 66, 71), 5);
+    /* Not beyond the page, which ends with line 127. */
+    for (uint64_t line = 67; line < 128; line++)
+        numa_load(n, 0, line_of(line), t += 1000000, NULL);
+    assert_int_equal(held(n, 64, 128), 64);
+    assert_int_equal(held(n, 128, 192), 0);
+    /* Downwards, to the page's begin. */
+    for (uint64_t line = 255; line > 192; line--)
+        numa_load(n, 0, line_of(line), t += 1000000, NULL);
+    assert_int_equal(held(n, 192, 256), 64);
+    assert_int_equal(held(n, 128, 192), 0);
+    /* Too far apart: no stream. */
+    numa_load(n, 0, line_of(320), t += 1000000, NULL);
+    numa_load(n, 0, line_of(325), t += 1000000, NULL);
+    assert_int_equal(held(n, 320, 384), 2);
+    /* Stores prefetch with ownership. */
+    numa_store(n, 0, line_of(640), t += 1000000, NULL);
+    numa_store(n, 0, line_of(641), t += 1000000, NULL);
+    assert_int_equal(core_group_peek(n, 0, 642), LINE_E);
+    assert_true(counters(n)->read_bytes[READ_RFO] == 6 * LINE_BYTES);
+    numa_free(n);
+}
+
+static void test_prefetch_is_waited_for(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    fixture_blackford(&f);
+    f.cache.prefetch.pairs = false;
+    struct numa *n = fixture_new(&f);
+    numa_load(n, 0, line_of(0), 0, NULL);
+    numa_load(n, 0, line_of(1), 1000000, NULL);
+    assert_false(numa_private_hit(n, 0, line_of(2), false));
+    /* Under way since the access to line 1: less than a miss, more than a hit. */
+    const struct numa_result r = numa_load(n, 0, line_of(2), 1020000, NULL);
+    assert_int_equal(r.source, NUMA_LOCAL_DRAM);
+    assert_in_range(r.done_ps, 1020000 + 2 * L2, 1020000 + IDLE);
+    assert_int_equal(numa_load(n, 0, line_of(3), 2000000, NULL).done_ps, 2000000 + L2);
+    assert_true(numa_private_hit(n, 0, line_of(3), false));
+    numa_free(n);
+
+    /* No more under way than there is room for. */
+    f.cache.prefetch.in_flight = 2;
+    n = fixture_new(&f);
+    numa_load(n, 0, line_of(0), 0, NULL);
+    numa_load(n, 0, line_of(1), 1000000, NULL);
+    assert_int_equal(held(n, 0, 64), 4);
+    numa_free(n);
+
+    /* A miss brings its pair. */
+    f.cache.prefetch.pairs = true;
+    n = fixture_new(&f);
+    numa_load(n, 0, line_of(9), 0, NULL);
+    assert_int_equal(held(n, 8, 10), 2);
+    assert_int_equal(held(n, 0, 64), 2);
+    numa_free(n);
+}
+
+/* ---- Copies and devices ---------------------------------------------------------------------- */
+
+static uint64_t bytes_of_copy(bool past_caches)
+{
+    const uint64_t lines = 4 * 32768; /* four times the L2 */
+    struct fixture f;
+
+    fixture_blackford(&f);
+    struct numa *n = fixture_new(&f);
+    for (uint64_t i = 0; i < lines; i++) {
+        const sim_time t = i * 100000;
+        numa_load(n, 0, line_of(i), t, NULL);
+        if (past_caches)
+            numa_store_nt(n, 0, line_of(1048576 + i), t, NULL);
+        else
+            numa_store(n, 0, line_of(1048576 + i), t, NULL);
+    }
+    /* What the L2 still holds will be written, too. */
+    uint64_t dirty = 0;
+    for (uint64_t i = 0; i < lines; i++)
+        dirty += core_group_peek(n, 0, 1048576 + i) == LINE_M;
+    const uint64_t bytes = numa_dram_bytes(n) + dirty * LINE_BYTES;
+    numa_free(n);
+    return bytes / (lines * LINE_BYTES / 100); /* percent of what was copied */
+}
+
+static void test_copies_move_three_bytes_or_two(void **state)
+{
+    (void)state;
+    assert_int_equal(bytes_of_copy(false), 300);
+    assert_int_equal(bytes_of_copy(true), 200);
+}
+
+static void test_devices(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    fixture_blackford(&f);
+    struct numa *n = fixture_new(&f);
+    numa_store(n, 0, line_of(10), 0, NULL);
+    numa_load(n, 3, line_of(80), 1000000, NULL);
+    numa_dma_write(n, 0, line_of(10), 64, 2000000, NULL, NULL);
+    numa_dma_write(n, 0, line_of(80), 64, 3000000, NULL, NULL);
+    assert_false(holds(n, 0, 10));
+    assert_false(holds(n, 3, 80));
+    assert_int_equal(counters(n)->write_bytes[WRITE_DMA], 2 * LINE_BYTES);
+    assert_int_equal(counters(n)->dma_write_to_dram, 2);
+    /* The line that was modified is replaced: it is not written twice. */
+    assert_int_equal(counters(n)->dram_write_bytes, 2 * LINE_BYTES);
+    /* Without a filter each write takes an address phase of each bus. */
+    sim_time last = 0;
+    for (uint64_t i = 0; i < 256; i++) {
+        const sim_time done = numa_dma_write(n, 0, line_of(4096 + i), 64, 9000000, NULL, NULL);
+        last = SIM_MAX(last, done);
+    }
+    assert_in_range(last - 9000000, 256 * ADDRESS, 256 * ADDRESS + 50000);
+    /* A read takes nothing from the caches. */
+    numa_store(n, 0, line_of(700), 20000000, NULL);
+    enum numa_source source;
+    numa_dma_read(n, 0, line_of(700), 64, 21000000, NULL, &source);
+    assert_int_equal(source, NUMA_PEER_CACHE);
+    assert_true(holds(n, 0, 700));
+    numa_free(n);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_unloaded_latency),
+        cmocka_unit_test(test_address_phases_bound_reads),
+        cmocka_unit_test(test_turnaround),
+        cmocka_unit_test(test_fbdimm),
+        cmocka_unit_test(test_closed_rows),
+        cmocka_unit_test(test_filter_is_full),
+        cmocka_unit_test(test_sectors),
+        cmocka_unit_test(test_write_through),
+        cmocka_unit_test(test_prefetcher),
+        cmocka_unit_test(test_prefetch_is_waited_for),
+        cmocka_unit_test(test_copies_move_three_bytes_or_two),
+        cmocka_unit_test(test_devices),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
