@@ -103,6 +103,11 @@ void k_prefetch(struct kernel *kernel, struct kaddr at, size_t bytes);
 /* Copies bulk data between buffers (copy_to_user, copy_from_user, memcpy), line by line through the
  * caches. */
 void k_copy(struct kernel *kernel, struct kaddr to, struct kaddr from, size_t bytes);
+/* The same with non-temporal stores and a fence at the end: whole lines of the destination go past the
+ * caches to memory, without being read first, and are in no cache afterwards; a line covered in part,
+ * at either end or at a page boundary of the source, is stored as k_copy() does. Returns when memory
+ * has accepted the stores. */
+void k_copy_nt(struct kernel *kernel, struct kaddr to, struct kaddr from, size_t bytes);
 /* Read and write bytes without cache lines or time: for set-up only. */
 void k_peek(struct kernel *kernel, struct kaddr from, void *to, size_t bytes);
 void k_poke(struct kernel *kernel, struct kaddr to, const void *from, size_t bytes);

@@ -202,11 +202,34 @@ static inline struct numa_result copy_access(struct core *core, struct hpa hpa, 
     return store ? result : fetched(core, hpa, result);
 }
 
+/* A line of a copy that goes past the caches; its data are there at data_ps. The buffer is taken from
+ * then on: it is the write-combining buffer that they go to. */
+static inline struct numa_result copy_store_nt(struct core *core, struct hpa hpa, sim_time data_ps,
+                                               sim_time *t)
+{
+    sim_time *buffer = free_buffer(core, core->params->line_fill_buffers, *t);
+
+    if (*buffer > *t) {
+        core->wait_ps[source_in(core, buffer)] += *buffer - *t;
+        *t = *buffer;
+    }
+    const struct numa_result result = numa_store_nt(core->numa, core->idx, hpa,
+                                                    SIM_MAX(*t, data_ps), NULL);
+    take_buffer(core, buffer, result, CORE_NO_LINE);
+    return result;
+}
+
+static inline void arrives(struct numa_result *arrived, struct numa_result result)
+{
+    if (result.done_ps > arrived->done_ps)
+        *arrived = result;
+}
+
 /* Lines of a copy's source of which the host is told before the first is asked for. */
 #define ANNOUNCED_LINES 3u
 
 void core_copy(struct core *core, struct sim_task *task, struct hpa to, struct hpa from,
-               uint64_t bytes, sim_time line_ps, struct numa_result *arrived)
+               uint64_t bytes, sim_time line_ps, bool past_caches, struct numa_result *arrived)
 {
     const unsigned demand = core->params->line_fill_buffers;
     const uint64_t from_end = from.v + bytes, to_end = to.v + bytes;
@@ -217,17 +240,19 @@ void core_copy(struct core *core, struct sim_task *task, struct hpa to, struct h
                   (unsigned)SIM_MIN(bytes, ANNOUNCED_LINES * LINE_BYTES));
     line_ps = SIM_MAX(line_ps, 2 * core->issue_ps);
     for (unsigned n = 0; load < from_end || store < to_end; n++) {
-        sim_time then_ps = t + line_ps;
+        sim_time then_ps = t + line_ps, data_ps = 0;
         if (load < from_end) {
             /* The prefetcher follows what the first misses ask for. */
             const unsigned n_buffers = n < demand ? demand : core->params->superqueue_entries;
             const struct numa_result result = copy_access(core, (struct hpa){ load }, false,
                                                           n_buffers, &t);
-            if (result.done_ps > arrived->done_ps)
-                *arrived = result;
+            arrives(arrived, result);
+            data_ps = result.done_ps;
             load += LINE_BYTES;
         }
-        if (store < to_end)
+        if (SIM_UNLIKELY(past_caches) && store >= to.v && store + LINE_BYTES <= to_end)
+            arrives(arrived, copy_store_nt(core, (struct hpa){ store }, data_ps, &t));
+        else if (store < to_end)
             copy_access(core, (struct hpa){ store }, true, demand, &t);
         store += LINE_BYTES;
         t = SIM_MAX(t, then_ps);

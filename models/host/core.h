@@ -56,10 +56,11 @@ void core_load_range(struct core *core, struct sim_task *task, struct hpa hpa, u
  * *arrived, set before, becomes the load whose data arrive last, if they do later; the task does
  * not wait for them (core_wait() does); it has charged the rest. The prefetcher sees a new stream
  * at the beginning of each call; it does not go over a 4 KiB boundary, so nor may a call: [from,
- * from + bytes) lies in one page.
+ * from + bytes) lies in one page. past_caches: whole lines of the destination are stored
+ * non-temporally once their data have arrived; *arrived then covers these stores, too.
  */
 void core_copy(struct core *core, struct sim_task *task, struct hpa to, struct hpa from,
-               uint64_t bytes, sim_time line_ps, struct numa_result *arrived);
+               uint64_t bytes, sim_time line_ps, bool past_caches, struct numa_result *arrived);
 void core_wait(struct core *core, struct sim_task *task, struct numa_result arrived);
 /* A write-combining buffer, one of the line-fill buffers: waits until one is free; it is then held until
  * done_ps. */

@@ -3,7 +3,8 @@
  *
  * Models: `rep movsb`: line by line through the caches (models/host/core.h), data of one call
  *   having arrived at its end; the content by tags (models/base/payload.h).
- * Does not model: copies that skip the caches, page faults.
+ *   k_copy_nt(): the same with stores that go past the caches in whole lines, and a fence.
+ * Does not model: page faults; write-combining buffers that two calls or pages fill together.
  * Timing: copy_call_cycles, then at least copy_line_cycles a line; interrupts come in after each
  *   4 KiB.
  * Sources: docs/sources.md#a6.
@@ -120,7 +121,8 @@ static void announce_content(struct physmem *mem, struct hpa from, uint64_t byte
 
 /* ---- Copies ---------------------------------------------------------------------------------- */
 
-void k_copy(struct kernel *kernel, struct kaddr to, struct kaddr from, size_t bytes)
+static void copy(struct kernel *kernel, struct kaddr to, struct kaddr from, size_t bytes,
+                 bool past_caches)
 {
     struct k_thread *self = os_self(kernel);
     const struct k_costs *costs = &kernel->params.costs;
@@ -134,7 +136,7 @@ void k_copy(struct kernel *kernel, struct kaddr to, struct kaddr from, size_t by
         const uint64_t here = os_run(memory, to, in_page);
         const struct hpa hpa = os_hpa(memory, to), source = os_hpa(memory, from);
         announce_content(memory->mem, source, here);
-        core_copy(self->on->core, self->task, hpa, source, here, line_ps, &arrived);
+        core_copy(self->on->core, self->task, hpa, source, here, line_ps, past_caches, &arrived);
         copy_content(memory->mem, hpa.v, source.v, here);
         to.v += here;
         from.v += here;
@@ -144,6 +146,16 @@ void k_copy(struct kernel *kernel, struct kaddr to, struct kaddr from, size_t by
     }
     core_wait(self->on->core, self->task, arrived);
     os_interrupts_of(self);
+}
+
+void k_copy(struct kernel *kernel, struct kaddr to, struct kaddr from, size_t bytes)
+{
+    copy(kernel, to, from, bytes, false);
+}
+
+void k_copy_nt(struct kernel *kernel, struct kaddr to, struct kaddr from, size_t bytes)
+{
+    copy(kernel, to, from, bytes, true);
 }
 
 /* ---- Payload that is checked ----------------------------------------------------------------- */

@@ -127,7 +127,7 @@ static void prefetch_body(struct sim_task *task, void *arg)
             core_load_range(&rig->core, task, hpa, 64);
         else {
             struct numa_result arrived = { 0 };
-            core_copy(&rig->core, task, other, hpa, 64, 0, &arrived);
+            core_copy(&rig->core, task, other, hpa, 64, 0, false, &arrived);
             core_wait(&rig->core, task, arrived);
         }
         assert_int_equal(sim_task_now(task) - t, idle);
@@ -237,6 +237,38 @@ static void test_non_temporal_stores(void **state)
     run(store_nt_body);
 }
 
+/* A copy past the caches: whole lines of the destination are in no cache then and were not read; the
+ * parts of lines at its ends were. The end covers the stores. */
+static void copy_nt_body(struct sim_task *task, void *arg)
+{
+    struct rig *rig = arg;
+    const struct hpa from = fixture_hpa(rig->n, 0, 0x40000), to = fixture_hpa(rig->n, 0, 0x80020);
+    const struct numa_counters *counters = &rig->n->socket[0].counters;
+    struct numa_result arrived = { 0 };
+
+    numa_store(rig->n, 1, (struct hpa){ to.v + 64 }, sim_task_now(task), NULL);
+    const uint64_t reads = counters->dram_read_bytes;
+    core_copy(&rig->core, task, to, from, 1024, 0, true, &arrived);
+    assert_int_equal(counters->write_bytes[WRITE_NT], 15 * 64);
+    assert_int_equal(counters->dram_read_bytes - reads, (16 + 2) * 64);
+    assert_false(numa_private_hit(rig->n, 1, (struct hpa){ to.v + 64 }, false));
+    assert_false(numa_private_hit(rig->n, 0, (struct hpa){ to.v + 64 }, false));
+    assert_true(numa_private_hit(rig->n, 0, to, true));
+    assert_true(numa_private_hit(rig->n, 0, (struct hpa){ to.v + 1023 }, true));
+    sim_time last = 0;
+    for (unsigned i = 0; i < CORE_BUFFERS_MAX; i++)
+        last = SIM_MAX(last, rig->core.buffer_done_ps[i]);
+    assert_true(arrived.done_ps > sim_task_now(task));
+    core_wait(&rig->core, task, arrived);
+    assert_true(sim_task_now(task) >= arrived.done_ps && arrived.done_ps <= last);
+}
+
+static void test_copy_past_the_caches(void **state)
+{
+    (void)state;
+    run(copy_nt_body);
+}
+
 static void drain_body(struct sim_task *task, void *arg)
 {
     struct rig *rig = arg;
@@ -272,6 +304,7 @@ int main(void)
         cmocka_unit_test(test_dependent_load_waits_for_a_buffer),
         cmocka_unit_test(test_a_stream_has_the_superqueue),
         cmocka_unit_test(test_non_temporal_stores),
+        cmocka_unit_test(test_copy_past_the_caches),
         cmocka_unit_test(test_drain_and_compute),
     };
 

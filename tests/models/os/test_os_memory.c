@@ -234,6 +234,9 @@ static void bytes_body(struct rig *r)
     k_copy(r->k, kaddr_add(b, 90), kaddr_add(a, 13), sizeof(in));
     k_load(r->k, kaddr_add(b, 90), out, sizeof(out));
     assert_memory_equal(in, out, sizeof(in));
+    k_copy_nt(r->k, kaddr_add(b, 30), kaddr_add(a, 13), sizeof(in));
+    k_load(r->k, kaddr_add(b, 30), out, sizeof(out));
+    assert_memory_equal(in, out, sizeof(in));
     k_poke(r->k, kaddr_add(a, 5000), in, 3);
     k_load(r->k, kaddr_add(a, 5000), out, 3);
     assert_memory_equal(in, out, 3);

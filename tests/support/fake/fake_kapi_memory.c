@@ -112,6 +112,11 @@ void k_copy(struct kernel *kernel, struct kaddr to, struct kaddr from, size_t by
     }
 }
 
+void k_copy_nt(struct kernel *kernel, struct kaddr to, struct kaddr from, size_t bytes)
+{
+    k_copy(kernel, to, from, bytes);
+}
+
 bool fake_fails(unsigned *count, unsigned every)
 {
     return every && ++*count % every == 0;
