@@ -463,8 +463,8 @@ static inline uint64_t k_pci_bus_address(struct k_pci_dev *dev, unsigned bar)
     return dev->ops->bus_address != NULL ? dev->ops->bus_address(dev, bar) : dev->bar_base[bar];
 }
 
-/* Requests an interrupt: directs entry `index` of the device's MSI-X table to `cpu`, where
- * `handler` runs with `arg` in a hard interrupt. Returns 0 and *irq; -ENOSPC: there is no such
+/* Requests an interrupt: directs entry `index` of the device's MSI-X table (of a device that has MSI
+ * only: index 0) to `cpu`, where `handler` runs with `arg` in a hard interrupt. Returns 0 and *irq; -ENOSPC: there is no such
  * entry, or no vector is left; -EBUSY: the entry is in use. From a thread. */
 int k_irq_request(struct k_pci_dev *dev, unsigned index, unsigned cpu, k_irq_fn *handler, void *arg,
                   struct k_irq **irq);

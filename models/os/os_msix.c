@@ -2,10 +2,11 @@
  * Message-signalled interrupts of devices.
  *
  * Models: the MSI-X table in the device's BAR, written entry by entry; a vector of the target CPU;
- *   with an IOMMU, an entry of its interrupt remapping table that no other device may use.
- * Does not model: MSI, wires.
+ *   with an IOMMU, an entry of its interrupt remapping table that no other device may use. Of a
+ *   device without MSI-X: one vector of MSI, in configuration space.
+ * Does not model: several vectors of MSI, wires.
  * Timing: that of the accesses to the device.
- * Sources: PCI Local Bus 3.0, 6.8.2; Intel SDM 3, 10.11 (message format).
+ * Sources: PCI Local Bus 3.0, 6.8.1, 6.8.2; Intel SDM 3, 10.11 (message format).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -62,8 +63,11 @@ static void find_table(struct os_slot *slot)
     slot->msix_known = true;
     uint32_t header;
     unsigned cap = k_pci_find_capability(dev, PCI_CAP_ID_MSIX, &header);
-    if (cap == 0)
+    if (cap == 0) {
+        slot->msi_cap = (uint16_t)k_pci_find_capability(dev, PCI_CAP_ID_MSI, &header);
+        slot->msix_vectors = slot->msi_cap != 0;
         return;
+    }
     uint32_t table = k_config_read(dev, cap + PCI_MSIX_TABLE, 4);
     if (table == UINT32_MAX) /* it has gone since */
         return;
@@ -80,15 +84,25 @@ static uint64_t entry_of(const struct k_irq *irq)
 
 static void entry_mask(const struct k_irq *irq, bool masked)
 {
-    k_writel(irq->slot->dev, irq->slot->msix_bar, entry_of(irq) + PCI_MSIX_ENTRY_CONTROL,
-             masked ? PCI_MSIX_ENTRY_MASKED : 0);
+    const struct os_slot *slot = irq->slot;
+    if (slot->msi_cap != 0)
+        k_config_write(slot->dev, slot->msi_cap + PCI_MSI_MASK, 4, masked);
+    else
+        k_writel(irq->slot->dev, irq->slot->msix_bar, entry_of(irq) + PCI_MSIX_ENTRY_CONTROL,
+                 masked ? PCI_MSIX_ENTRY_MASKED : 0);
 }
 
 static void entry_write(const struct k_irq *irq)
 {
     struct k_pci_dev *dev = irq->slot->dev;
-    unsigned bar = irq->slot->msix_bar;
+    unsigned bar = irq->slot->msix_bar, cap = irq->slot->msi_cap;
     uint64_t entry = entry_of(irq);
+    if (cap != 0) {
+        k_config_write(dev, cap + PCI_MSI_ADDRESS, 4, (uint32_t)irq->now.address);
+        k_config_write(dev, cap + PCI_MSI_ADDRESS_UPPER, 4, (uint32_t)(irq->now.address >> 32));
+        k_config_write(dev, cap + PCI_MSI_DATA, 2, irq->now.data);
+        return;
+    }
     k_writel(dev, bar, entry + PCI_MSIX_ENTRY_ADDRESS, (uint32_t)irq->now.address);
     k_writel(dev, bar, entry + PCI_MSIX_ENTRY_ADDRESS + 4, (uint32_t)(irq->now.address >> 32));
     k_writel(dev, bar, entry + PCI_MSIX_ENTRY_DATA, irq->now.data);
@@ -96,8 +110,14 @@ static void entry_write(const struct k_irq *irq)
 
 static void enable(struct os_slot *slot, bool enabled)
 {
-    unsigned at = slot->msix_cap + PCI_MSIX_CONTROL;
+    const bool msi = slot->msi_cap != 0;
+    unsigned at = msi ? slot->msi_cap + PCI_MSI_CONTROL : slot->msix_cap + PCI_MSIX_CONTROL;
     uint32_t control = k_config_read(slot->dev, at, 2);
+    if (msi) {
+        control &= ~(PCI_MSI_CONTROL_ENABLE | PCI_MSI_CONTROL_ENABLED_MASK);
+        k_config_write(slot->dev, at, 2, control | (enabled ? PCI_MSI_CONTROL_ENABLE : 0));
+        return;
+    }
     control &= ~(PCI_MSIX_CONTROL_ENABLE | PCI_MSIX_CONTROL_FUNCTION_MASK);
     k_config_write(slot->dev, at, 2, control | (enabled ? PCI_MSIX_CONTROL_ENABLE : 0));
 }
@@ -118,7 +138,7 @@ int k_irq_request(struct k_pci_dev *dev, unsigned index, unsigned cpu, k_irq_fn 
     struct os_slot *slot = dev->private_data;
     if (!slot->msix_known)
         find_table(slot);
-    if (slot->msix_cap == 0 || index >= slot->msix_vectors)
+    if (index >= slot->msix_vectors)
         return -ENOSPC;
     if (!is_free(slot, index))
         return -EBUSY;
@@ -165,8 +185,10 @@ void k_irq_free(struct k_irq *irq)
     K_LIST_REMOVE(slot->irqs, irq);
     if (!slot->gone) { /* else each read would wait for a completion timeout */
         entry_mask(irq, true);
-        /* The answer comes after every message that was under way. */
-        k_readl(slot->dev, slot->msix_bar, entry_of(irq) + PCI_MSIX_ENTRY_CONTROL);
+        /* The answer comes after every message that was under way; so did that to a configuration
+         * write. */
+        if (slot->msi_cap == 0)
+            k_readl(slot->dev, slot->msix_bar, entry_of(irq) + PCI_MSIX_ENTRY_CONTROL);
     }
     message_free(irq, &irq->before);
     message_free(irq, &irq->now);

@@ -74,6 +74,7 @@ struct os_slot {
     bool msix_known;
     bool gone;         /* surprise removal: nothing answers any more */
     uint16_t msix_cap; /* 0: none */
+    uint16_t msi_cap;  /* of a device without MSI-X; 0: none */
     uint16_t msix_vectors;
     uint8_t msix_bar;
     uint32_t msix_offset;

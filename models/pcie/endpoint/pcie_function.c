@@ -1,14 +1,14 @@
 /*
  * Models: the front end of a PCIe function towards its port: BARs with registers (as double words)
  *   or memory, unsupported requests answered, configuration requests, MSI-X table, masks and
- *   pending bits, messages as posted writes, function-level reset, surprise removal.
- * Does not model: pin interrupts and MSI, I/O space, expansion ROM, power states, hot plug: what was
+ *   pending bits, MSI, messages as posted writes, function-level reset, surprise removal.
+ * Does not model: pin interrupts, I/O space, expansion ROM, power states, hot plug: what was
  *   removed stays away.
  * Timing: a read of a register, and of what is no BAR, is answered after register_latency;
  *   configuration requests and other unsupported ones at once. The completion of the configuration
  *   write that initiates a function-level reset leaves first, then the function is reset; a device
  *   may take longer, and answers nothing meanwhile.
- * Sources: PCI Local Bus 3.0, 6.8.2 (MSI-X); PCI Express Base 3.1, 2.3.1 (request handling), 6.1.4,
+ * Sources: PCI Local Bus 3.0, 6.8.1 (MSI), 6.8.2 (MSI-X); PCI Express Base 3.1, 2.3.1 (request handling), 6.1.4,
  *   6.6.2 (function-level reset: the completion of the write that initiated it is returned before
  *   it begins; 100 ms until the function is ready).
  */
@@ -111,6 +111,8 @@ static void send_message(struct pcie_function *function, uint64_t address, uint3
 bool pcie_function_vector(struct pcie_function *function, unsigned vector, uint64_t *address,
                           uint32_t *data)
 {
+    if (function->desc.msi)
+        return cfg_msi_message(&function->cfg, vector, address, data);
     return cfg_msix_message(&function->cfg, function->msix_table, function->msix_pba, vector,
                             address, data);
 }
@@ -129,6 +131,8 @@ static void take_pending(struct pcie_function *function)
     uint64_t address;
     uint32_t data;
     unsigned vector;
+    while (function->desc.msi && cfg_msi_take_pending(&function->cfg, &address, &data))
+        send_message(function, address, data);
     while (cfg_msix_take_pending(&function->cfg, function->msix_table, function->msix_pba, &vector,
                                  &address, &data))
         send_message(function, address, data);
@@ -426,6 +430,8 @@ void pcie_function_power_on(struct pcie_function *function)
         cfg_integrate(cfg);
     if (desc->function_reset)
         cfg_add_flr(cfg);
+    if (desc->msi)
+        cfg_add_msi(cfg, 0);
     if (desc->n_vectors != 0) {
         cfg_add_msix(cfg, desc->n_vectors, desc->msix_bar, desc->msix_table, desc->msix_bar,
                      desc->msix_pba);

@@ -114,12 +114,13 @@ struct pcie_function_desc {
     bool function_reset;
     uint8_t msix_bar;
     uint16_t n_vectors; /* 0: no MSI-X */
+    bool msi;           /* instead: MSI with one vector, 0 */
     uint32_t msix_table, msix_pba;
     struct pcie_bar bar[PCIE_FUNCTION_BARS]; /* a virtual function: BAR 0 alone */
 };
 
 struct pcie_function_stats {
-    uint64_t interrupts;  /* MSI-X messages */
+    uint64_t interrupts;  /* MSI-X or MSI messages */
     uint64_t unsupported; /* requests that it does not support, answered so or dropped */
     uint64_t resets;      /* function-level */
 };
@@ -169,10 +170,10 @@ void pcie_function_remove(struct model *model, uint32_t port);
  * meanwhile. */
 void pcie_function_ready(struct pcie_function *function);
 
-/* ---- MSI-X ----------------------------------------------------------------------------------- */
+/* ---- MSI-X, MSI ------------------------------------------------------------------------------ */
 
 /* Raises a vector: sends its message behind all that was written before, or makes it pending while
- * it is masked. Nothing while MSI-X is off. */
+ * it is masked. Nothing while MSI-X, or MSI, is off. */
 void pcie_function_interrupt(struct pcie_function *function, unsigned vector);
 /* The message of a vector, for a device that sends it by itself; false: there is none to be sent, or
  * it is pending now. */
