@@ -56,6 +56,10 @@ struct k_costs {
     uint32_t nvme_submit_cycles;    /* the driver's command, excluding mapping and doorbell */
     uint32_t nvme_complete_cycles;  /* a completion */
     uint32_t nvme_irq_cycles;       /* its interrupt handler, excluding completions */
+    /* ---- copy engines ------------------------------------------------------------------------ */
+    uint32_t dma_prepare_cycles;  /* a copy: descriptor found and computed, excluding stores */
+    uint32_t dma_complete_cycles; /* a copy that has ended, excluding the look and its callback */
+    uint32_t dma_irq_cycles;      /* the interrupt handler, excluding registers */
     /* ---- RDMA: user-level verbs -------------------------------------------------------------- */
     uint32_t rdma_post_cycles;     /* building one work request, excluding stores and doorbell */
     uint32_t rdma_poll_cycles;     /* one call of poll, even if it finds nothing */

@@ -34,7 +34,10 @@ struct dma_channel;
  * and no engine is registered any more. */
 struct dma_core *dma_core_new(struct kernel *kernel);
 void dma_core_free(struct dma_core *core);
-/* Channels that dma_channel_request() of this mode could still give. */
+struct kernel *dma_core_kernel(const struct dma_core *core);
+/* An `engine` below is the name of one ("ioat0"), a kind of engines ("ioat"), or NULL: any. */
+
+/* Different channels that dma_channels_request() of this mode could still give. */
 unsigned dma_channels_free(const struct dma_core *core, const char *engine, unsigned mode);
 /* The i-th registered engine's name, valid as long as it is registered; NULL: there are fewer. */
 const char *dma_engine_name(const struct dma_core *core, unsigned i);
@@ -45,12 +48,11 @@ const char *dma_engine_name(const struct dma_core *core, unsigned i);
 /* With DMA_EXCLUSIVE: a failed copy stops the channel until dma_resume(). */
 #define DMA_HOLD_ERRORS 2u
 
-/* [thread] Requests a channel of the engine of that name (NULL: of any): of those that are allowed,
- * the one with the fewest requests, then the nearest to the calling CPU's node, then the first. NULL:
- * there is none. */
+/* [thread] Requests a channel: of those that are allowed, the one with the fewest requests, then the
+ * nearest to the calling CPU's node, then the first. NULL: there is none. */
 struct dma_channel *dma_channel_request(struct dma_core *core, const char *engine, unsigned mode);
-/* [thread] Requests n different channels of one engine at once, in the order of their numbers.
- * Returns 0, or -ENODEV and nothing. */
+/* [thread] Requests n different channels, chosen one after the other like that. Returns 0, or -ENODEV
+ * and nothing. */
 int dma_channels_request(struct dma_core *core, const char *engine, unsigned mode, unsigned n,
                          struct dma_channel **channels);
 /* [thread] Undoes one request. The last one of a channel ends what is still under way, as
@@ -60,7 +62,7 @@ void dma_channel_release(struct dma_channel *channel);
 /* What a channel can do; constant between request and release. */
 struct dma_limits {
     uint64_t copy_bytes_max; /* of one copy: 1 .. copy_bytes_max bytes */
-    uint32_t ring;           /* copies at most between prepare and their end; a power of two */
+    uint32_t ring;           /* slots, a power of two: up to ring - 1 copies from prepare to end */
     bool in_order;           /* copies end in the order of their cookies */
 };
 const struct dma_limits *dma_channel_limits(const struct dma_channel *channel);
@@ -119,7 +121,7 @@ dma_cookie dma_submit(struct dma_descriptor *descriptor);
 void dma_issue_pending(struct dma_channel *channel);
 
 /* The state of a copy. A look costs the load of what the engine writes (a cache miss if it has
- * written). Known for the last limits->ring cookies; DMA_COMPLETE for older ones. */
+ * written). Known for the last limits->ring - 1 cookies; DMA_COMPLETE for older ones. */
 enum dma_state dma_status(struct dma_channel *channel, dma_cookie cookie);
 
 enum dma_wait_how {
