@@ -46,6 +46,7 @@ const struct program_ops *const program_registry[] = {
     &program_nvmeof_target_ops,
     &program_gpu_storage_ops,
     &program_iperf_ops,
+    &program_dma_copy_ops,
     &program_nvme_multicast_ops,
     &program_nvme_manager_ops,
     &program_nvme_clients_ops,

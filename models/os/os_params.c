@@ -15,6 +15,8 @@
     CYCLES(name, usual, least, most, "docs/sources.md#a6", help)
 #define BLOCK_COST(name, usual, least, most, help) \
     CYCLES(name, usual, least, most, "docs/sources.md#c4", help)
+#define DMA_COST(name, usual, least, most, help) \
+    CYCLES(name, usual, least, most, "docs/sources.md#ioat", help)
 #define RDMA_COST(name, usual, least, most, help) \
     CYCLES(name, usual, least, most, "docs/sources.md#rdma", help)
 
@@ -68,6 +70,9 @@ static const struct param_desc os_params_table[] = {
     BLOCK_COST(nvme_submit, 250, 80, 1000, "the NVMe driver's command, without doorbell"),
     BLOCK_COST(nvme_complete, 150, 50, 600, "a completion in the NVMe driver"),
     BLOCK_COST(nvme_irq, 150, 50, 600, "the NVMe driver's handler, without completions"),
+    DMA_COST(dma_prepare, 250, 50, 1000, "preparing a copy for a copy engine, without stores"),
+    DMA_COST(dma_complete, 100, 20, 500, "a copy of a copy engine that has ended"),
+    DMA_COST(dma_irq, 150, 50, 600, "the copy engine's interrupt handler, without registers"),
     RDMA_COST(rdma_post, 120, 50, 400, "an RDMA work request, without stores and doorbell"),
     RDMA_COST(rdma_poll, 30, 10, 150, "a call that polls an RDMA completion queue"),
     RDMA_COST(rdma_complete, 60, 20, 300, "more of it per completion"),

@@ -5,6 +5,7 @@
 #include "models/base/model.h"
 #include "models/ether/ether_switch.h"
 #include "models/gpu/gpu.h"
+#include "models/ioat/ioat.h"
 #include "models/nfp/requester.h"
 #include "models/nic/nic.h"
 #include "models/nvme/nvme.h"
@@ -23,5 +24,6 @@ const struct model_ops *const model_registry[] = {
     &nvme_ops,
     &rdma_ops,
     &gpu_ops,
+    &ioat_ops,
     NULL,
 };

@@ -212,6 +212,12 @@ static const struct base bases[] = {
     { "local", "local", GPU_COPY },
     { "local.peer", "local", "programs.p.direction=peer " GPU_COPY },
     { "local.ping_pong", "local", "programs.p.type=ping_pong programs.p.iterations=20" },
+    { "copy", "copy_engine", "" },
+    { "copy.channels", "copy_engine", "programs.p.channels=4 programs.p.window=2" },
+    { "copy.interrupt", "copy_engine", "programs.p.completion=interrupt" },
+    { "copy.v3", "copy_engine",
+      "programs.p.completion=interrupt programs.p.interrupt_delay_us=5 devices.engine.version=cb3.2"
+      " devices.engine.device_id=28448 devices.engine.channels=1" },
     { "local.stream", "local",
       "programs.p.type=stream_benchmark programs.p.on=borrower programs.p.instances=2"
       " programs.p.node=1 programs.p.array_bytes=1048576 measure.duration_us=100" },
@@ -461,6 +467,13 @@ static const struct row rows[] = {
     REASON("nvme_multicast", "on device", NAMES),
     REASON("nvme_multicast", "subscribers", "two hosts have one; smartio/fig35_multicast has 59"),
     REASON("nvme_multicast", "group", "groups are alike; test_sisci_system.c has two"),
+    PROGRAM("dma_copy", "copy",
+            "channels=2 message_bytes=8192 piece_bytes=1024 window=2 buffer_bytes=131072"
+            " source_offset=8 destination_offset=8 completion=interrupt poll_ns=400 fence=true"
+            " ring=4"),
+    PROGRAM("dma_copy", "copy.v3", "interrupt_delay_us=20"),
+    REASON("dma_copy", "on", NAMES),
+    REASON("dma_copy", "cpu", "CPUs are alike"),
     PROGRAM("ntb_latency", "ntb_latency",
             "on=lender+peer=borrower peer=borrower+on=lender round_trips=30"),
     REASON("ntb_latency", "cpu", "CPUs are alike; test_ntb_programs.c has one that is shared"),
@@ -513,6 +526,8 @@ static const struct row rows[] = {
              "pin_cycles=2000 pin_page_cycles=400 block_submit_cycles=2400"
              " block_complete_cycles=1200 nvme_submit_cycles=500 nvme_complete_cycles=300"
              " nvme_irq_cycles=300"),
+    BORROWER("os", "copy", "dma_prepare_cycles=500 dma_complete_cycles=300"),
+    BORROWER("os", "copy.interrupt", "dma_irq_cycles=400"),
     BORROWER("os", "fio.spdk",
              "spdk_submit_cycles=440 spdk_complete_cycles=250 spdk_poll_cycles=40"
              " fio_plugin_cycles=400"),
@@ -695,6 +710,21 @@ static const struct row rows[] = {
     { "gpu.cuda", "gpu.events", "devices.gpu0", "timer_ns=100" },
     { "gpu.cuda", "gpu_storage", "devices.gpu0",
       "nvme_submit_ns=600 nvme_complete_ns=300 fence_ns=1000" },
+    { "ioat.engine", "copy", "devices.engine",
+      "reads_in_flight=4 engine_interval_ns=20 descriptor_start_ns=600 descriptors_ahead=0"
+      " read_requests_max=4 version=cb3.2+device_id=28448+channels=1" },
+    { "ioat.engine", "copy.channels", "devices.engine", "extended_tags=false" },
+    { "ioat.engine", "copy.interrupt", "devices.engine", "register_latency_ns=400" },
+    REASON("ioat.engine", "lanes generation", "it is integrated and has no link"),
+    REASON("ioat.engine", "mps_bytes", "it writes a line at a time"),
+    REASON("ioat.engine",
+           "tx_queue_tlps posted_header_credits posted_data_credits"
+           " non_posted_header_credits",
+           "nothing waits within a root complex that keeps up"),
+    REASON("ioat.engine", "device_id", "the driver binds by it: to another none does"),
+    REASON("ioat.engine", "functions channels transfer_bytes_max address_bits",
+           BOUND ": tests/models/ioat"),
+    REASON("ioat.engine", "completion_timeout_us", LOST ": tests/models/pcie/endpoint"),
     { "gpu.cuda", "ping_pong", "devices.gpu0",
       "launch_us=10 store_latency_ns=800 clock_call_ns=64 poll_ns=30 clock_mhz=1000" },
 };

@@ -1,0 +1,13 @@
+/* Intel's DMA engine, integrated into a root complex: hw/ioat_regs.h. */
+#ifndef MODELS_IOAT_IOAT_H
+#define MODELS_IOAT_IOAT_H
+
+#include "models/base/model.h"
+
+extern const struct model_ops ioat_ops; /* "ioat.engine" */
+
+struct pcie_function;
+/* The n-th function; NULL: there are fewer. For tests. */
+struct pcie_function *ioat_function(struct model *model, unsigned n);
+
+#endif

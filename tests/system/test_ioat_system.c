@@ -1,0 +1,522 @@
+/*
+ * The DMA engine of both versions and its driver in a simulated host: bytes of any size and alignment
+ * at their destination, rings that wrap, polling and interrupts, fences, errors that are reported and
+ * passed, abort in mid chain, removal and function-level reset under load; nothing is left behind.
+ */
+#include "tests/support/ioat_rig.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "hw/pci_regs.h"
+#include "models/base/payload.h"
+
+#define KIB 1024u
+#define MIB (KIB * KIB)
+
+static const char *const versions[] = { "cb1.2", "cb3.2" };
+
+static void run(bool iommu, unsigned ring, void (*body)(struct ioat_rig *), const char *settings)
+{
+    for (unsigned v = 0; v < 2; v++) {
+        const struct ioat_rig_world world = { .version = versions[v],
+                                              .settings = settings,
+                                              .iommu = iommu,
+                                              .driver = true,
+                                              .ring = ring };
+        ioat_rig_run(&world, body, NULL);
+    }
+}
+
+/* ---- A buffer that is mapped --------------------------------------------------------------------- */
+
+struct buffer {
+    struct kaddr at;
+    uint64_t dma;
+    size_t bytes;
+};
+
+static struct buffer buffer_new(struct ioat_rig *r, size_t bytes)
+{
+    struct buffer b = { .bytes = bytes };
+    assert_int_equal(k_dma_alloc(&r->pci->device, 0, bytes, &b.at, &b.dma), 0);
+    return b;
+}
+
+static void buffer_free(struct ioat_rig *r, struct buffer *b)
+{
+    k_dma_free(&r->pci->device, b->bytes, b->at, b->dma);
+}
+
+static dma_cookie copy(struct dma_channel *c, uint64_t to, uint64_t from, uint64_t bytes,
+                       unsigned flags)
+{
+    struct dma_descriptor *d;
+    assert_int_equal(dma_prepare_copy(c, to, from, bytes, flags, &d), 0);
+    return dma_submit(d);
+}
+
+static void copy_now(struct dma_channel *c, uint64_t to, uint64_t from, uint64_t bytes)
+{
+    const dma_cookie cookie = copy(c, to, from, bytes, 0);
+    dma_issue_pending(c);
+    const int status = dma_wait(c, cookie, DMA_POLL, UINT64_MAX);
+    if (status != 0)
+        fail_msg("copy %lld of %llu bytes: %d, %s", (long long)cookie, (unsigned long long)bytes,
+                 status, dma_channel_failure(c)->text);
+    assert_int_equal(dma_status(c, cookie), DMA_COMPLETE);
+}
+
+/* ---- Bytes --------------------------------------------------------------------------------------- */
+
+static void alignments_body(struct ioat_rig *r)
+{
+    static const uint32_t sizes[] = { 1, 7, 8, 63, 64, 65, 100, 129, 4096 };
+    static const uint32_t places[] = { 0, 1, 8, 33, 63 };
+    struct dma_channel *c = dma_channel_request(r->core, "ioat0", DMA_SHARED);
+    struct buffer from = buffer_new(r, 8 * KIB), to = buffer_new(r, 8 * KIB);
+    unsigned seed = 1;
+    for (unsigned s = 0; s < SIM_N_ELEMENTS(sizes); s++)
+        for (unsigned i = 0; i < SIM_N_ELEMENTS(places); i++)
+            for (unsigned j = 0; j < SIM_N_ELEMENTS(places); j++) {
+                const uint32_t bytes = sizes[s], at = places[i], there = 64 + places[j];
+                ioat_rig_fill(r, from.at, 8 * KIB, ++seed);
+                ioat_rig_fill(r, to.at, 8 * KIB, ++seed);
+                copy_now(c, to.dma + there, from.dma + at, bytes);
+                assert_true(ioat_rig_holds(r, to.at, there, seed, 0));
+                assert_true(ioat_rig_holds(r, kaddr_add(to.at, there), bytes, seed - 1, at));
+                assert_true(
+                    ioat_rig_holds(r, kaddr_add(to.at, there + bytes), 64, seed, there + bytes));
+            }
+    buffer_free(r, &from);
+    buffer_free(r, &to);
+    dma_channel_release(c);
+}
+
+static void test_bytes_of_any_alignment(void **state)
+{
+    (void)state;
+    run(false, 0, alignments_body, NULL);
+    run(true, 0, alignments_body, "reads_in_flight = 2;");
+}
+
+/* Payload as marks: it reaches other places in its lines, in pieces, and can still be told. */
+static void marks_body(struct ioat_rig *r)
+{
+    struct dma_channel *c = dma_channel_request(r->core, NULL, DMA_SHARED);
+    struct buffer from = buffer_new(r, 16 * KIB), to = buffer_new(r, 16 * KIB);
+    uint64_t rng = 88172645463325252u;
+    for (unsigned i = 0; i < 120; i++) {
+        struct payload_difference difference;
+        rng ^= rng << 13, rng ^= rng >> 7, rng ^= rng << 17;
+        const uint64_t at = rng % 200, there = rng / 200 % 200, bytes = 9 + rng / 40000 % 5000;
+        const uint64_t mark = payload_mark(3, 4096 * (uint64_t)i);
+        payload_fill(r->kernel, kaddr_add(from.at, at > 40 ? at - 40 : 0), mark, bytes + 100);
+        for (uint64_t done = 0; done < bytes;) {
+            const uint64_t n = SIM_MIN(bytes - done, 8 + rng % 1000);
+            copy_now(c, to.dma + there + done, from.dma + at + done, n);
+            done += n;
+        }
+        assert_true(payload_check(r->kernel, kaddr_add(to.at, there),
+                                  payload_mark_add(mark, at > 40 ? 40 : at), bytes, &difference));
+    }
+    buffer_free(r, &from);
+    buffer_free(r, &to);
+    dma_channel_release(c);
+}
+
+static void test_payload_as_marks(void **state)
+{
+    (void)state;
+    run(false, 0, marks_body, NULL);
+}
+
+/* ---- Rings --------------------------------------------------------------------------------------- */
+
+struct tally {
+    struct ioat_rig *rig;
+    dma_cookie last;
+    unsigned n, n_complete, n_error, n_aborted;
+};
+
+static void note(void *arg, dma_cookie cookie, enum dma_state state)
+{
+    struct tally *tally = arg;
+    assert_int_equal(cookie, tally->last + 1); /* in order */
+    tally->last = cookie;
+    tally->n++;
+    tally->n_complete += state == DMA_COMPLETE;
+    tally->n_error += state == DMA_ERROR;
+    tally->n_aborted += state == DMA_ABORTED;
+}
+
+static int copy_noted(struct dma_channel *c, uint64_t to, uint64_t from, uint64_t bytes,
+                      unsigned flags, struct tally *tally)
+{
+    struct dma_descriptor *d;
+    const int status = dma_prepare_copy(c, to, from, bytes, flags, &d);
+    if (status != 0)
+        return status;
+    d->callback = note;
+    d->arg = tally;
+    dma_submit(d);
+    return 0;
+}
+
+/* Many times round a small ring; full at times. */
+static void wrap_body(struct ioat_rig *r)
+{
+    struct dma_channel *c = dma_channel_request(r->core, "ioat", DMA_EXCLUSIVE);
+    struct buffer from = buffer_new(r, 64 * KIB), to = buffer_new(r, 64 * KIB);
+    struct tally tally = { .rig = r };
+    unsigned n_busy = 0;
+    ioat_rig_fill(r, from.at, 64 * KIB, 5);
+    assert_int_equal(dma_channel_limits(c)->ring, 8);
+    for (unsigned i = 0; i < 256; i++) {
+        const uint64_t at = i % 256 * 256;
+        while (copy_noted(c, to.dma + at, from.dma + at, 256, 0, &tally) == -EBUSY) {
+            n_busy++;
+            dma_issue_pending(c);
+            k_compute(r->kernel, 500);
+        }
+        if (i % 3 == 0)
+            dma_issue_pending(c);
+    }
+    dma_issue_pending(c);
+    assert_int_equal(dma_wait(c, 256, DMA_POLL, UINT64_MAX), 0);
+    assert_int_equal(tally.n_complete, 256);
+    assert_true(n_busy > 0);
+    assert_int_equal(dma_channel_pending(c), 0);
+    assert_int_equal(dma_channel_room(c), 7);
+    assert_true(ioat_rig_holds(r, to.at, 64 * KIB, 5, 0));
+    buffer_free(r, &from);
+    buffer_free(r, &to);
+    dma_channel_release(c);
+}
+
+static void test_rings_wrap(void **state)
+{
+    (void)state;
+    run(true, 8, wrap_body, NULL);
+}
+
+/* ---- Interrupts ---------------------------------------------------------------------------------- */
+
+static void sleep_body(struct ioat_rig *r)
+{
+    struct dma_channel *c[2];
+    struct buffer from = buffer_new(r, 64 * KIB), to = buffer_new(r, 128 * KIB);
+    struct ioat_engine *engine = ioat_rig_engine(r);
+    dma_cookie last[2];
+    ioat_rig_fill(r, from.at, 64 * KIB, 6);
+    assert_int_equal(dma_channels_request(r->core, "ioat", DMA_SHARED, 2, c), 0);
+    for (unsigned round = 0; round < 4; round++) {
+        for (unsigned i = 0; i < 2; i++)
+            for (unsigned p = 0; p < 16; p++)
+                last[i] = copy(c[i], to.dma + i * 64 * KIB + p * 4096, from.dma + p * 4096, 4096,
+                               DMA_INTERRUPT);
+        dma_issue_pending(c[0]);
+        dma_issue_pending(c[1]);
+        for (unsigned i = 0; i < 2; i++)
+            assert_int_equal(dma_wait(c[i], last[i], DMA_SLEEP, UINT64_MAX), 0);
+        assert_true(ioat_rig_holds(r, to.at, 64 * KIB, 6, 0));
+        assert_true(ioat_rig_holds(r, kaddr_add(to.at, 64 * KIB), 64 * KIB, 6, 0));
+    }
+    /* Not one for each copy: those that end before software has looked share one. */
+    assert_true(engine->func[0].function.stats.interrupts >= 4);
+    assert_true(engine->func[0].function.stats.interrupts < 4 * 2 * 16);
+    /* A wait that is over before the copy. */
+    last[0] = copy(c[0], to.dma, from.dma, 64 * KIB, DMA_INTERRUPT);
+    dma_issue_pending(c[0]);
+    assert_int_equal(dma_wait(c[0], last[0], DMA_SLEEP, k_now_ps(r->kernel) + 2 * K_US),
+                     -ETIMEDOUT);
+    assert_int_equal(dma_wait(c[0], last[0], DMA_SLEEP, UINT64_MAX), 0);
+    buffer_free(r, &from);
+    buffer_free(r, &to);
+    dma_channel_release(c[0]);
+    dma_channel_release(c[1]);
+}
+
+static void test_interrupts_wake(void **state)
+{
+    (void)state;
+    run(false, 64, sleep_body, NULL);
+}
+
+/* ---- Order --------------------------------------------------------------------------------------- */
+
+/* Each copy reads what the one before it has written. */
+static void fence_body(struct ioat_rig *r)
+{
+    struct dma_channel *c = dma_channel_request(r->core, NULL, DMA_SHARED);
+    struct buffer b = buffer_new(r, 64 * KIB);
+    dma_cookie last = 0;
+    ioat_rig_fill(r, b.at, 64 * KIB, 9);
+    for (unsigned i = 0; i < 15; i++)
+        last = copy(c, b.dma + (i + 1) * 4096 + 5 * i, b.dma + i * 4096 + (i > 0 ? 5 * (i - 1) : 0),
+                    3000, DMA_FENCE);
+    dma_issue_pending(c);
+    assert_int_equal(dma_wait(c, last, DMA_POLL, UINT64_MAX), 0);
+    assert_true(ioat_rig_holds(r, kaddr_add(b.at, 15 * 4096 + 5 * 14), 3000, 9, 0));
+    assert_int_equal(ioat_rig_engine(r)->stats.fences, 15);
+    buffer_free(r, &b);
+    dma_channel_release(c);
+}
+
+static void test_fences_order(void **state)
+{
+    (void)state;
+    run(false, 0, fence_body, NULL);
+}
+
+/* ---- Errors -------------------------------------------------------------------------------------- */
+
+/* The third of five copies reads where nothing is: it alone fails, and what is behind it goes on. */
+static void error_body(struct ioat_rig *r)
+{
+    struct dma_channel *c = dma_channel_request(r->core, NULL, DMA_SHARED);
+    struct buffer from = buffer_new(r, 64 * KIB), to = buffer_new(r, 64 * KIB);
+    const uint64_t nowhere = (uint64_t)1 << 39;
+    dma_cookie cookie[6];
+    ioat_rig_fill(r, from.at, 64 * KIB, 3);
+    for (unsigned i = 1; i <= 5; i++)
+        cookie[i] = copy(c, to.dma + i * 8192, i == 3 ? nowhere : from.dma + i * 8192, 8192,
+                         i == 5 ? DMA_INTERRUPT : 0);
+    dma_issue_pending(c);
+    assert_int_equal(dma_wait(c, cookie[5], DMA_SLEEP, UINT64_MAX), 0);
+    for (unsigned i = 1; i <= 5; i++)
+        assert_int_equal(dma_status(c, cookie[i]), i == 3 ? DMA_ERROR : DMA_COMPLETE);
+    assert_int_equal(dma_wait(c, cookie[3], DMA_POLL, UINT64_MAX), -EIO);
+    assert_true(ioat_rig_holds(r, kaddr_add(to.at, 8192), 16384, 3, 8192));
+    assert_true(ioat_rig_holds(r, kaddr_add(to.at, 4 * 8192), 16384, 3, 4 * 8192));
+    const struct dma_failure *failure = dma_channel_failure(c);
+    assert_int_equal(failure->n, 1);
+    assert_int_equal(failure->cookie, cookie[3]);
+    assert_int_equal(failure->source, nowhere);
+    assert_int_equal(failure->bytes, 8192);
+    assert_true(failure->code & (IOAT_CHANERR_SOURCE | IOAT_CHANERR_READ_DATA));
+    assert_non_null(failure->text);
+    /* An address that the engine cannot form. */
+    cookie[0] = copy(c, (uint64_t)1 << 50, from.dma, 64, 0);
+    dma_issue_pending(c);
+    assert_int_equal(dma_wait(c, cookie[0], DMA_POLL, UINT64_MAX), -EIO);
+    assert_int_equal(failure->code, IOAT_CHANERR_DESTINATION);
+    assert_string_equal(failure->text, "destination address");
+    copy_now(c, to.dma, from.dma, 8192);
+    buffer_free(r, &from);
+    buffer_free(r, &to);
+    dma_channel_release(c);
+}
+
+/* A channel that stops on errors, until its owner goes on. */
+static void hold_body(struct ioat_rig *r)
+{
+    struct dma_channel *c = dma_channel_request(r->core, NULL, DMA_EXCLUSIVE | DMA_HOLD_ERRORS);
+    struct buffer from = buffer_new(r, 64 * KIB), to = buffer_new(r, 64 * KIB);
+    struct dma_descriptor *d;
+    ioat_rig_fill(r, from.at, 64 * KIB, 4);
+    const dma_cookie bad = copy(c, (uint64_t)1 << 50, from.dma, 100, 0);
+    const dma_cookie good = copy(c, to.dma, from.dma, 5000, 0);
+    assert_int_equal(dma_resume(c), -EINVAL);
+    dma_issue_pending(c);
+    assert_int_equal(dma_wait(c, bad, DMA_POLL, UINT64_MAX), -EIO);
+    assert_true(dma_channel_halted(c));
+    assert_int_equal(dma_prepare_copy(c, to.dma, from.dma, 64, 0, &d), -EIO);
+    assert_int_equal(dma_wait(c, good, DMA_POLL, UINT64_MAX), -EIO);
+    assert_int_equal(dma_status(c, good), DMA_IN_PROGRESS);
+    assert_int_equal(dma_resume(c), 0);
+    assert_int_equal(dma_wait(c, good, DMA_POLL, UINT64_MAX), 0);
+    assert_true(ioat_rig_holds(r, to.at, 5000, 4, 0));
+    /* The other way out. */
+    copy(c, (uint64_t)1 << 50, from.dma, 100, 0);
+    const dma_cookie lost = copy(c, to.dma, from.dma, 5000, 0);
+    dma_issue_pending(c);
+    assert_int_equal(dma_wait(c, lost, DMA_POLL, UINT64_MAX), -EIO);
+    dma_terminate(c);
+    assert_int_equal(dma_wait(c, lost, DMA_POLL, UINT64_MAX), -ECANCELED);
+    assert_false(dma_channel_halted(c));
+    copy_now(c, to.dma, from.dma, 64);
+    buffer_free(r, &from);
+    buffer_free(r, &to);
+    dma_channel_release(c);
+}
+
+static void test_errors_are_reported_and_passed(void **state)
+{
+    (void)state;
+    run(true, 0, error_body, NULL);
+    run(false, 0, error_body, NULL);
+    run(false, 0, hold_body, NULL);
+}
+
+/* ---- Abort --------------------------------------------------------------------------------------- */
+
+static void abort_body(struct ioat_rig *r)
+{
+    struct dma_channel *c = dma_channel_request(r->core, NULL, DMA_EXCLUSIVE);
+    struct buffer from = buffer_new(r, 1 * MIB), to = buffer_new(r, 1 * MIB);
+    struct tally tally = { .rig = r };
+    ioat_rig_fill(r, from.at, 1 * MIB, 8);
+    for (unsigned round = 0; round < 6; round++) {
+        const unsigned before = tally.n_complete;
+        const dma_cookie last = tally.last + 20;
+        for (unsigned i = 0; i < 20; i++)
+            assert_int_equal(copy_noted(c, to.dma + i * 4096, from.dma + i * 4096, 4096, 0, &tally),
+                             0);
+        dma_issue_pending(c);
+        k_compute(r->kernel, 2000 * round); /* at 2 GHz, a microsecond per 2000 */
+        dma_terminate(c);
+        assert_int_equal(tally.last, last); /* none is lost */
+        /* What was aborted does not happen any more. */
+        ioat_rig_fill(r, to.at, 20 * 4096, 77);
+        k_sleep(r->kernel, 100 * K_US);
+        assert_true(ioat_rig_holds(r, to.at, 20 * 4096, 77, 0));
+        assert_true(round == 0 || tally.n_complete - before <= 20);
+    }
+    assert_true(tally.n_aborted > 20);
+    assert_true(tally.n_complete > 0);
+    copy_now(c, to.dma, from.dma, 1 * MIB);
+    assert_true(ioat_rig_holds(r, to.at, 1 * MIB, 8, 0));
+    buffer_free(r, &from);
+    buffer_free(r, &to);
+    dma_channel_release(c);
+}
+
+static void test_abort_in_mid_chain(void **state)
+{
+    (void)state;
+    run(false, 0, abort_body, NULL);
+}
+
+/* ---- Removal, reset ------------------------------------------------------------------------------ */
+
+struct victim {
+    struct ioat_rig *rig;
+    struct dma_channel *channel;
+    struct buffer from, to;
+    struct tally tally;
+    int status;
+    bool done;
+};
+
+static void victim_body(void *arg)
+{
+    struct victim *v = arg;
+    for (unsigned i = 0; i < 16; i++)
+        assert_int_equal(copy_noted(v->channel, v->to.dma + i * 65536, v->from.dma + i * 65536,
+                                    65536, 0, &v->tally),
+                         0);
+    dma_issue_pending(v->channel);
+    v->status = dma_wait(v->channel, 16, v->rig->arg != NULL ? DMA_SLEEP : DMA_POLL, UINT64_MAX);
+    v->done = true;
+}
+
+static void begin_victim(struct ioat_rig *r, struct victim *v)
+{
+    *v = (struct victim){ .rig = r,
+                          .channel = dma_channel_request(r->core, "ioat0", DMA_SHARED),
+                          .from = buffer_new(r, 1 * MIB),
+                          .to = buffer_new(r, 1 * MIB),
+                          .tally = { .rig = r } };
+    k_thread_new(r->kernel, "victim", 2, victim_body, v);
+    k_sleep(r->kernel, 100 * K_US);
+    assert_false(v->done);
+}
+
+static void end_victim(struct ioat_rig *r, const struct victim *v)
+{
+    for (unsigned i = 0; i < 2000 && !v->done; i++)
+        k_sleep(r->kernel, 10 * K_US);
+    assert_true(v->done);
+    assert_int_equal(v->status, -ECANCELED);
+    assert_int_equal(v->tally.n, 16);
+    assert_true(v->tally.n_aborted > 0);
+}
+
+static void removal_body(struct ioat_rig *r)
+{
+    struct victim v;
+    struct dma_descriptor *d;
+    const struct ioat_engine *engine = ioat_rig_engine(r);
+    begin_victim(r, &v);
+    buffer_free(r, &v.from); /* the kernel forgets the mappings of what it removes */
+    buffer_free(r, &v.to);
+    v.from = v.to = (struct buffer){ .bytes = 0 };
+    pcie_function_remove(engine->model, 0);
+    for (unsigned n = 0; n < r->n_functions; n++)
+        k_pci_remove(os_pci_find(r->kernel, (uint16_t)(engine->func[n].function.cfg.id)), true);
+    end_victim(r, &v);
+    assert_null(dma_channel_device(v.channel));
+    assert_int_equal(dma_prepare_copy(v.channel, 0, 4096, 64, 0, &d), -ENODEV);
+    assert_int_equal(dma_resume(v.channel), -ENODEV);
+    assert_int_equal(dma_channel_room(v.channel), 0);
+    assert_null(dma_channel_request(r->core, NULL, DMA_SHARED));
+    dma_channel_release(v.channel);
+}
+
+/* Orderly removal, and the function comes back to another probe. */
+static void unbind_body(struct ioat_rig *r)
+{
+    struct victim v;
+    begin_victim(r, &v);
+    struct k_pci_dev *pci = r->pci;
+    k_pci_remove(pci, false);
+    end_victim(r, &v);
+    dma_channel_release(v.channel);
+}
+
+/* Somebody resets the function under the driver, which notices that nothing comes back. */
+static void reset_body(struct ioat_rig *r)
+{
+    struct victim v;
+    if (!ioat_rig_engine(r)->func[0].function.desc.function_reset)
+        return; /* version 1.2 has none */
+    begin_victim(r, &v);
+    const unsigned cap = k_pci_find_capability(r->pci, PCI_CAP_ID_PCIE, NULL);
+    k_config_write(r->pci, cap + PCIE_DEVCTL, 2, PCIE_DEVCTL_FLR);
+    end_victim(r, &v);
+    assert_int_equal(ioat_rig_engine(r)->func[0].function.stats.resets, 1);
+    buffer_free(r, &v.from);
+    buffer_free(r, &v.to);
+    dma_channel_release(v.channel);
+}
+
+static void run_sleeping(void (*body)(struct ioat_rig *), bool sleeping)
+{
+    for (unsigned v = 0; v < 2; v++) {
+        const struct ioat_rig_world world = { .version = versions[v], .driver = true };
+        ioat_rig_run(&world, body, sleeping ? (void *)body : NULL);
+    }
+}
+
+static void test_removal_ends_all(void **state)
+{
+    (void)state;
+    run_sleeping(removal_body, false);
+    run_sleeping(removal_body, true);
+    run_sleeping(unbind_body, false);
+    run_sleeping(unbind_body, true);
+}
+
+static void test_function_reset_ends_all(void **state)
+{
+    (void)state;
+    run_sleeping(reset_body, false);
+    run_sleeping(reset_body, true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bytes_of_any_alignment),
+        cmocka_unit_test(test_payload_as_marks),
+        cmocka_unit_test(test_rings_wrap),
+        cmocka_unit_test(test_interrupts_wake),
+        cmocka_unit_test(test_fences_order),
+        cmocka_unit_test(test_errors_are_reported_and_passed),
+        cmocka_unit_test(test_abort_in_mid_chain),
+        cmocka_unit_test(test_removal_ends_all),
+        cmocka_unit_test(test_function_reset_ends_all),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,287 @@
+/*
+ * Copies by the host's DMA engine (I/OAT), as a kernel makes them: a message in pieces, which are
+ * spread over channels in turn; a window of messages is issued, then waited for. The buffers are
+ * mapped once, at the start: what a process pays beside, pinning and system calls, is not here.
+ *
+ * Timing: bandwidth is what was copied, over the time from the first message's first piece to the
+ * last one's end; latency is that of a window. Messages move on through the buffers, and begin anew
+ * at their ends. The source is stamped before; each message is checked at its destination, which
+ * takes no time. The program runs on one CPU, which also takes the engine's interrupts.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "logic/dma/ioat.h"
+#include "models/base/payload.h"
+#include "workloads/programs/program.h"
+
+#define CHANNELS_MAX 16u
+
+enum completion { COMPLETION_POLL, COMPLETION_INTERRUPT };
+static const char *const completion_names[] = { "poll", "interrupt", NULL };
+
+struct dma_copy {
+    /* parameters */
+    const char *host_name;
+    uint32_t cpu, n_channels, window, ring, interrupt_delay_us;
+    int completion;
+    uint64_t message_bytes, piece_bytes, buffer_bytes, source_offset, destination_offset;
+    sim_time poll_ps;
+    bool fence;
+    /* running */
+    struct program *program;
+    struct lending_host *host;
+    struct dma_core *core;
+    struct ioat_drv *ioat;
+    struct dma_channel *channel[CHANNELS_MAX];
+    dma_cookie last[CHANNELS_MAX];
+    unsigned next_channel;
+    struct kaddr source, destination;
+    uint64_t source_dma, destination_dma; /* the engine's addresses; of one function only */
+    uint64_t position;                    /* of the next message in the buffers */
+    uint16_t stream;
+    uint64_t copied, messages; /* measured */
+    sim_time took_ps;
+};
+
+static const struct param_desc dma_copy_params[] = {
+    PARAM_TEXT("on", struct dma_copy, host_name, "", "the host whose engine copies"),
+    PARAM("cpu", PARAM_U32, struct dma_copy, cpu, 0, 0, 255, PROV_NONE, "", "of the thread"),
+    PARAM("channels", PARAM_U32, struct dma_copy, n_channels, 1, 1, CHANNELS_MAX, PROV_NONE, "",
+          "of the engine, which pieces take in turn"),
+    PARAM("message_bytes", PARAM_BYTES, struct dma_copy, message_bytes, 65536, 64, 1e9, PROV_NONE,
+          "", "of a message"),
+    PARAM("piece_bytes", PARAM_BYTES, struct dma_copy, piece_bytes, 4096, 64, 1048576, PROV_NONE,
+          "", "of a descriptor at most"),
+    PARAM("window", PARAM_U32, struct dma_copy, window, 1, 1, 128, PROV_NONE, "",
+          "messages that are issued before the first is waited for"),
+    PARAM("buffer_bytes", PARAM_BYTES, struct dma_copy, buffer_bytes, 16777216, 4096, 1e10,
+          PROV_NONE, "", "of source and destination each; messages move on in them"),
+    PARAM("source_offset", PARAM_BYTES, struct dma_copy, source_offset, 0, 0, 4095, PROV_NONE, "",
+          "of each message from its place"),
+    PARAM("destination_offset", PARAM_BYTES, struct dma_copy, destination_offset, 0, 0, 4095,
+          PROV_NONE, "", "likewise"),
+    PARAM_ONE_OF("completion", struct dma_copy, completion, COMPLETION_POLL, completion_names,
+                 PROV_NONE, "", "how the program learns that copies are done"),
+    PARAM("ring", PARAM_U32, struct dma_copy, ring, 1024, 4, 32768, PROV_NONE, "",
+          "descriptors of a channel; a power of two"),
+    PARAM("interrupt_delay_us", PARAM_U32, struct dma_copy, interrupt_delay_us, 0, 0, 16383,
+          PROV_NONE, "", "between interrupts of a channel (version 3.2)"),
+    PARAM("poll_ns", PARAM_TIME, struct dma_copy, poll_ps, 50, 1, 1e6, PROV_NONE, "",
+          "between looks of a CPU that polls"),
+    PARAM("fence", PARAM_BOOL, struct dma_copy, fence, 0, 0, 1, PROV_NONE, "",
+          "each piece waits for the data of the one before it"),
+    { .type = PARAM_END },
+};
+
+static const struct record_desc dma_copy_records[] = {
+    { "bandwidth_mbyte_s", RECORD_METRIC, "MB/s", "copied, over the time of the copies" },
+    { "latency_us", RECORD_METRIC, "us", "a window of messages, issue to end" },
+    { NULL, RECORD_METRIC, NULL, NULL },
+};
+
+static void dma_copy_check(struct program *program, struct sim_error_list *errors)
+{
+    struct dma_copy *p = program->state;
+    p->program = program;
+    p->host = program_lending_host(program, "on", p->host_name, errors);
+    if (p->host == NULL)
+        return;
+    program_check_cpus(program, "cpu", p->host, p->cpu, 1, errors);
+    if (p->host->vm != NULL)
+        program_mistake(program, "on", errors, "a host without a group `vm`", NULL);
+    if (program_take(program, p->host, "driver of its DMA engine", 1) != 0)
+        program_mistake(program, "on", errors, "a host without another such program", NULL);
+    if (p->message_bytes + 4096 > p->buffer_bytes)
+        program_mistake(program, "message_bytes", errors, "at most buffer_bytes, less 4096 bytes",
+                        NULL);
+    if ((p->ring & (p->ring - 1)) != 0)
+        program_mistake(program, "ring", errors, "a power of two", NULL);
+}
+
+/* ---- The program ------------------------------------------------------------------------------- */
+
+static int open_channels(struct dma_copy *p)
+{
+    struct ioat_drv_options options = ioat_drv_options_default;
+    struct kernel *kernel = p->host->kernel;
+    options.ring = p->ring;
+    options.cpu = p->cpu;
+    options.interrupt_delay_us = p->interrupt_delay_us;
+    options.poll_ps = p->poll_ps;
+    p->core = dma_core_new(kernel);
+    p->ioat = ioat_drv_new(p->core, &options);
+    k_pci_register(kernel, ioat_drv_driver(p->ioat));
+    return dma_channels_request(p->core, NULL, DMA_SHARED, p->n_channels, p->channel);
+}
+
+static bool open_buffers(struct dma_copy *p)
+{
+    struct kernel *kernel = p->host->kernel;
+    struct k_device *device = dma_channel_device(p->channel[0]);
+    p->source = k_alloc(kernel, K_NODE_LOCAL, p->buffer_bytes, K_PAGE_BYTES);
+    p->destination = k_alloc(kernel, K_NODE_LOCAL, p->buffer_bytes, K_PAGE_BYTES);
+    if (p->source.v == 0 || p->destination.v == 0)
+        return false;
+    payload_fill(kernel, p->source, payload_mark(p->stream, 0), p->buffer_bytes);
+    return k_dma_map(device, p->source, p->buffer_bytes, K_DMA_TO_DEVICE, &p->source_dma) == 0 &&
+           k_dma_map(device, p->destination, p->buffer_bytes, K_DMA_FROM_DEVICE,
+                     &p->destination_dma) == 0;
+}
+
+static void issue_all(struct dma_copy *p)
+{
+    for (unsigned i = 0; i < p->n_channels; i++)
+        dma_issue_pending(p->channel[i]);
+}
+
+static int put_piece(struct dma_copy *p, uint64_t at, uint64_t bytes)
+{
+    const unsigned flags = (p->completion == COMPLETION_INTERRUPT ? DMA_INTERRUPT : 0) |
+                           (p->fence ? DMA_FENCE : 0);
+    struct dma_channel *channel = p->channel[p->next_channel];
+    struct dma_descriptor *d;
+    int status;
+    while ((status = dma_prepare_copy(channel, p->destination_dma + p->destination_offset + at,
+                                      p->source_dma + p->source_offset + at, bytes, flags, &d)) ==
+           -EBUSY)
+        issue_all(p);
+    if (status != 0)
+        return status;
+    p->last[p->next_channel] = dma_submit(d);
+    p->next_channel = (p->next_channel + 1) % p->n_channels;
+    return 0;
+}
+
+/* One window; its messages' places are at `place`. */
+static int copy_window(struct dma_copy *p, uint64_t *place)
+{
+    const enum dma_wait_how how = p->completion == COMPLETION_POLL ? DMA_POLL : DMA_SLEEP;
+    int status = 0;
+    for (uint32_t m = 0; m < p->window && status == 0; m++) {
+        if (p->position + p->message_bytes + 4096 > p->buffer_bytes)
+            p->position = 0;
+        place[m] = p->position;
+        for (uint64_t at = 0; at < p->message_bytes && status == 0; at += p->piece_bytes)
+            status = put_piece(p, place[m] + at, SIM_MIN(p->piece_bytes, p->message_bytes - at));
+        issue_all(p);
+        p->position += (p->message_bytes + 4095) & ~UINT64_C(4095);
+    }
+    for (unsigned i = 0; i < p->n_channels && status == 0; i++)
+        if (p->last[i] != 0)
+            status = dma_wait(p->channel[i], p->last[i], how, UINT64_MAX);
+    return status;
+}
+
+static bool arrived(const struct dma_copy *p, uint64_t place)
+{
+    struct payload_difference difference;
+    return payload_check(p->host->kernel, kaddr_add(p->destination, place + p->destination_offset),
+                         payload_mark(p->stream, place + p->source_offset), p->message_bytes,
+                         &difference);
+}
+
+static void copy_all(struct dma_copy *p)
+{
+    struct kernel *kernel = p->host->kernel;
+    while (!program_ending(p->program)) {
+        uint64_t place[128];
+        const uint64_t begin_ps = k_now_ps(kernel);
+        const int status = copy_window(p, place);
+        if (status != 0) {
+            program_fail(p->program, "a copy failed: %s", strerror(-status));
+            return;
+        }
+        for (uint32_t m = 0; m < p->window; m++)
+            if (!arrived(p, place[m])) {
+                program_fail(p->program, "wrong bytes at the destination");
+                return;
+            }
+        if (program_measuring(p->program)) {
+            p->took_ps += k_now_ps(kernel) - begin_ps;
+            p->copied += p->window * p->message_bytes;
+            p->messages++;
+        }
+        program_operation_ended(p->program, begin_ps);
+    }
+}
+
+static void close_buffers(struct dma_copy *p)
+{
+    struct k_device *device = dma_channel_device(p->channel[0]);
+    if (p->source_dma != 0)
+        k_dma_unmap(device, p->source_dma, p->buffer_bytes, K_DMA_TO_DEVICE);
+    if (p->destination_dma != 0)
+        k_dma_unmap(device, p->destination_dma, p->buffer_bytes, K_DMA_FROM_DEVICE);
+}
+
+static void close_driver(struct dma_copy *p)
+{
+    unsigned n;
+    const struct pcie_found *found = host_functions(p->host->host, &n);
+    for (unsigned i = 0; i < n; i++) {
+        struct k_pci_dev *dev = found[i].bridge ? NULL : os_pci_find(p->host->kernel, found[i].id);
+        if (dev != NULL && dev->driver == ioat_drv_driver(p->ioat))
+            k_pci_remove(dev, false);
+    }
+    ioat_drv_free(p->ioat);
+    dma_core_free(p->core);
+}
+
+static void body(void *arg)
+{
+    struct dma_copy *p = arg;
+    if (open_channels(p) != 0) {
+        program_fail(p->program, "%s has no DMA engine with %u free channels", p->host_name,
+                     p->n_channels);
+    } else {
+        if (open_buffers(p))
+            copy_all(p);
+        else
+            program_fail(p->program, "no memory for the buffers");
+        close_buffers(p);
+        for (unsigned i = 0; i < p->n_channels; i++)
+            dma_channel_release(p->channel[i]);
+    }
+    close_driver(p);
+}
+
+static void dma_copy_start(struct program *program)
+{
+    struct dma_copy *p = program->state;
+    p->stream = program_new_stream(program);
+    program_lending_uses_cpu(program, p->host, p->cpu);
+    k_thread_new(p->host->kernel, "dma_copy", (int)p->cpu, body, p);
+}
+
+static void dma_copy_measure(struct program *program)
+{
+    struct dma_copy *p = program->state;
+    p->copied = p->messages = 0;
+    p->took_ps = 0;
+}
+
+static void dma_copy_record(struct program *program, sim_time duration_ps)
+{
+    struct dma_copy *p = program->state;
+    (void)duration_ps;
+    if (!program_has_measured(program, "copy a window of messages"))
+        return;
+    if (p->messages == 0)
+        return;
+    program_metric(program, "bandwidth_mbyte_s", "MB/s",
+                   (double)p->copied * 1e6 / (double)p->took_ps);
+    program_metric(program, "latency_us", "us", (double)p->took_ps / 1e6 / (double)p->messages);
+}
+
+const struct program_ops program_dma_copy_ops = {
+    .type = "dma_copy",
+    .help = "copies by the host's DMA engine, in pieces over its channels",
+    .state_bytes = sizeof(struct dma_copy),
+    .params = dma_copy_params,
+    .records = dma_copy_records,
+    .check = dma_copy_check,
+    .start = dma_copy_start,
+    .measure = dma_copy_measure,
+    .record = dma_copy_record,
+};
