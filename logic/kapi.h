@@ -347,7 +347,9 @@ struct k_pci_ops {
     /* Whole lines, write-combining. NULL: the kernel has no such mapping; mmio_write() it is. */
     void (*mmio_write_lines)(struct k_pci_dev *dev, uint64_t address, const void *from,
                              size_t bytes);
-    void (*mmio_drain)(struct k_pci_dev *dev);                    /* NULL as well */
+    void (*mmio_drain)(struct k_pci_dev *dev); /* NULL as well */
+    /* A line that the device takes or refuses. NULL: the kernel cannot send such a write. */
+    bool (*mmio_enqueue)(struct k_pci_dev *dev, uint64_t address, const void *line);
     uint64_t (*bus_address)(struct k_pci_dev *dev, unsigned bar); /* NULL: it is bar_base */
 };
 
@@ -454,6 +456,19 @@ static inline void k_write_drain(struct k_pci_dev *dev)
 {
     if (dev->ops->mmio_drain != NULL)
         dev->ops->mmio_drain(dev);
+}
+
+/* Stores the 64 bytes at `line` to an aligned `address` of the device's tree as one write that the
+ * device answers (ENQCMDS), and suspends the CPU for the round trip. True: the device has taken it;
+ * false: it refused, or nobody takes such a write there. Only if k_can_enqueue(). (A store of 64 bytes
+ * without an answer, MOVDIR64B, is a k_write_lines() of one line.) */
+static inline bool k_enqueue_line(struct k_pci_dev *dev, uint64_t address, const void *line)
+{
+    return dev->ops->mmio_enqueue(dev, address, line);
+}
+static inline bool k_can_enqueue(const struct k_pci_dev *dev)
+{
+    return dev->ops->mmio_enqueue != NULL;
 }
 
 /* Where the device itself has base address register `bar` (pci_bus_address()): requests of its own

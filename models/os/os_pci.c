@@ -99,6 +99,18 @@ static void local_mmio_write_lines(struct k_pci_dev *dev, uint64_t address, cons
     }
 }
 
+/* ENQCMDS does not wait for the stores before it (Intel SDM 2, ENQCMDS): nor is the CPU's last posted
+ * write waited for. */
+static bool local_mmio_enqueue(struct k_pci_dev *dev, uint64_t address, const void *line)
+{
+    const struct k_thread *self = os_self(dev->device.kernel);
+    SIM_ASSERT(address % LINE_BYTES == 0, "%#llx", (unsigned long long)address);
+    const bool taken = root_complex_mmio_enqueue(root_complexes(dev), self->on->socket, self->task,
+                                                 (struct hpa){ address }, line);
+    os_interrupts_of(os_self(dev->device.kernel));
+    return taken;
+}
+
 static void local_mmio_drain(struct k_pci_dev *dev)
 {
     struct k_thread *self = os_self(dev->device.kernel);
@@ -109,6 +121,7 @@ static void local_mmio_drain(struct k_pci_dev *dev)
 static const struct k_pci_ops local_ops = {
     .mmio_write_lines = local_mmio_write_lines,
     .mmio_drain = local_mmio_drain,
+    .mmio_enqueue = local_mmio_enqueue,
     .config_read = local_config_read,
     .config_write = local_config_write,
     .mmio_read = os_mmio_read,

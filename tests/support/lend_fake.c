@@ -350,9 +350,10 @@ static void lf_mmio_write(struct k_pci_dev *dev, uint64_t address, unsigned byte
     fake_charge(dev->device.kernel, FAKE_US(1) / 10);
 }
 
-static const struct k_pci_ops lf_ops = {
-    lf_config_read, lf_config_write, lf_mmio_read, lf_mmio_write, NULL, NULL, NULL
-};
+static const struct k_pci_ops lf_ops = { .config_read = lf_config_read,
+                                         .config_write = lf_config_write,
+                                         .mmio_read = lf_mmio_read,
+                                         .mmio_write = lf_mmio_write };
 
 /* ---- Making ---------------------------------------------------------------------------------- */
 

@@ -111,6 +111,31 @@ static void test_registers_answer_without_a_link(void **state)
     assert_true(mmio.took_ps > 47000 + 61000); /* over the interconnect */
 }
 
+/* A line that must be answered (ENQCMD) reaches registers, on a link or not, which do not take it, and
+ * what is no device. */
+static void enqueue_body(struct world_fixture *f, struct sim_task *task, void *arg)
+{
+    static const char *const devices[] = { "cabled", "a", "n" };
+    static const uint8_t line[64] = { 1 };
+    struct root_complex_host *rcs = host_root_complexes(f->host);
+    (void)arg;
+    for (unsigned i = 0; i < 3; i++) {
+        const struct pcie_function *function = function_of(f, devices[i]);
+        const uint64_t before = *function->unsupported;
+        assert_false(
+            root_complex_mmio_enqueue(rcs, 0, task, (struct hpa){ bar_of(f, devices[i]) }, line));
+        assert_int_equal(*function->unsupported, before + 1);
+        assert_int_equal(
+            root_complex_mmio_read(rcs, 0, task, (struct hpa){ bar_of(f, "a") }, 8, NULL), 0);
+    }
+    assert_false(root_complex_mmio_enqueue(rcs, 0, task, (struct hpa){ UINT64_C(1) << 45 }, line));
+}
+
+static void test_a_line_is_refused(void **state)
+{
+    fixture_call(*state, enqueue_body, NULL);
+}
+
 /* ---- DMA ------------------------------------------------------------------------------------- */
 
 static enum pcie_dma_status transfer(struct world_fixture *f, const char *device, bool write,
@@ -269,6 +294,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WORLD_TEST(test_found_on_the_root_bus, WORLD("false")),
         WORLD_TEST(test_registers_answer_without_a_link, WORLD("false")),
+        WORLD_TEST(test_a_line_is_refused, WORLD("false")),
         cmocka_unit_test(test_bytes_reach_memory),
         WORLD_TEST(test_peers_reach_each_other, WORLD("false")),
         WORLD_TEST(test_messages_reach_a_core, WORLD("false")),

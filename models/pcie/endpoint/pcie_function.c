@@ -360,10 +360,14 @@ static void receive(struct pcie_function *function, struct tlp *tlp)
         return;
     }
     const bool memory = tlp->type == TLP_MRD || tlp->type == TLP_MWR;
-    const int i = memory ? cfg_bar_match(&function->cfg, tlp->address, tlp->length_bytes) : -1;
+    const bool deferrable = tlp->type == TLP_DMWR;
+    const int i = memory || deferrable
+                      ? cfg_bar_match(&function->cfg, tlp->address, tlp->length_bytes)
+                      : -1;
     const struct pcie_bar *bar = i >= 0 ? &function->desc.bar[i] : NULL;
     const uint64_t offset = i >= 0 ? tlp->address - cfg_bar_base(&function->cfg, (unsigned)i) : 0;
-    if (bar != NULL && bar->request != NULL && tlp->length_bytes != 0 && !function->gone) {
+    if (bar != NULL && bar->request != NULL && tlp->length_bytes != 0 && !function->gone &&
+        (!deferrable || bar->deferrable)) {
         bar->request(function, offset, tlp);
         return;
     }

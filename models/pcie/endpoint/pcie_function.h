@@ -87,6 +87,8 @@ struct pcie_bar {
     /* Memory, instead of registers: takes a read or write that lies within the BAR, and gives its
      * receive buffer back by pcie_function_buffer_free(). */
     void (*request)(struct pcie_function *function, uint64_t offset, struct tlp *tlp);
+    /* request() takes deferrable memory writes as well; without this they are unsupported. */
+    bool deferrable;
 };
 
 /* Each may be NULL. */

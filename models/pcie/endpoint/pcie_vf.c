@@ -110,7 +110,8 @@ struct pcie_function *pcie_vf_target(struct pcie_function *first, const struct t
     case TLP_CPL:
     case TLP_CPLD: return target_of_completion(first, tlp->requester_id);
     case TLP_MRD:
-    case TLP_MWR: return target_of_address(first, tlp);
+    case TLP_MWR:
+    case TLP_DMWR: return target_of_address(first, tlp);
     default: return first;
     }
 }

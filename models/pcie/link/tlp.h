@@ -8,6 +8,7 @@
 enum tlp_type {
     TLP_MRD,
     TLP_MWR,
+    TLP_DMWR, /* deferrable memory write: non-posted; ENQCMD (PCIe 5.0 ECN "Deferrable Memory Write") */
     TLP_CFG_RD0,
     TLP_CFG_WR0,
     TLP_CFG_RD1,
@@ -19,7 +20,8 @@ enum tlp_type {
 /* Flow-control classes. */
 enum tlp_class { TLP_POSTED, TLP_NON_POSTED, TLP_COMPLETION, N_TLP_CLASSES };
 
-/* Completion status, PCIe Base 3.1, table 2-29. */
+/* Completion status, PCIe Base 3.1, table 2-29. TLP_CRS of a deferrable memory write is Request Retry
+ * Status: the completer has not taken it. */
 enum tlp_status { TLP_SC = 0, TLP_UR = 1, TLP_CRS = 2, TLP_CA = 4 };
 
 /* Address type, PCIe Base 3.1, 2.2.4.1 (ATS). */
@@ -84,8 +86,9 @@ static inline enum tlp_class tlp_class_of(const struct tlp *tlp)
 /* Whether the TLP carries data, rather than asking for it. */
 static inline bool tlp_has_data(const struct tlp *tlp)
 {
-    return tlp->type == TLP_MWR || tlp->type == TLP_CPLD || tlp->type == TLP_CFG_WR0 ||
-           tlp->type == TLP_CFG_WR1 || (tlp->type == TLP_MSG && tlp->length_bytes != 0);
+    return tlp->type == TLP_MWR || tlp->type == TLP_CPLD || tlp->type == TLP_DMWR ||
+           tlp->type == TLP_CFG_WR0 || tlp->type == TLP_CFG_WR1 ||
+           (tlp->type == TLP_MSG && tlp->length_bytes != 0);
 }
 /* Double words of payload on the wire: the range rounded out to 4-byte boundaries. */
 static inline unsigned tlp_payload_dw(const struct tlp *tlp)
@@ -105,7 +108,7 @@ static inline unsigned tlp_header_bytes(const struct tlp *tlp)
 {
     if (tlp->type == TLP_MSG)
         return 16;
-    return tlp->type <= TLP_MWR && tlp->address >> 32 != 0 ? 16 : 12;
+    return tlp->type <= TLP_DMWR && tlp->address >> 32 != 0 ? 16 : 12;
 }
 /* Bytes on the wire of a link of any generation: framing, sequence number, prefix, header, payload
  * in double words and LCRC; no ECRC. */

@@ -1,7 +1,7 @@
 /*
  * What cores ask of devices: MMIO and configuration requests.
  *
- * Models: non-posted requests with a tag each, the task suspended for the round trip, completion
+ * Models: non-posted requests (reads, deferrable memory writes) with a tag each, the task suspended for the round trip, completion
  *   time-outs, after which the tag rests until the late completion or another time-out; completions
  *   that do not fit are dropped; all ones on errors; posted writes, which a core
  *   need not wait for unless they are short of credits; configuration of
@@ -9,7 +9,7 @@
  * Does not model: prefetching reads of prefetchable BARs.
  * Timing: outbound + the link's round trip + inbound; a root port's own registers: outbound +
  *   inbound. From another socket, the interconnect there and back in addition.
- * Sources: PCIe Base 3.1, 2.2.7, 2.2.9, 2.3.2, 2.8, 7.2.2.
+ * Sources: PCIe Base 3.1, 2.2.7, 2.2.9, 2.3.2, 2.8, 7.2.2; PCI-SIG ECN "Deferrable Memory Write".
  */
 #include <string.h>
 
@@ -267,6 +267,22 @@ sim_time root_complex_mmio_write_line(struct root_complex_host *host, unsigned s
     out->last_post_ps = leave_ps = SIM_MAX(leave_ps, out->last_post_ps);
     pcie_port_send_ahead(&rc->ports[port], tlp, leave_ps);
     return numa_io_send(host->numa, state->socket, socket, NUMA_IO_COMPLETION, leave_ps);
+}
+
+bool root_complex_mmio_enqueue(struct root_complex_host *host, unsigned socket,
+                               struct sim_task *task, struct hpa address, const void *line)
+{
+    struct model *rc;
+    unsigned port;
+    sim_task_sync(task);
+    if (!rc_route_address(host, address, LINE_BYTES, &rc, &port))
+        return false;
+    struct tlp *tlp = tlp_new(rc->pcie, TLP_DMWR);
+    tlp->address = address.v;
+    tlp->length_bytes = LINE_BYTES;
+    tlp_payload_new(rc->pcie, tlp);
+    memcpy(tlp->payload, line, LINE_BYTES);
+    return round_trip(rc, port, socket, task, tlp, 4, NULL) == 0;
 }
 
 /* ---- Configuration --------------------------------------------------------------------------- */

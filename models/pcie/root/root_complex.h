@@ -96,6 +96,10 @@ sim_time root_complex_mmio_write(struct root_complex_host *host, unsigned socket
 sim_time root_complex_mmio_write_line(struct root_complex_host *host, unsigned socket,
                                       struct sim_task *task, struct hpa address, unsigned bytes,
                                       const void *data);
+/* A core sends a cache line as one deferrable memory write (ENQCMD) and waits for the answer. True: the
+ * device has taken it; false: it refused, or nobody takes such a write there. */
+bool root_complex_mmio_enqueue(struct root_complex_host *host, unsigned socket,
+                               struct sim_task *task, struct hpa address, const void *line);
 /* A core accesses configuration space (the ECAM window): 1, 2 or 4 bytes of the function `id`.
  * Suspends the task until the completion is back, for writes too. */
 uint32_t root_complex_config_read(struct root_complex_host *host, unsigned socket,

@@ -184,6 +184,7 @@ enum switch_verdict switch_route(const struct model *model, uint32_t ingress, st
     switch (tlp->type) {
     case TLP_MRD:
     case TLP_MWR:
+    case TLP_DMWR:
         return ingress == 0 ? route_memory_down(model, tlp->address, egress)
                             : route_memory_up(model, ingress, tlp->address, egress);
     case TLP_CPL:

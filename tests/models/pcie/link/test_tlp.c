@@ -17,6 +17,7 @@ static void wire_bytes_are_those_of_the_specification(void **state)
         { TLP_MWR, 0x1001, 1, 24, 1 },
         { TLP_MWR, 0x1003, 2, 28, 1 }, /* two double words */
         { TLP_MWR, 0x1000, 17, 40, 2 },
+        { TLP_DMWR, UINT64_C(0x100000000), 64, 88, 4 },
         { TLP_MRD, UINT64_C(0x100000000), 512, 24, 0 },
         { TLP_MRD, 0x1000, 512, 20, 0 },
         { TLP_CPLD, UINT64_C(0x100000000), 64, 84, 4 },
@@ -40,10 +41,10 @@ static void classes(void **state)
 {
     static const enum tlp_class class[] = {
         [TLP_MRD] = TLP_NON_POSTED,     [TLP_MWR] = TLP_POSTED,
-        [TLP_CFG_RD0] = TLP_NON_POSTED, [TLP_CFG_WR0] = TLP_NON_POSTED,
-        [TLP_CFG_RD1] = TLP_NON_POSTED, [TLP_CFG_WR1] = TLP_NON_POSTED,
-        [TLP_MSG] = TLP_POSTED,         [TLP_CPL] = TLP_COMPLETION,
-        [TLP_CPLD] = TLP_COMPLETION,
+        [TLP_DMWR] = TLP_NON_POSTED,    [TLP_CFG_RD0] = TLP_NON_POSTED,
+        [TLP_CFG_WR0] = TLP_NON_POSTED, [TLP_CFG_RD1] = TLP_NON_POSTED,
+        [TLP_CFG_WR1] = TLP_NON_POSTED, [TLP_MSG] = TLP_POSTED,
+        [TLP_CPL] = TLP_COMPLETION,     [TLP_CPLD] = TLP_COMPLETION,
     };
     (void)state;
     for (unsigned type = 0; type < SIM_N_ELEMENTS(class); type++) {
