@@ -3,6 +3,7 @@
 #include "models/world/registry.h"
 
 #include "models/base/model.h"
+#include "models/dsa/dsa.h"
 #include "models/ether/ether_switch.h"
 #include "models/gpu/gpu.h"
 #include "models/ioat/ioat.h"
@@ -25,5 +26,6 @@ const struct model_ops *const model_registry[] = {
     &rdma_ops,
     &gpu_ops,
     &ioat_ops,
+    &dsa_ops,
     NULL,
 };
