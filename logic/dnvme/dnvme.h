@@ -57,6 +57,8 @@ int dnvme_manager_new(struct kernel *kernel, struct sisci_process *process,
 /* Deletes all queues, shuts the controller down and returns the device. Clients find that they have
  * lost it. */
 void dnvme_manager_free(struct dnvme_manager *manager);
+/* For simulations: the host has died. Frees memory alone; what SISCI has goes with the host. */
+void dnvme_manager_kill(struct dnvme_manager *manager);
 
 struct dnvme_manager_stats {
     unsigned n_clients, n_queues; /* now */

@@ -318,13 +318,28 @@ int dnvme_manager_new(struct kernel *kernel, struct sisci_process *process,
     return 0;
 }
 
-void dnvme_manager_free(struct dnvme_manager *m)
+static void stop(struct dnvme_manager *m)
 {
     m->stopping = true;
     k_wake(m->kernel, &m->wait);
     while (!m->stopped)
         k_wait(m->kernel, &m->wait, k_now_ps(m->kernel) + K_MS);
+}
+
+void dnvme_manager_free(struct dnvme_manager *m)
+{
+    stop(m);
     release(m);
+}
+
+void dnvme_manager_kill(struct dnvme_manager *m)
+{
+    stop(m);
+    m->controller.gone = true;
+    nvme_user_qp_fail_all(&m->controller.admin, NVME_SC_ABORTED_SQ_DELETED);
+    nvme_user_qp_release(&m->controller.admin);
+    dnvme_server_release(&m->server);
+    k_free(m);
 }
 
 struct dnvme_manager_stats dnvme_manager_stats(const struct dnvme_manager *m)

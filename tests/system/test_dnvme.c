@@ -20,6 +20,7 @@
     " middle = { type = \"pcie.cluster_switch\"; };\n"                                                      \
     " chassis = { type = \"pcie.switch\"; downstream_ports = 3; lanes = 8; };\n"                            \
     " gpu = { type = \"gpu.cuda\"; lanes = 8; };\n"                                                         \
+    " small = { type = \"pcie.requester\"; lanes = 4; };\n"                                                 \
     " ssd = { type = \"nvme.controller\"; capacity_bytes = \"1 GiB\"; enable_latency_us = 10;"              \
     " jitter_mean_ns = 100; %s }; };\n"                                                                     \
     "cables = ( { from = \"borrower.s0.rp0\"; to = \"n0.p0\"; },"                                           \
@@ -29,8 +30,9 @@
     " { from = \"n2.p1\"; to = \"middle.p2\"; length_m = 2.0; },"                                           \
     " { from = \"lender.s0.rp1\"; to = \"chassis.p0\"; },"                                                  \
     " { from = \"chassis.p1\"; to = \"gpu.p0\"; },"                                                         \
-    " { from = \"chassis.p2\"; to = \"ssd.p0\"; lanes = 4; } );\n"                                          \
-    "lending = { lender = { host = \"lender\"; lend = [\"gpu\", \"ssd\"]; };"                               \
+    " { from = \"chassis.p2\"; to = \"ssd.p0\"; lanes = 4; },"                                              \
+    " { from = \"chassis.p3\"; to = \"small.p0\"; lanes = 4; } );\n"                                        \
+    "lending = { lender = { host = \"lender\"; lend = [\"gpu\", \"ssd\", \"small\"]; };"                    \
     " borrower = { host = \"borrower\"; borrow = [%s]; }; other = { host = \"other\"; borrow = []; }; };\n" \
     "workload = { type = \"programs\"; measured = \"borrower\"; };\n"                                       \
     "measure = { warmup_us = %u; duration_us = %u; };\n"                                                    \
@@ -235,6 +237,39 @@ static void test_rogue(void **state)
     }
 }
 
+/* fio while a host dies: the manager's, the lender, its own. It says what has happened and ends. */
+static void test_fio_death(void **state)
+{
+    static const char lease[] = "has ended its lease or does not answer";
+    static const struct {
+        const char *manager, *on, *dies, *message;
+        double lease_ms;
+    } death[] = {
+        { "other", "other", "other", lease, 5 },
+        { "lender", "other", "lender", lease, 5 },
+        { "lender", "borrower", "borrower", lease, 5 },
+        { "other", "other", "lender", "job 1 has lost the device: no path to its lender", 500 },
+    };
+    (void)state;
+    for (unsigned i = 0; i < sizeof(death) / sizeof(death[0]); i++) {
+        g_autofree char *manager = g_strdup_printf("on = \"%s\"; lease_ms = 5.0;",
+                                                   death[i].manager);
+        g_autofree char *more = g_strdup_printf(
+            "engine = \"smartio\"; queue_depth = 4; span_bytes = 2097152; };"
+            " x = { type = \"device_taken\"; on = \"%s\"; from = \"lender\"; device = \"small\";"
+            " event = \"death\"; dies = \"%s\"; after_us = 10000.0;",
+            death[i].on, death[i].dies);
+        g_autofree char *clients = text_of((struct set){ .iommu = true,
+                                                         .warmup_us = 9000,
+                                                         .duration_us = 200000,
+                                                         .manager = manager,
+                                                         .clients = more });
+        g_auto(GStrv) parts = g_strsplit(clients, "\"nvme_clients\"", 2);
+        g_autofree char *text = g_strconcat(parts[0], "\"fio\"", parts[1], NULL);
+        scenario_fails(text, death[i].message);
+    }
+}
+
 static void test_refused(void **state)
 {
     static const struct {
@@ -287,8 +322,9 @@ int main(void)
         cmocka_unit_test(test_places),      cmocka_unit_test(test_iommus),
         cmocka_unit_test(test_anywhere),    cmocka_unit_test(test_mixed),
         cmocka_unit_test(test_arbitration), cmocka_unit_test(test_death),
-        cmocka_unit_test(test_fio),         cmocka_unit_test(test_rogue),
-        cmocka_unit_test(test_refused),     cmocka_unit_test(test_no_cmb),
+        cmocka_unit_test(test_fio),         cmocka_unit_test(test_fio_death),
+        cmocka_unit_test(test_rogue),       cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_no_cmb),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -121,11 +121,14 @@ static void manage(struct nvme_manager *m, struct sisci_process *process)
         return;
     }
     m->ready = true;
-    while (!program_ending(m->program) || m->n_left < m->n_clients)
+    while (!m->host->dead && (!program_ending(m->program) || m->n_left < m->n_clients))
         k_sleep(m->host->kernel, LOOK_PS);
     m->stats = dnvme_manager_stats(m->manager);
     m->ready = false;
-    dnvme_manager_free(m->manager);
+    if (m->host->dead)
+        dnvme_manager_kill(m->manager);
+    else
+        dnvme_manager_free(m->manager);
     m->manager = NULL;
 }
 
@@ -141,7 +144,8 @@ static void body(void *arg)
         return;
     }
     manage(m, process);
-    sisci_close(process);
+    if (!m->host->dead)
+        sisci_close(process);
 }
 
 static void nvme_manager_start(struct program *program)

@@ -130,6 +130,26 @@ static void close_job(struct fio_job *job)
 
 /* ---- Requests -------------------------------------------------------------------------------- */
 
+/* True: nothing of the client works any more. Says why, before fio says that a request has failed. */
+static bool is_lost(struct fio_job *job)
+{
+    const struct smartio_job *own = job->state;
+    const struct fio_device *device = job->device;
+    const struct smartio_device *state = device->state;
+    const struct dnvme_client *client = own->site.client;
+    if (!dnvme_client_lost(client))
+        return false;
+    if (sisci_device_lost(dnvme_client_device(client)))
+        program_fail(device->program, "%s: job %u has lost the device: no path to its lender works",
+                     device->name, job->number + 1);
+    else
+        program_fail(device->program,
+                     "%s: job %u has lost its queues: the manager on %s has ended its lease or "
+                     "does not answer",
+                     device->name, job->number + 1, nvme_manager_host(state->manager)->name);
+    return true;
+}
+
 static int submit(struct fio_job *job, struct fio_io_u *io_u)
 {
     const struct smartio_job *own = job->state;
@@ -138,13 +158,18 @@ static int submit(struct fio_job *job, struct fio_io_u *io_u)
     const uint32_t block_bytes = job->device->block_bytes;
     dnvme_io(&request->command, io_u->write, NSID, io_u->offset / block_bytes,
              (uint32_t)(io_u->bytes / block_bytes));
-    return dnvme_pair_put(own->pair, &request->command, &piece, 1);
+    int status;
+    while ((status = dnvme_pair_put(own->pair, &request->command, &piece, 1)) == -ESTALE &&
+           !is_lost(job))
+        k_sleep(kernel_of(job), WAIT_PS); /* the lease may still be renewed */
+    return status;
 }
 
 static int commit(struct fio_job *job)
 {
     const struct smartio_job *own = job->state;
-    return dnvme_pair_ring(own->pair);
+    dnvme_pair_ring(own->pair); /* -ESTALE: reap() does it when the lease is renewed */
+    return 0;
 }
 
 static unsigned reap(struct fio_job *job, unsigned min, unsigned max, struct fio_io_u **done)
@@ -152,10 +177,12 @@ static unsigned reap(struct fio_job *job, unsigned min, unsigned max, struct fio
     struct smartio_job *own = job->state;
     unsigned n = 0;
     if (min == 0 && own->complete == NULL)
-        nvme_user_qp_poll(dnvme_pair_qp(own->pair), 0);
+        dnvme_pair_wait(own->pair, 0); /* one look, if the lease allows it */
     while (n < max) {
-        while (n < min && own->complete == NULL && !dnvme_client_lost(own->site.client))
+        while (n < min && own->complete == NULL && !is_lost(job)) {
+            dnvme_pair_ring(own->pair);
             dnvme_pair_wait(own->pair, k_now_ps(kernel_of(job)) + WAIT_PS);
+        }
         if (n < min && own->complete == NULL) /* nothing of the client works any more */
             nvme_user_qp_fail_all(dnvme_pair_qp(own->pair), NVME_SC_ABORTED_SQ_DELETED);
         struct fio_io_u *io_u = own->complete;
