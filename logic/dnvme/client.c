@@ -5,7 +5,7 @@
  *   with the manager, renews its lease in a thread of its own; memory for data, mapped for the device by
  *   each path.
  * Follows: SmartIO, 6.2 and 6.3.
- * Costs: A beat eight times a lease: a store by each path and a read over the fabric.
+ * Costs: A heartbeat eight times a lease: a store by each path and a read over the fabric.
  */
 #include "logic/dnvme/dnvme_internal.h"
 
@@ -14,10 +14,11 @@
 static void body(void *arg)
 {
     struct dnvme_client *c = arg;
-    const uint64_t beat_ps = c->mail.lease_ps / DNVME_BEATS;
+    const uint64_t heartbeat_ps = c->mail.lease_ps / DNVME_HEARTBEATS;
     while (!c->stopping) {
-        dnvme_mail_beat(&c->mail);
-        k_wait(c->kernel, &c->wait, k_now_ps(c->kernel) + (c->mail.echoed ? beat_ps : beat_ps / 4));
+        dnvme_mail_heartbeat(&c->mail);
+        k_wait(c->kernel, &c->wait,
+               k_now_ps(c->kernel) + (c->mail.echoed ? heartbeat_ps : heartbeat_ps / 4));
         if (!c->stopping && !dnvme_mail_look(&c->mail)) {
             c->mail.over = true;
             break;
@@ -197,7 +198,7 @@ int dnvme_client_new(struct kernel *kernel, struct sisci_process *process,
     for (unsigned i = 0; status == 0 && i < params->n_paths; i++)
         status = path_open(c, i, error);
     if (status == 0 && (status = dnvme_mail_open(&c->mail, &c->hello)) != 0)
-        lend_fail(error, status, "the manager on host %u does not admit client %u (%d)",
+        lend_fail(error, status, "the manager on host %u does not register client %u (%d)",
                   params->manager, params->number, status);
     if (status != 0) {
         release(c);

@@ -1,6 +1,6 @@
 /*
  * One NVMe controller for many hosts (SmartIO, 6.2 and 6.3): a manager owns the controller and its admin
- * queue, clients on any hosts have queue pairs of their own and drive them without anybody's help, by
+ * queue, clients on any hosts have queue pairs of their own and drive them by themselves, by
  * polling (docs/models/dnvme.md). It stands on SISCI: the device is borrowed, its registers are a
  * segment, queues and data are segments that are mapped for it.
  *
@@ -37,7 +37,7 @@ struct dnvme_manager_params {
     uint32_t segment;       /* number of the segment of mailboxes, unique on this host */
     unsigned n_clients;     /* mailboxes: 1 .. 256 */
     unsigned client_queues; /* queue pairs that a client may have */
-    uint64_t lease_ps;      /* without a sign of life for so long a client is dead */
+    uint64_t lease_ps;      /* a client without a heartbeat for so long is dead */
     uint64_t poll_ps;       /* between two looks at all mailboxes */
     uint64_t timeout_ps;    /* of an admin command */
     bool weighted;          /* weighted round robin of queue pairs; else all are alike */
@@ -48,7 +48,7 @@ extern const struct dnvme_manager_params dnvme_manager_params_default;
 
 struct dnvme_manager;
 /* Borrows the controller exclusively, resets it, sets up the admin queue in memory of this host, asks
- * for all the queue pairs that it has, then shares it and serves clients. -EBUSY: somebody uses it;
+ * for all the queue pairs that it has, then shares it and serves clients. -EBUSY: it is borrowed;
  * -EINVAL: a parameter is out of range; -ENODEV, -EIO, -ETIMEDOUT: of the controller; or an error of
  * SISCI. */
 int dnvme_manager_new(struct kernel *kernel, struct sisci_process *process,
@@ -93,10 +93,10 @@ struct dnvme_client;
 int dnvme_client_new(struct kernel *kernel, struct sisci_process *process,
                      struct sisci_device_name name, const struct dnvme_client_params *params,
                      struct dnvme_client **client, struct lend_error *error);
-/* Takes leave of the manager, which deletes what queues are left, and gives everything back. All pairs
+/* Unregisters with the manager, which deletes the queues that are left, and gives everything back. All pairs
  * and buffers have been freed. */
 void dnvme_client_free(struct dnvme_client *client);
-/* For tests: the client stops without a word, as a process does that has crashed. Then
+/* For tests: the client stops without unregistering, as a process does that has crashed. Then
  * dnvme_client_free(), which sends nothing, frees its memory. */
 void dnvme_client_kill(struct dnvme_client *client);
 
@@ -187,7 +187,7 @@ int dnvme_pair_ring(struct dnvme_pair *pair);
  * how many have ended. While the lease cannot be renewed nothing ends. */
 unsigned dnvme_pair_wait(struct dnvme_pair *pair, uint64_t until_ps);
 
-/* For tests of isolation, what a malicious client does: has the manager create a queue pair at addresses
+/* For tests of isolation: has the manager create a queue pair at addresses
  * that it makes up, `entries` each; *handle: of the pair. -EPERM and others: the manager refuses. */
 int dnvme_wild_pair_new(struct dnvme_client *client, uint64_t sq_bus, uint64_t cq_bus,
                         uint16_t entries, uint64_t *handle);

@@ -38,14 +38,14 @@ struct dnvme_range {
 struct dnvme_mailbox {
     uint32_t incarnation; /* of the client; 0: there was none yet */
     uint32_t refused;     /* incarnation that came last while it had a client */
-    bool admitted;
+    bool registered;
     uint32_t served;     /* sequence number of its last request */
-    uint64_t beat;       /* the word as it was last seen, */
+    uint64_t heartbeat;  /* the word as it was last seen, */
     uint64_t changed_ps; /* and since when */
     unsigned n_queues;   /* that the controller has for it */
 };
 
-#define DNVME_NOBODY UINT32_MAX
+#define DNVME_ORPHANED UINT32_MAX
 
 struct dnvme_server {
     struct kernel *kernel;
@@ -60,7 +60,7 @@ struct dnvme_server {
     /* ---- private ----------------------------------------------------------------------------- */
     struct dnvme_mailbox *box;
     struct dnvme_server_queue {
-        unsigned owner; /* mailbox + 1; 0: free; DNVME_NOBODY: of a client that is gone */
+        unsigned owner; /* mailbox + 1; 0: free; DNVME_ORPHANED: of a client that is gone */
         bool deleting;  /* dnvme_server_deleted() will follow */
         bool asked;     /* by a request of the owner, number `sequence`, that has no reply yet */
         uint32_t sequence;
@@ -71,7 +71,7 @@ struct dnvme_server {
 };
 /* Fields above `private` are set. */
 void dnvme_server_init(struct dnvme_server *server);
-/* Looks at all mailboxes once: admits, answers, ends leases. */
+/* Looks at all mailboxes once: registers clients, answers, ends leases. */
 void dnvme_server_round(struct dnvme_server *server);
 /* Queue pair `id` is deleted; or, with an error, it may still be there: its owner may ask again. */
 void dnvme_server_deleted(struct dnvme_server *server, uint16_t id, int status);
@@ -105,7 +105,7 @@ void dnvme_deletions_continue(struct dnvme_deletions *deletions);
 
 /* ---- mail.c: a client's side ----------------------------------------------------------------- */
 
-#define DNVME_BEATS 8u /* of a lease; also how far back an echo is understood */
+#define DNVME_HEARTBEATS 8u /* of a lease; also how far back an echo is understood */
 
 struct dnvme_mail {
     struct kernel *kernel;
@@ -120,10 +120,10 @@ struct dnvme_mail {
     struct wire_message unsettled;
     /* ---- the lease --------------------------------------------------------------------------- */
     uint64_t lease_ps;
-    uint32_t beat;
-    uint64_t sent_ps[DNVME_BEATS];
+    uint32_t heartbeat;
+    uint64_t sent_ps[DNVME_HEARTBEATS];
     uint64_t valid_until_ps; /* the manager does not end it before */
-    bool echoed;             /* the manager has seen the last beat */
+    bool echoed;             /* the manager has seen the last heartbeat */
     bool over;
 };
 /* Fields down to timeout_ps are set, and `incarnation` differs from that of any earlier client of the
@@ -134,9 +134,9 @@ int dnvme_mail_open(struct dnvme_mail *mail, struct wire_hello *hello);
  * us any more. */
 int dnvme_mail_call(struct dnvme_mail *mail, enum wire_type type, const void *body, size_t bytes,
                     void *reply, size_t reply_bytes);
-/* Sends a beat; to be called DNVME_BEATS times a lease, and more often while it is not `echoed`. */
-void dnvme_mail_beat(struct dnvme_mail *mail);
-/* Looks which beat has been seen. False: the lease is over. */
+/* Sends a heartbeat; to be called DNVME_HEARTBEATS times a lease, and more often while it is not `echoed`. */
+void dnvme_mail_heartbeat(struct dnvme_mail *mail);
+/* Looks which heartbeat has been seen. False: the lease is over. */
 bool dnvme_mail_look(struct dnvme_mail *mail);
 
 #define DNVME_SEGMENTS 4096u

@@ -2,12 +2,12 @@
  * A client's side of its mailbox: requests to the manager, and the lease.
  *
  * What it does: Writes a request through the map of the mailbox and reads for the reply, with growing
- *   sleeps; writes it again after a while, by the other path if there are two. Sends beats, and knows
- *   until when the manager certainly keeps the lease: a lease's time after the last beat that it has
+ *   sleeps; writes it again after a while, by the other path if there are two. Sends heartbeats, and knows
+ *   until when the manager certainly keeps the lease: a lease's time after the last heartbeat that it has
  *   echoed was sent, less an eighth. A queue pair may have been created though no reply came; before the next
  *   request it is deleted.
  * Costs: A request is written in 8-byte stores (2 to 16), each look at the reply is one read over the
- *   fabric. A beat is a store, then a read.
+ *   fabric. A heartbeat is a store, then a read.
  */
 #include "logic/dnvme/dnvme_internal.h"
 
@@ -20,7 +20,7 @@ static uint64_t read8(const struct dnvme_mail *mail, uint64_t offset)
     return sisci_read(mail->map[mail->active], offset, 8);
 }
 
-/* Nobody answers by this path. */
+/* This path does not answer. */
 static void other_path(struct dnvme_mail *mail)
 {
     mail->active = (mail->active + 1) % mail->n_maps;
@@ -82,7 +82,7 @@ static int wait_for(struct dnvme_mail *mail, const struct wire_message *m,
         if (m->header.type == WIRE_HELLO && repeat_ps != 0 && now_ps >= repeat_ps) {
             if (is_refused(mail))
                 return -EBUSY;
-            dnvme_mail_beat(mail); /* that of another may lie over ours */
+            dnvme_mail_heartbeat(mail); /* that of another may lie over ours */
         }
         if (now_ps >= repeat_ps) {
             request_write(mail, m);
@@ -173,32 +173,32 @@ int dnvme_mail_call(struct dnvme_mail *mail, enum wire_type type, const void *bo
 
 /* ---- The lease ------------------------------------------------------------------------------- */
 
-void dnvme_mail_beat(struct dnvme_mail *mail)
+void dnvme_mail_heartbeat(struct dnvme_mail *mail)
 {
-    mail->beat++;
-    mail->sent_ps[mail->beat % DNVME_BEATS] = k_now_ps(mail->kernel);
+    mail->heartbeat++;
+    mail->sent_ps[mail->heartbeat % DNVME_HEARTBEATS] = k_now_ps(mail->kernel);
     for (unsigned i = 0; i < mail->n_maps; i++)
-        sisci_write(mail->map[i], WIRE_BEAT, 8, WIRE_WORD(mail->incarnation, mail->beat));
+        sisci_write(mail->map[i], WIRE_HEARTBEAT, 8, WIRE_WORD(mail->incarnation, mail->heartbeat));
 }
 
 bool dnvme_mail_look(struct dnvme_mail *mail)
 {
-    uint64_t word = read8(mail, WIRE_ADMITTED);
+    uint64_t word = read8(mail, WIRE_REGISTERED);
     mail->echoed = false;
     if (word == UINT64_MAX && mail->n_maps > 1) {
         other_path(mail);
-        word = read8(mail, WIRE_ADMITTED);
+        word = read8(mail, WIRE_REGISTERED);
     }
     if (word == UINT64_MAX) /* the link may come back before it is over */
         return k_now_ps(mail->kernel) < mail->valid_until_ps + mail->lease_ps;
     if ((uint32_t)(word >> 32) != mail->incarnation)
         return false;
     const uint32_t echo = (uint32_t)word;
-    mail->echoed = echo == mail->beat;
-    if (mail->beat - echo >= DNVME_BEATS)
+    mail->echoed = echo == mail->heartbeat;
+    if (mail->heartbeat - echo >= DNVME_HEARTBEATS)
         return true;
-    const uint64_t until_ps = mail->sent_ps[echo % DNVME_BEATS] + mail->lease_ps -
-                              mail->lease_ps / DNVME_BEATS;
+    const uint64_t until_ps = mail->sent_ps[echo % DNVME_HEARTBEATS] + mail->lease_ps -
+                              mail->lease_ps / DNVME_HEARTBEATS;
     if (until_ps > mail->valid_until_ps)
         mail->valid_until_ps = until_ps;
     return true;
@@ -206,13 +206,13 @@ bool dnvme_mail_look(struct dnvme_mail *mail)
 
 int dnvme_mail_open(struct dnvme_mail *mail, struct wire_hello *hello)
 {
-    dnvme_mail_beat(mail);
+    dnvme_mail_heartbeat(mail);
     const uint64_t sent_ps = k_now_ps(mail->kernel);
     const int status = dnvme_mail_call(mail, WIRE_HELLO, NULL, 0, hello, sizeof *hello);
     if (status != 0)
         return status;
     mail->lease_ps = hello->lease_ps;
-    mail->valid_until_ps = sent_ps + mail->lease_ps - mail->lease_ps / DNVME_BEATS;
+    mail->valid_until_ps = sent_ps + mail->lease_ps - mail->lease_ps / DNVME_HEARTBEATS;
     mail->echoed = true;
     return 0;
 }

@@ -274,7 +274,7 @@ static void release(struct dnvme_manager *m)
 }
 
 /* Clients may come once the controller works. */
-static int open_doors(struct dnvme_manager *m, struct lend_error *error)
+static int export_mailboxes(struct dnvme_manager *m, struct lend_error *error)
 {
     enum sisci_error e = sisci_device_share(m->device, error);
     if (e == SISCI_OK)
@@ -294,7 +294,7 @@ int dnvme_manager_new(struct kernel *kernel, struct sisci_process *process,
     error = error != NULL ? error : &own;
     if (params->n_clients == 0 || params->n_clients > 256 || params->client_queues == 0 ||
         params->poll_ps == 0 || params->timeout_ps == 0 ||
-        params->lease_ps < 4 * DNVME_BEATS * params->poll_ps)
+        params->lease_ps < 4 * DNVME_HEARTBEATS * params->poll_ps)
         return lend_fail(error, -EINVAL, "a parameter of the manager is out of range");
     struct dnvme_manager *m = k_zalloc(sizeof *m);
     m->kernel = kernel;
@@ -307,7 +307,7 @@ int dnvme_manager_new(struct kernel *kernel, struct sisci_process *process,
                   status);
     if (status == 0) {
         fill_server(m, n_queues);
-        status = open_doors(m, error);
+        status = export_mailboxes(m, error);
     }
     if (status != 0) {
         release(m);

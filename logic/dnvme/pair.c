@@ -2,7 +2,7 @@
  * A client's queue pairs.
  *
  * What it does: The completion queue and the PRP lists lie in memory of the client's host, where it polls
- *   and where the device's writes need nobody to wait; the submission queue wherever the client asks for.
+ *   and where the device's writes arrive without a wait; the submission queue wherever the client asks for.
  *   The manager creates and deletes both; entries and doorbells go to the device directly, by one path, on
  *   which a doorbell cannot pass the entry.
  * Follows: SmartIO, 6.2, 7.4.1; NVM Express 1.3, section 4.
@@ -232,7 +232,7 @@ uint16_t dnvme_pair_number(const struct dnvme_pair *pair)
     return WIRE_HANDLE_NUMBER(pair->handle);
 }
 
-/* ---- Malice ---------------------------------------------------------------------------------- */
+/* ---- Wild queues ----------------------------------------------------------------------------- */
 
 int dnvme_wild_pair_new(struct dnvme_client *c, uint64_t sq_bus, uint64_t cq_bus, uint16_t entries,
                         uint64_t *handle)

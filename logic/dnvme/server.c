@@ -1,7 +1,7 @@
 /*
  * The manager's side of mailboxes, whatever the controller is.
  *
- * What it does: Admits clients, carries their requests out once each, answers; gives queue numbers,
+ * What it does: Registers clients, carries their requests out once each, answers; gives queue numbers,
  *   remembers whose they are and where they lie; ends leases that were not renewed and deletes the
  *   queues of clients that are gone. Refuses queues and data that lie over queues of others or of the
  *   manager, queues that are not the client's, and admin commands that change the controller for all.
@@ -23,9 +23,9 @@ static uint64_t load8(const struct dnvme_server *s, unsigned i, uint64_t offset)
     return word;
 }
 
-static void admitted_store(const struct dnvme_server *s, unsigned i, uint64_t word)
+static void registered_store(const struct dnvme_server *s, unsigned i, uint64_t word)
 {
-    k_store(s->kernel, at_of(s, i, WIRE_ADMITTED), &word, sizeof word);
+    k_store(s->kernel, at_of(s, i, WIRE_REGISTERED), &word, sizeof word);
 }
 
 void dnvme_server_init(struct dnvme_server *s)
@@ -43,7 +43,7 @@ static bool overlap(const struct dnvme_range *a, const struct dnvme_range *b)
            b->from < a->from + a->bytes;
 }
 
-/* Nobody's queue, nor the manager's own, but those of the mailbox `but` (n: of nobody) lies there. */
+/* No queue lies there, of a client or the manager, but for those of mailbox `but` (n: of none). */
 static bool is_free(const struct dnvme_server *s, const struct dnvme_range *range, unsigned but)
 {
     if (range->from + range->bytes < range->from)
@@ -134,7 +134,7 @@ void dnvme_server_deleted(struct dnvme_server *s, uint16_t q, int status)
         s->queue[q] = (struct dnvme_server_queue){ .serial = queue.serial + 1 };
         s->stats.n_queues--;
     }
-    if (queue.owner == DNVME_NOBODY) {
+    if (queue.owner == DNVME_ORPHANED) {
         s->stats.reclaimed += status == 0;
         s->stats.reclaimed_ps = status == 0 ? k_now_ps(s->kernel) : s->stats.reclaimed_ps;
         return;
@@ -200,15 +200,15 @@ static int admin(struct dnvme_server *s, unsigned i, struct nvme_sqe *sqe, struc
 static void end_client(struct dnvme_server *s, unsigned i)
 {
     struct dnvme_mailbox *box = &s->box[i];
-    if (!box->admitted)
+    if (!box->registered)
         return;
-    box->admitted = false;
+    box->registered = false;
     box->n_queues = 0;
     s->stats.n_clients--;
-    admitted_store(s, i, 0);
+    registered_store(s, i, 0);
     for (unsigned q = 1; q < s->queue_end; q++)
         if (s->queue[q].owner == i + 1) {
-            s->queue[q].owner = DNVME_NOBODY;
+            s->queue[q].owner = DNVME_ORPHANED;
             delete_begin(s, q);
         }
 }
@@ -216,12 +216,12 @@ static void end_client(struct dnvme_server *s, unsigned i)
 static int hello(struct dnvme_server *s, unsigned i)
 {
     struct dnvme_mailbox *box = &s->box[i];
-    if (box->admitted)
+    if (box->registered)
         return -EALREADY;
-    box->admitted = true;
+    box->registered = true;
     box->changed_ps = k_now_ps(s->kernel);
     s->stats.n_clients++;
-    admitted_store(s, i, box->beat);
+    registered_store(s, i, box->heartbeat);
     return 0;
 }
 
@@ -259,7 +259,7 @@ static int serve(struct dnvme_server *s, unsigned i, const struct wire_message *
         *bytes = status == 0 ? sizeof s->hello : 0;
         return status;
     }
-    if (!s->box[i].admitted)
+    if (!s->box[i].registered)
         return -ESTALE;
     if (type == WIRE_BYE) {
         end_client(s, i);
@@ -318,28 +318,28 @@ static void refuse(struct dnvme_server *s, unsigned i, uint32_t incarnation)
 static void look(struct dnvme_server *s, unsigned i)
 {
     struct dnvme_mailbox *box = &s->box[i];
-    uint64_t beat = load8(s, i, WIRE_BEAT);
-    const uint32_t incarnation = (uint32_t)(beat >> 32);
+    uint64_t heartbeat = load8(s, i, WIRE_HEARTBEAT);
+    const uint32_t incarnation = (uint32_t)(heartbeat >> 32);
     if (incarnation == 0)
         return;
-    if (incarnation != box->incarnation && box->admitted)
+    if (incarnation != box->incarnation && box->registered)
         refuse(s, i, incarnation);
     if (incarnation == box->refused) {
-        beat = box->beat;
+        heartbeat = box->heartbeat;
     } else if (incarnation != box->incarnation) {
         box->incarnation = incarnation;
         box->served = 0;
-        box->beat = beat;
+        box->heartbeat = heartbeat;
     }
-    if (beat != box->beat) {
-        box->beat = beat;
+    if (heartbeat != box->heartbeat) {
+        box->heartbeat = heartbeat;
         box->changed_ps = k_now_ps(s->kernel);
-        if (box->admitted)
-            admitted_store(s, i, beat);
+        if (box->registered)
+            registered_store(s, i, heartbeat);
     }
     if ((uint32_t)load8(s, i, WIRE_REQUEST) != box->served)
         answer(s, i);
-    if (box->admitted && k_now_ps(s->kernel) - box->changed_ps > s->lease_ps) {
+    if (box->registered && k_now_ps(s->kernel) - box->changed_ps > s->lease_ps) {
         s->stats.expired++;
         end_client(s, i);
     }

@@ -1,6 +1,6 @@
 /*
  * What the manager of an NVMe controller and its clients exchange: mailboxes in a segment of the
- * manager's host, one per client. A client writes beat and request and reads the rest; the manager reads
+ * manager's host, one per client. A client writes heartbeat and request and reads the rest; the manager reads
  * and writes its own memory alone, so that no client that is gone holds it up. Both ends are
  * little-endian and of the same version; structures are copied as they stand.
  *
@@ -35,13 +35,13 @@ struct wire_message {
 _Static_assert(sizeof(struct wire_message) == 128, "two lines");
 
 /* A mailbox. Each side writes lines of its own. */
-#define WIRE_BEAT       0u   /* client: incarnation << 32 | counter */
+#define WIRE_HEARTBEAT  0u   /* client: incarnation << 32 | counter */
 #define WIRE_REQUEST    64u  /* client */
-#define WIRE_ADMITTED   192u /* manager: incarnation << 32 | last beat seen; 0: nobody */
+#define WIRE_REGISTERED 192u /* manager: incarnation << 32 | last heartbeat seen; 0: none */
 #define WIRE_REFUSED    200u /* manager: incarnation << 32 of whoever came last to a mailbox in use */
 #define WIRE_REPLY      256u /* manager */
 #define WIRE_SLOT_BYTES 512u
-_Static_assert(WIRE_REQUEST + sizeof(struct wire_message) <= WIRE_ADMITTED, "no overlap");
+_Static_assert(WIRE_REQUEST + sizeof(struct wire_message) <= WIRE_REGISTERED, "no overlap");
 _Static_assert(WIRE_REPLY + sizeof(struct wire_message) <= WIRE_SLOT_BYTES, "fits");
 #define WIRE_WORD(incarnation, count) ((uint64_t)(incarnation) << 32 | (uint32_t)(count))
 

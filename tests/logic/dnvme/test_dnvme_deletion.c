@@ -28,7 +28,7 @@ static void make_pair(uint16_t id)
 {
     const struct nvme_user_memory sq = memory_of(K_PAGE_BYTES), cq = memory_of(K_PAGE_BYTES);
     assert_int_equal(nvme_user_create_queues(&rig.controller, id, 16, sq.bus, cq.bus, 0), 0);
-    rig.server.queue[id].owner = DNVME_NOBODY;
+    rig.server.queue[id].owner = DNVME_ORPHANED;
     rig.server.stats.n_queues++;
 }
 

@@ -333,7 +333,7 @@ static void test_lease(void **state)
     client_open(&live, r, 1, 2);
     assert_int_equal(call_create(&quiet, BUS(0), BUS(1), 64, &q), 0);
     assert_int_equal(call_create(&live, BUS(2), BUS(3), 64, &q), 0);
-    dnvme_mail_beat(&quiet.mail);
+    dnvme_mail_heartbeat(&quiet.mail);
     const uint64_t last_ps = k_now_ps(r->kernel);
     k_sleep(r->kernel, FAKE_US(100));
     assert_true(dnvme_mail_look(&quiet.mail));
@@ -341,8 +341,8 @@ static void test_lease(void **state)
                 quiet.mail.valid_until_ps < last_ps + LEASE_PS);
     while (r->controller.n_deleted == 0) {
         assert_true(k_now_ps(r->kernel) < last_ps + LEASE_PS + FAKE_MS(2));
-        dnvme_mail_beat(&live.mail);
-        k_sleep(r->kernel, LEASE_PS / DNVME_BEATS);
+        dnvme_mail_heartbeat(&live.mail);
+        k_sleep(r->kernel, LEASE_PS / DNVME_HEARTBEATS);
         assert_true(dnvme_mail_look(&live.mail));
     }
     assert_true(r->server.stats.reclaimed_ps > quiet.mail.valid_until_ps);
@@ -352,7 +352,7 @@ static void test_lease(void **state)
     assert_true(r->controller.there[2]);
     assert_false(dnvme_mail_look(&quiet.mail));
     assert_int_equal(call_create(&quiet, BUS(0), BUS(1), 64, &q), -ESTALE);
-    dnvme_mail_beat(&quiet.mail); /* it is too late */
+    dnvme_mail_heartbeat(&quiet.mail); /* it is too late */
     k_sleep(r->kernel, FAKE_US(100));
     assert_false(dnvme_mail_look(&quiet.mail));
     client_open(&again, r, 0, 3); /* a new process in its place */
@@ -374,12 +374,12 @@ static void test_restart(void **state)
     client_open(&old, r, 3, 1);
     assert_int_equal(call_create(&old, BUS(0), BUS(1), 64, &q), 0);
     for (unsigned i = 0; i < 40; i++) {
-        dnvme_mail_beat(&old.mail);
+        dnvme_mail_heartbeat(&old.mail);
         if (i % 10 == 0) {
             client_init(&new, r, 3, incarnation++);
             assert_int_equal(dnvme_mail_open(&new.mail, &new.hello), -EBUSY);
         }
-        k_sleep(r->kernel, LEASE_PS / DNVME_BEATS);
+        k_sleep(r->kernel, LEASE_PS / DNVME_HEARTBEATS);
         assert_true(dnvme_mail_look(&old.mail));
         assert_int_equal(
             dnvme_mail_call(&old.mail, WIRE_NAMESPACE, &nsid, sizeof nsid, &ns, sizeof ns), 0);
@@ -539,7 +539,7 @@ static void test_next_client(void **state)
 }
 
 /* No manager is there. */
-static void test_nobody(void **state)
+static void test_no_manager(void **state)
 {
     struct rig rig, *r = rig_of(&rig);
     struct client c;
@@ -589,7 +589,7 @@ static void live(struct busy *b, uint32_t incarnation)
         return;
     }
     for (unsigned i = 0; i < 30; i++) {
-        dnvme_mail_beat(&c->mail);
+        dnvme_mail_heartbeat(&c->mail);
         const uint64_t kind = draw(b, 8);
         if (kind == 0 && q == 0 &&
             call_create(c, BUS(16 * b->box), BUS(16 * b->box + 1), 64, &q) == 0)
@@ -666,7 +666,7 @@ int main(void)
         cmocka_unit_test(test_restart),       cmocka_unit_test(test_dead_controller),
         cmocka_unit_test(test_slow_deletion), cmocka_unit_test(test_slow_creation),
         cmocka_unit_test(test_late_reply),    cmocka_unit_test(test_next_client),
-        cmocka_unit_test(test_nobody),        cmocka_unit_test(test_at_random),
+        cmocka_unit_test(test_no_manager),    cmocka_unit_test(test_at_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
