@@ -368,5 +368,12 @@ has "and that the run is made" "$out" 'with these --set there is no figure; the 
 out=$("$nudma" run one.cfg --set plot.y=load_latency --list 2>&1)
 is "a plot that --set misspells" $? 2
 
+# ---- Tables of scenarios that plot samples -------------------------------------------------------
+# Of a program with a name of its own: what its samples come to, not other programs' rates.
+named() { "$nudma" run nvme/interference --filter 'drive=p4800x writes=16' --set measure.duration_us=3000 \
+    --set measure.warmup_us=30000 --db named.db -q 2>&1; }
+has "the table is about what is plotted" "$(named)" \
+    '^drive +writes +reader.latency_mean_ns .*reader.latency_max_ns .*reader.latency_p50_ns'
+
 echo "1..$cases"
 [ $failed = 0 ]
