@@ -14,8 +14,9 @@
  * Timing:
  *   idle load = L2 + arbitration + address + hub + DRAM idle read (or the snoop of the other buses)
  *     [+ address of the deferred reply] + hub return + 64 bytes on the bus
- *   same bus, modified: L2 + arbitration + address + snoop + hub + hub return + data
- *   other bus, modified: + arbitration, address and data phases of that bus, deferred reply
+ *   same bus, modified: L2 + arbitration + address + snoop + owner's read + hub + hub return + data
+ *   other bus, modified: + arbitration, address and data phases of that bus, deferred reply; where
+ *     DRAM is not waited for
  * Sources: docs/sources.md#fsb, docs/sources.md#f
  */
 #include "models/numa/numa_internal.h"
@@ -112,6 +113,8 @@ static struct round snoop_bus(struct numa *n, unsigned socket, uint64_t line, un
         r.dirty |= was == LINE_M;
         r.found |= was != LINE_I;
     }
+    if (r.dirty) /* its owner has to read it */
+        r.done_ps = r.looked_ps = looked_ps + n->params->cache->core_snoop_dirty_ps;
     if (invalidate && except == NO_GROUP && has_filter(n))
         snoop_filter_remove(&bus_of(n, socket)->filter, line);
     NUMA_COUNT(n, socket, core_snoops);

@@ -597,7 +597,7 @@ static void test_front_side_bus(void **state)
     h.n = fixture_new(&h.f);
     h.t = 0;
     const sim_time l1 = 1288, l2 = 6009, address = 6000, hub = 20000, data = 5998, back = 15000,
-                   dram = 11000 + 2998 + 17000 + 15000 + 15000 + 5997, look = 8000;
+                   dram = 11000 + 2998 + 17000 + 15000 + 15000 + 5997, look = 8000, owner = 15000;
     const struct hpa a = { 0x10000 }, b = { 0x20000 }, c = { 0x30000 };
     const sim_time idle = l2 + address + hub + dram + back + data;
 
@@ -613,10 +613,11 @@ static void test_front_side_bus(void **state)
     assert_int_equal(load(&h, 0, a, NUMA_L2), l2);
     /* Between dies over the bus, between sockets through the hub: 85-145 ns. */
     const sim_time dies = load(&h, 2, a, NUMA_PEER_CACHE);
-    assert_int_equal(dies, l2 + address + look + hub + back + data);
+    assert_int_equal(dies, l2 + address + look + owner + hub + back + data);
     store(&h, 2, c);
     const sim_time sockets = load(&h, 6, c, NUMA_REMOTE_CACHE);
-    assert_int_equal(sockets, l2 + address + hub + address + look + data + address + back + data);
+    assert_int_equal(sockets,
+                     l2 + address + hub + address + look + owner + data + address + back + data);
     /* Devices at the hub: modified lines are supplied, writes go to DRAM and take the copies. */
     store(&h, 0, b);
     dma_read(&h, 0, b, NUMA_PEER_CACHE);

@@ -20,6 +20,7 @@
 #define HUB         (4 * CLOCK)
 #define BACK        (2 * CLOCK)
 #define L2          7803
+#define OWNER       15000 /* reads a modified line that another one asks for */
 #define DRAM        (15000 + CLOCK + 15000 + 15000 + 17000 + DATA)
 #define IDLE        (L2 + ARBITRATION + ADDRESS + HUB + DRAM + ADDRESS + BACK + DATA)
 
@@ -58,14 +59,15 @@ static void test_unloaded_latency(void **state)
     t += 1000000;
     const struct numa_result same = numa_load(n, 1, line_of(5000), t, NULL);
     assert_int_equal(same.source, NUMA_PEER_CACHE);
-    assert_int_equal(same.done_ps - t, L2 + ARBITRATION + ADDRESS + 3 * CLOCK + HUB + BACK + DATA);
+    assert_int_equal(same.done_ps - t,
+                     L2 + ARBITRATION + ADDRESS + 3 * CLOCK + OWNER + HUB + BACK + DATA);
     /* Modified behind the other bus. */
     numa_store(n, 0, line_of(5001), t, NULL);
     t += 1000000;
     const struct numa_result other = numa_load(n, 2, line_of(5001), t, NULL);
     assert_int_equal(other.source, NUMA_REMOTE_CACHE);
-    assert_int_equal(other.done_ps - t, L2 + 2 * (ARBITRATION + ADDRESS) + HUB + 3 * CLOCK + DATA +
-                                            ADDRESS + BACK + DATA);
+    assert_int_equal(other.done_ps - t, L2 + 2 * (ARBITRATION + ADDRESS) + HUB + 3 * CLOCK + OWNER +
+                                            DATA + ADDRESS + BACK + DATA);
     numa_free(n);
 
     /* One socket: nobody to ask, no deferred reply. */
