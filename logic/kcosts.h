@@ -24,8 +24,9 @@ struct k_costs {
     uint32_t iommu_map_cycles, iommu_unmap_cycles; /* added with one, including invalidation */
     uint32_t mmio_write_cycles; /* a posted write with its barrier, until the core continues */
     /* ---- copies ------------------------------------------------------------------------------ */
-    uint32_t copy_call_cycles; /* per copy of contiguous bytes */
-    uint32_t copy_line_cycles; /* minimum per cache line, even from the nearest cache */
+    uint32_t copy_call_cycles;  /* per copy of contiguous bytes */
+    uint32_t copy_line_cycles;  /* minimum per cache line, even from the nearest cache */
+    uint32_t pin_lookup_cycles; /* a buffer looked up in a cache of pinned pages */
     /* ---- network stack ----------------------------------------------------------------------- */
     uint32_t gro_packet_cycles;     /* merging one packet into another */
     uint32_t ip_tcp_receive_cycles; /* IP and TCP, per (merged) buffer */

@@ -26,7 +26,7 @@ cat >"$rules" <<'AWK'
 function rooms_in_order() {
     return "hw" \
         " sim/engine sim/config sim/store" \
-        " logic logic/dma logic/net logic/steering logic/nic logic/nvme logic/rdma logic/nvmeof logic/gpu logic/lending logic/sisci" \
+        " logic logic/dma logic/copy logic/net logic/steering logic/nic logic/nvme logic/rdma logic/nvmeof logic/gpu logic/lending logic/sisci" \
         " logic/dnvme" \
         " models/base models/pcie/link models/pcie/config models/pcie/endpoint" \
         " models/pcie/switch models/pcie/iommu models/pcie/ntb models/numa/dram models/numa" \

@@ -42,6 +42,8 @@ static const struct param_desc os_params_table[] = {
     COST(mmio_write, 100, 50, 150, "posted write to a device, until the core goes on"),
     COST(copy_call, 80, 20, 500, "a copy of contiguous bytes, per call"),
     COST(copy_line, 14, 10, 40, "a copy, per cache line at least (0.22 cycles per byte)"),
+    CYCLES(pin_lookup, 690, 100, 2000, "docs/sources.md#copy-module",
+           "a copy module: a buffer looked up among pinned pages"),
     COST(gro_packet, 120, 80, 200, "merging a packet into another (GRO)"),
     COST(ip_tcp_receive, 3500, 2000, 6000, "IP and TCP receive, per merged buffer"),
     COST(tcp_ack_send, 1500, 1000, 2500, "building and sending an acknowledgement"),

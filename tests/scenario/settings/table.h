@@ -486,6 +486,7 @@ static const struct row rows[] = {
     PROGRAM("rdma_perf", "rdma.write", "queue_depth=1 mtu_bytes=1024"),
     REASON("rdma_perf", "peer device peer_device", NAMES),
     { "infiniband", "rdma", "cables.[2]", "rate_gbit_s=50 latency_ns=100 loss_ratio=0.02" },
+    REASON("os", "pin_lookup_cycles", "only a module with a cache of pins: tests/logic/copy"),
     SERVER("os", "rdma", "rdma_post_cycles=240 rdma_poll_cycles=60"),
     SERVER("os", "rdma.send", "rdma_complete_cycles=120"),
     PROGRAM("nvmeof_target", "nvmeof",

@@ -1,0 +1,207 @@
+/*
+ * What it does: the copy module: channels, processes that have it open, and what they leave behind: when a
+ *   process closes while an engine works on its memory, a worker looks until that has ended, and
+ *   unpins.
+ * Follows: the paper's kernel module (section 3); files of Linux, whose release() is called at exit.
+ * Costs: syscall_cycles a call.
+ */
+#include "logic/copy/adma.h"
+
+#include <errno.h>
+
+#include "logic/copy/adma_internal.h"
+
+#define REAP_PS (5 * K_US) /* between two looks */
+
+const struct adma_options adma_options_default = {
+    .n_channels = 4,
+    .schedule = ADMA_ROUND_ROBIN,
+    .small_bytes = 65536,
+    .n_dedicated = 1,
+    .reserve_ps = K_MS,
+    .pin_cache_pages = 32768,
+    .engine_timeout_ps = 2 * K_S,
+};
+
+/* ---- What closed processes leave -------------------------------------------------------------- */
+
+static bool is_idle(const struct adma_process *process)
+{
+    for (unsigned i = 0; i < ADMA_REQUESTS_MAX; i++)
+        if (process->request[i].state != REQUEST_FREE || process->request[i].visitors != 0)
+            return false;
+    return true;
+}
+
+/* Looks at what it has under way, and ends what has ended. */
+static void look_at(struct adma_process *process)
+{
+    const uint64_t timeout_ps = process->adma->options.engine_timeout_ps;
+    for (unsigned i = 0; i < ADMA_REQUESTS_MAX; i++) {
+        struct adma_request *r = &process->request[i];
+        const struct adma_transfer *t = &r->transfer;
+        if (r->state == REQUEST_FREE || r->leaving)
+            continue;
+        adma_request_look(r, process);
+        if (r->state == REQUEST_MATCHED && r->kind != ADMA_WRITE && t->state == TRANSFER_RUNS &&
+            timeout_ps != 0 && k_now_ps(process->kernel) >= t->started_ps + timeout_ps)
+            adma_transfer_step(&r->transfer, process, r, k_now_ps(process->kernel));
+        if (r->state == REQUEST_ENDED && !r->leaving)
+            adma_request_put(r);
+    }
+}
+
+static void free_process(struct adma_process *process)
+{
+    struct adma *adma = process->adma;
+    K_LIST_REMOVE(adma->processes, process);
+    adma_pins_release(process);
+    for (unsigned i = 0; i < ADMA_REQUESTS_MAX; i++) {
+        k_free(process->request[i].buffer.pin);
+        k_free(process->request[i].second.pin);
+    }
+    k_free(process);
+}
+
+static void reap(struct k_work *work)
+{
+    struct adma *adma = K_CONTAINER(work, struct adma, reaper);
+    if (adma->reaping)
+        return; /* another CPU's worker is at it, and goes on until nothing is left */
+    adma->reaping = true;
+    for (bool left = true; left;) {
+        left = false;
+        for (struct adma_process *p = adma->processes, *next; p != NULL; p = next) {
+            if (p->closed)
+                look_at(p);
+            next = p->next; /* looking takes time: others may have come and gone */
+            if (p->closed && is_idle(p))
+                free_process(p);
+            else
+                left = left || p->closed;
+        }
+        if (left)
+            k_sleep(adma->kernel, REAP_PS);
+    }
+    adma->reaping = false;
+    k_wake(adma->kernel, &adma->reaped);
+}
+
+void adma_reap(struct adma *adma)
+{
+    k_work_queue(adma->kernel, &adma->reaper, K_CPU_ANY);
+}
+
+/* ---- The module ------------------------------------------------------------------------------- */
+
+static bool options_good(const struct adma_options *o)
+{
+    const bool dedicated = o->schedule == ADMA_DEDICATED && o->n_channels != 0;
+    return o->n_channels <= ADMA_CHANNELS_MAX &&
+           (!dedicated || (o->n_dedicated >= 1 && o->n_dedicated < o->n_channels));
+}
+
+struct adma *adma_new(struct kernel *kernel, struct dma_core *core,
+                      const struct adma_options *options, int *status)
+{
+    *status = -EINVAL;
+    if (!options_good(options) || (core == NULL && options->n_channels != 0))
+        return NULL;
+    struct adma *adma = k_zalloc(sizeof(*adma));
+    adma->kernel = kernel;
+    adma->options = *options;
+    adma->reaper.fn = reap;
+    *status = adma_channels_init(adma, core);
+    if (*status == 0)
+        return adma;
+    k_free(adma);
+    return NULL;
+}
+
+static bool all_closed(const struct adma *adma)
+{
+    for (const struct adma_process *p = adma->processes; p != NULL; p = p->next)
+        if (!p->closed)
+            return false;
+    return true;
+}
+
+void adma_free(struct adma *adma)
+{
+    if (!all_closed(adma))
+        k_fault(adma->kernel, "the copy module is freed while processes have it open");
+    while (adma->processes != NULL) {
+        adma_reap(adma);
+        k_wait(adma->kernel, &adma->reaped, k_now_ps(adma->kernel) + K_MS);
+    }
+    while (adma->reaper.queued || adma->reaping)
+        k_sleep(adma->kernel, REAP_PS);
+    adma_channels_release(adma);
+    k_free(adma);
+}
+
+const struct adma_stats *adma_stats(const struct adma *adma)
+{
+    return &adma->stats;
+}
+
+/* ---- Processes -------------------------------------------------------------------------------- */
+
+struct adma_process *adma_open(struct adma *adma, struct umem *umem)
+{
+    struct adma_process *process = k_zalloc(sizeof(*process));
+    process->adma = adma;
+    process->umem = umem;
+    process->kernel = adma->kernel;
+    for (unsigned i = ADMA_REQUESTS_MAX; i > 0; i--) {
+        struct adma_request *r = &process->request[i - 1];
+        r->process = process;
+        r->next = process->free_requests;
+        process->free_requests = r;
+    }
+    adma_pins_init(process);
+    adma_notifier_init(process);
+    process->next = adma->processes;
+    adma->processes = process;
+    k_syscall(adma->kernel);
+    return process;
+}
+
+void adma_kill(struct adma_process *process)
+{
+    process->killed = true;
+    for (unsigned i = 0; i < ADMA_REQUESTS_MAX; i++)
+        if (k_has_waiters(&process->request[i].semaphore))
+            k_wake(process->kernel, &process->request[i].semaphore);
+    for (struct adma_connection *c = process->adma->connections; c != NULL; c = c->next)
+        if (c->end[0].process == process && k_has_waiters(&c->wait)) {
+            k_wake(process->kernel, &c->wait);
+            break; /* a process waits for one at a time: a wake-up takes time */
+        }
+}
+
+void adma_close(struct adma_process *process)
+{
+    struct adma *adma = process->adma;
+    k_syscall(process->kernel);
+    process->killed = true;
+    adma_disconnect_all(process);
+    umem_notifier_remove(process->umem, &process->notifier);
+    adma_pins_drop(process);
+    look_at(process);
+    process->closed = true;
+    adma_reap(adma);
+}
+
+bool adma_enter(struct adma_process *process)
+{
+    uint64_t since_ps = k_now_ps(process->kernel);
+    k_syscall(process->kernel);
+    process->times.transition_ps += adma_lap(process->kernel, &since_ps);
+    return !process->killed;
+}
+
+const struct adma_times *adma_times(const struct adma_process *process)
+{
+    return &process->times;
+}
