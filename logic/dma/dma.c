@@ -147,8 +147,8 @@ static void end_all(struct dma_channel *c)
     c->issued = c->wanted = end;
     for (uint64_t s = c->ended; s < end; s++) {
         struct dma_descriptor *d = slot_of(c, s);
-        if (d->state != DMA_IN_PROGRESS)
-            continue;
+        if (d->sequence != s || d->state != DMA_IN_PROGRESS)
+            continue; /* it has ended, and its slot may have another copy */
         if (d->submitted)
             dma_copy_ended(c, s, DMA_ABORTED, 0, NULL);
         else
@@ -250,6 +250,8 @@ static void quiesce(struct dma_channel *c)
 
 void dma_terminate(struct dma_channel *c)
 {
+    while (c->terminating) /* by another thread */
+        k_sleep(kernel_of(c), POLL_PS);
     if (c->gone)
         return;
     c->terminating = true;
