@@ -138,8 +138,8 @@ static inline void k_page_get(struct k_page *page)
 }
 /* Drops a reference; the last one frees the pages. */
 void k_page_put(struct kernel *kernel, struct k_page *page);
-/* Pins user memory for a device (get_user_pages), charging per page; returns 0 or -ENOMEM. Each
- * k_pin() needs one k_unpin() of the same range. */
+/* Pins user memory for a device (get_user_pages), charging per page; returns 0 or -ENOMEM. Each page of
+ * the range needs one k_unpin(), of all of them or of parts. */
 int k_pin(struct kernel *kernel, struct kaddr at, size_t bytes);
 void k_unpin(struct kernel *kernel, struct kaddr at, size_t bytes);
 /* Allocates zeroed, contiguous memory on `node`, aligned to `align`. It is never freed. v is 0 if

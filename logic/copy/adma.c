@@ -1,6 +1,6 @@
 /*
  * What it does: the copy module: channels, processes that have it open, and what they leave behind: when a
- *   process closes while an engine works on its memory, a worker looks until that has ended, and
+ *   process closes while an engine works on its memory, a thread looks until that has ended, and
  *   unpins.
  * Follows: the paper's kernel module (section 3); files of Linux, whose release() is called at exit.
  * Costs: syscall_cycles a call.
@@ -63,33 +63,43 @@ static void free_process(struct adma_process *process)
     k_free(process);
 }
 
-static void reap(struct k_work *work)
+static bool any_closed(const struct adma *adma)
 {
-    struct adma *adma = K_CONTAINER(work, struct adma, reaper);
-    if (adma->reaping)
-        return; /* another CPU's worker is at it, and goes on until nothing is left */
-    adma->reaping = true;
-    for (bool left = true; left;) {
-        left = false;
-        for (struct adma_process *p = adma->processes, *next; p != NULL; p = next) {
-            if (p->closed)
-                look_at(p);
-            next = p->next; /* looking takes time: others may have come and gone */
-            if (p->closed && is_idle(p))
-                free_process(p);
-            else
-                left = left || p->closed;
-        }
-        if (left)
-            k_sleep(adma->kernel, REAP_PS);
+    for (const struct adma_process *p = adma->processes; p != NULL; p = p->next)
+        if (p->closed)
+            return true;
+    return false;
+}
+
+static void reap_once(struct adma *adma)
+{
+    for (struct adma_process *p = adma->processes, *next; p != NULL; p = next) {
+        if (p->closed)
+            look_at(p);
+        next = p->next; /* looking takes time: others may have come and gone */
+        if (p->closed && is_idle(p))
+            free_process(p);
     }
-    adma->reaping = false;
-    k_wake(adma->kernel, &adma->reaped);
+}
+
+/* A thread of its own: it waits for channels, whose own work may be in any worker. */
+static void reaper(void *arg)
+{
+    struct adma *adma = arg;
+    while (!adma->stopping || adma->processes != NULL) {
+        reap_once(adma);
+        if (any_closed(adma))
+            k_sleep(adma->kernel, REAP_PS);
+        else if (!adma->stopping)
+            k_wait(adma->kernel, &adma->to_reap, UINT64_MAX);
+    }
+    adma->stopped = true;
 }
 
 void adma_reap(struct adma *adma)
 {
-    k_work_queue(adma->kernel, &adma->reaper, K_CPU_ANY);
+    if (k_has_waiters(&adma->to_reap))
+        k_wake(adma->kernel, &adma->to_reap);
 }
 
 /* ---- The module ------------------------------------------------------------------------------- */
@@ -110,12 +120,13 @@ struct adma *adma_new(struct kernel *kernel, struct dma_core *core,
     struct adma *adma = k_zalloc(sizeof(*adma));
     adma->kernel = kernel;
     adma->options = *options;
-    adma->reaper.fn = reap;
     *status = adma_channels_init(adma, core);
-    if (*status == 0)
-        return adma;
-    k_free(adma);
-    return NULL;
+    if (*status != 0) {
+        k_free(adma);
+        return NULL;
+    }
+    k_thread_new(kernel, "adma_reaper", K_CPU_ANY, reaper, adma);
+    return adma;
 }
 
 static bool all_closed(const struct adma *adma)
@@ -130,11 +141,9 @@ void adma_free(struct adma *adma)
 {
     if (!all_closed(adma))
         k_fault(adma->kernel, "the copy module is freed while processes have it open");
-    while (adma->processes != NULL) {
-        adma_reap(adma);
-        k_wait(adma->kernel, &adma->reaped, k_now_ps(adma->kernel) + K_MS);
-    }
-    while (adma->reaper.queued || adma->reaping)
+    adma->stopping = true;
+    adma_reap(adma);
+    while (!adma->stopped)
         k_sleep(adma->kernel, REAP_PS);
     adma_channels_release(adma);
     k_free(adma);

@@ -57,8 +57,8 @@ struct adma_lane {
     struct adma_transfer *transfer;
     struct adma_lane *next; /* waiting for room in the channel's ring */
     uint64_t unit, at;      /* the next byte to give: its unit, and its place in the transfer */
-    dma_cookie last;        /* 0: nothing given yet */
-    uint32_t under_way;     /* copies given that have not ended */
+    struct adma_piece *oldest, *newest; /* that have not ended */
+    uint32_t under_way;                 /* copies given that have not ended */
     struct adma_channel *channel;
     bool open;    /* something is still to be given */
     bool waiting; /* in its channel's list */
@@ -94,7 +94,9 @@ struct adma_piece {
     struct adma_channel *channel;
     struct adma_lane *lane;
     uint64_t at, bytes;
-    struct adma_piece *next; /* free ones */
+    uint64_t number;                  /* of all that the channel was given; 0: free */
+    dma_cookie cookie;                /* 0: it is about to be submitted */
+    struct adma_piece *next, *before; /* of the lane, in order; next: among free ones, too */
 };
 
 struct adma_channel {
@@ -103,10 +105,11 @@ struct adma_channel {
     unsigned idx;
     struct adma_piece *pieces, *free_pieces;
     dma_cookie newest;
+    uint64_t n_given;
     unsigned not_issued;
     uint64_t bytes_under_way;                 /* and waiting */
     struct adma_lane *waiting, *waiting_last; /* for room, first come, first served */
-    bool feeding;
+    bool feeding, terminating;
 };
 
 /* ---- Requests --------------------------------------------------------------------------------- */
@@ -193,9 +196,8 @@ struct adma {
     struct adma_connection *connections;
     struct adma_stats stats;
     struct adma_estimate estimate[ADMA_CLASSES][2];
-    bool reaping;
-    struct k_work reaper; /* ends what closed processes have left */
-    struct k_wait_queue reaped;
+    bool stopping, stopped; /* the reaper, which ends what closed processes have left */
+    struct k_wait_queue to_reap;
 };
 
 /* pins.c. [thread] Pins the pages of the buffer; adds to the process's pin_ps. 0, -EFAULT: not mapped,

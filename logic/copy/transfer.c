@@ -21,24 +21,28 @@ static uint64_t min_u64(uint64_t a, uint64_t b)
 
 /* ---- The CPU ---------------------------------------------------------------------------------- */
 
-/* [at, at + bytes), in runs that are contiguous on both sides. */
+/* A place of a buffer in memory, and how many bytes its page goes on. */
+static struct kaddr place(const struct adma_buffer *buffer, uint64_t at, uint64_t *left)
+{
+    uint64_t in_page;
+    const struct adma_pin *pin = adma_pin_at(buffer, at, &in_page);
+    *left = K_PAGE_BYTES - in_page;
+    return kaddr_add(pin->addr, in_page);
+}
+
+/* [at, end), in runs that are contiguous on both sides. */
 static void cpu_copy(struct adma_transfer *t, uint64_t at, uint64_t end)
 {
     while (at < end) {
-        uint64_t in_from = 0, in_to = 0, run = 0;
-        const struct kaddr from = kaddr_add(adma_pin_at(t->from, t->from_at + at, &in_from)->addr,
-                                            in_from);
-        const struct kaddr to = kaddr_add(adma_pin_at(t->to, t->to_at + at, &in_to)->addr, in_to);
-        struct kaddr next_from = from, next_to = to;
-        while (at + run < end && next_from.v == from.v + run && next_to.v == to.v + run) {
-            const uint64_t from_left = K_PAGE_BYTES - in_from, to_left = K_PAGE_BYTES - in_to;
+        uint64_t from_left, to_left, run = 0;
+        const struct kaddr from = place(t->from, t->from_at + at, &from_left);
+        const struct kaddr to = place(t->to, t->to_at + at, &to_left);
+        for (struct kaddr a = from, b = to; a.v == from.v + run && b.v == to.v + run;) {
             run += min_u64(end - at - run, min_u64(from_left, to_left));
             if (at + run == end)
                 break;
-            next_from = adma_pin_at(t->from, t->from_at + at + run, &in_from)->addr;
-            next_to = adma_pin_at(t->to, t->to_at + at + run, &in_to)->addr;
-            next_from = kaddr_add(next_from, in_from);
-            next_to = kaddr_add(next_to, in_to);
+            a = place(t->from, t->from_at + at + run, &from_left);
+            b = place(t->to, t->to_at + at + run, &to_left);
         }
         k_copy(t->adma->kernel, to, from, run);
         at += run;
@@ -87,6 +91,51 @@ static void note_bad(struct adma_transfer *t, uint64_t at, uint64_t end)
         t->bad_to = end;
 }
 
+static void append_piece(struct adma_lane *lane, struct adma_piece *piece)
+{
+    piece->next = NULL;
+    piece->before = lane->newest;
+    if (lane->newest != NULL)
+        lane->newest->next = piece;
+    else
+        lane->oldest = piece;
+    lane->newest = piece;
+    lane->under_way++;
+    lane->transfer->under_way++;
+}
+
+static void free_piece(struct adma_piece *piece)
+{
+    piece->number = 0;
+    piece->next = piece->channel->free_pieces;
+    piece->channel->free_pieces = piece;
+}
+
+static void remove_piece(struct adma_piece *piece)
+{
+    struct adma_lane *lane = piece->lane;
+    if (piece->before != NULL)
+        piece->before->next = piece->next;
+    else
+        lane->oldest = piece->next;
+    if (piece->next != NULL)
+        piece->next->before = piece->before;
+    else
+        lane->newest = piece->before;
+    lane->under_way--;
+    lane->transfer->under_way--;
+    free_piece(piece);
+}
+
+/* What to wait for: the lane's last copy, or, where copies end in any order, its first. */
+static dma_cookie next_end(const struct adma_lane *lane)
+{
+    const struct adma_piece *piece = lane->newest;
+    if (!dma_channel_limits(lane->channel->dma)->in_order)
+        piece = lane->oldest;
+    return piece != NULL ? piece->cookie : 0;
+}
+
 static void feed(struct adma_channel *channel);
 
 static void copy_ended(void *arg, dma_cookie cookie, enum dma_state state)
@@ -96,15 +145,12 @@ static void copy_ended(void *arg, dma_cookie cookie, enum dma_state state)
     struct adma_lane *lane = piece->lane;
     struct adma_transfer *t = lane->transfer;
     (void)cookie;
-    lane->under_way--;
-    t->under_way--;
     channel->bytes_under_way -= piece->bytes;
     if (state == DMA_COMPLETE)
         t->adma->stats.engine_bytes += piece->bytes;
     else
         note_bad(t, piece->at, piece->at + piece->bytes);
-    piece->next = channel->free_pieces;
-    channel->free_pieces = piece;
+    remove_piece(piece);
     settle(t);
     if (channel->waiting != NULL &&
         dma_channel_room(channel->dma) >= dma_channel_limits(channel->dma)->ring / 4)
@@ -157,7 +203,7 @@ static bool give(struct adma_lane *lane)
     const unsigned room = dma_channel_room(channel->dma);
     const uint64_t at = lane->at, unit = unit_end(t, lane->unit);
     const bool more = (t->n_units - lane->unit) / t->n_lanes >= room;
-    uint64_t in_from = 0, in_to = 0, bytes;
+    uint64_t in_from, in_to, bytes;
     const struct adma_pin *from = adma_pin_at(t->from, t->from_at + at, &in_from);
     const struct adma_pin *to = adma_pin_at(t->to, t->to_at + at, &in_to);
     struct adma_piece *piece = channel->free_pieces;
@@ -174,18 +220,23 @@ static bool give(struct adma_lane *lane)
                                   more && (room <= 1 || room == ring / 2) ? DMA_INTERRUPT : 0,
                                   &descriptor);
     if (status != 0) {
-        piece->next = channel->free_pieces;
-        channel->free_pieces = piece;
+        free_piece(piece);
         return status != -EBUSY && refuse(lane, bytes);
     }
-    *piece = (struct adma_piece){ channel, lane, at, bytes, NULL };
+    const uint64_t number = ++channel->n_given;
+    *piece = (struct adma_piece){
+        .channel = channel, .lane = lane, .at = at, .bytes = bytes, .number = number
+    };
     descriptor->callback = copy_ended;
     descriptor->arg = piece;
-    lane->under_way++;
-    t->under_way++;
+    append_piece(lane, piece);
     t->adma->stats.descriptors++;
     advance(lane, bytes);
-    lane->last = channel->newest = dma_submit(descriptor);
+    const dma_cookie cookie = dma_submit(descriptor);
+    if (cookie > channel->newest)
+        channel->newest = cookie;
+    if (piece->number == number) /* else it has been aborted */
+        piece->cookie = cookie;
     channel->not_issued++;
     return true;
 }
@@ -213,7 +264,7 @@ static void wait_for_room(struct adma_lane *lane)
 /* As much of what waits as there is room for. */
 static void feed(struct adma_channel *channel)
 {
-    if (channel->feeding)
+    if (channel->feeding || channel->terminating)
         return;
     channel->feeding = true;
     while (channel->waiting != NULL) {
@@ -278,7 +329,7 @@ void adma_transfer_start(struct adma_transfer *t, struct adma_process *by)
         lane->transfer = t;
         lane->unit = i;
         lane->at = i == 0 ? 0 : unit_end(t, i - 1);
-        lane->last = 0;
+        lane->oldest = lane->newest = NULL;
         lane->under_way = 0;
         lane->open = true;
         lane->waiting = false;
@@ -297,8 +348,9 @@ void adma_transfer_check(struct adma_transfer *t, struct adma_process *by)
 {
     for (unsigned i = 0; i < t->n_lanes && t->state == TRANSFER_RUNS; i++) {
         struct adma_lane *lane = &t->lane[i];
-        if (lane->under_way != 0)
-            dma_status(lane->channel->dma, lane->last);
+        const dma_cookie cookie = next_end(lane);
+        if (cookie != 0)
+            dma_status(lane->channel->dma, cookie);
         if (lane->waiting)
             feed(lane->channel);
     }
@@ -311,14 +363,13 @@ static void terminate(struct adma_transfer *t)
 {
     for (unsigned i = 0; i < t->n_lanes && t->state == TRANSFER_RUNS; i++) {
         struct adma_channel *channel = t->lane[i].channel;
-        if (t->lane[i].under_way == 0 && !t->lane[i].waiting)
+        if ((t->lane[i].under_way == 0 && !t->lane[i].waiting) || channel->terminating)
             continue;
         t->adma->stats.timeouts++;
-        const bool was_feeding = channel->feeding;
-        channel->feeding = true; /* not from callbacks: what begins now would end now */
         channel->not_issued = 0;
+        channel->terminating = true; /* no feeding from callbacks: what begins now would end now */
         dma_terminate(channel->dma);
-        channel->feeding = was_feeding;
+        channel->terminating = false;
         feed(channel);
     }
     t->started_ps = k_now_ps(t->adma->kernel);
@@ -332,11 +383,11 @@ static void wait_for_lane(struct adma_transfer *t, uint64_t until_ps)
         struct adma_channel *channel = lane->channel;
         if (lane->under_way == 0 && !lane->waiting)
             continue;
-        dma_cookie cookie = lane->last;
+        dma_cookie cookie = next_end(lane);
         if (lane->waiting && channel->newest > dma_channel_limits(channel->dma)->ring / 2)
             cookie = channel->newest - dma_channel_limits(channel->dma)->ring / 2;
-        if (cookie == 0 || dma_wait(channel->dma, cookie, DMA_POLL, until_ps) == 0)
-            k_compute(t->adma->kernel, 1); /* time passes in any case */
+        if (cookie == 0 || dma_wait(channel->dma, cookie, DMA_POLL, until_ps) != -ETIMEDOUT)
+            k_compute(t->adma->kernel, 1); /* time passes: its callback may be about to be called */
         if (lane->waiting)
             feed(channel);
         return;
@@ -378,8 +429,8 @@ static void init_channel(struct adma *adma, unsigned i, struct dma_channel *dma)
     *channel = (struct adma_channel){ .adma = adma, .dma = dma, .idx = i };
     channel->pieces = k_zalloc(ring * sizeof(struct adma_piece));
     for (unsigned k = ring; k > 0; k--) {
-        channel->pieces[k - 1].next = channel->free_pieces;
-        channel->free_pieces = &channel->pieces[k - 1];
+        channel->pieces[k - 1].channel = channel;
+        free_piece(&channel->pieces[k - 1]);
     }
 }
 

@@ -155,18 +155,23 @@ void k_page_put(struct kernel *kernel, struct k_page *page)
     k_compute(kernel, kernel->costs.page_free_cycles);
 }
 
+static uint64_t pages_of(struct kaddr at, size_t bytes)
+{
+    return (at.v % K_PAGE_BYTES + bytes + K_PAGE_BYTES - 1) / K_PAGE_BYTES;
+}
+
 int k_pin(struct kernel *kernel, struct kaddr at, size_t bytes)
 {
     fake_bytes(kernel, at, NULL, NULL, bytes);
     k_compute(kernel, kernel->costs.pin_cycles);
-    kernel->pins_live++;
+    kernel->pins_live += pages_of(at, bytes);
     return 0;
 }
 void k_unpin(struct kernel *kernel, struct kaddr at, size_t bytes)
 {
     fake_bytes(kernel, at, NULL, NULL, bytes);
-    FAKE_CHECK(kernel, kernel->pins_live > 0);
-    kernel->pins_live--;
+    FAKE_CHECK(kernel, kernel->pins_live >= pages_of(at, bytes));
+    kernel->pins_live -= pages_of(at, bytes);
 }
 
 struct kaddr k_alloc(struct kernel *kernel, int node, size_t bytes, size_t align)
