@@ -1,5 +1,5 @@
 /*
- * Copies by the host's DMA engine (I/OAT), as a kernel makes them: a message in pieces, which are
+ * Copies by the host's DMA engine (I/OAT, DSA), as a kernel makes them: a message in pieces, which are
  * spread over channels in turn; a window of messages is issued, then waited for. The buffers are
  * mapped once, at the start: what a process pays beside, pinning and system calls, is not here.
  *
@@ -11,9 +11,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "logic/dma/ioat.h"
 #include "models/base/payload.h"
 #include "workloads/programs/program.h"
+#include "workloads/setup/copy_engines.h"
 
 #define CHANNELS_MAX 16u
 
@@ -23,16 +23,15 @@ static const char *const completion_names[] = { "poll", "interrupt", NULL };
 struct dma_copy {
     /* parameters */
     const char *host_name;
-    uint32_t cpu, n_channels, window, ring, interrupt_delay_us;
+    uint32_t cpu, n_channels, window;
+    struct copy_engines_params engine;
     int completion;
     uint64_t message_bytes, piece_bytes, buffer_bytes, source_offset, destination_offset;
-    sim_time poll_ps;
     bool fence;
     /* running */
     struct program *program;
     struct lending_host *host;
-    struct dma_core *core;
-    struct ioat_drv *ioat;
+    struct copy_engines *engines;
     struct dma_channel *channel[CHANNELS_MAX];
     dma_cookie last[CHANNELS_MAX];
     unsigned next_channel;
@@ -63,12 +62,7 @@ static const struct param_desc dma_copy_params[] = {
           PROV_NONE, "", "likewise"),
     PARAM_ONE_OF("completion", struct dma_copy, completion, COMPLETION_POLL, completion_names,
                  PROV_NONE, "", "how the program learns that copies are done"),
-    PARAM("ring", PARAM_U32, struct dma_copy, ring, 1024, 4, 32768, PROV_NONE, "",
-          "descriptors of a channel; a power of two"),
-    PARAM("interrupt_delay_us", PARAM_U32, struct dma_copy, interrupt_delay_us, 0, 0, 16383,
-          PROV_NONE, "", "between interrupts of a channel (version 3.2)"),
-    PARAM("poll_ns", PARAM_TIME, struct dma_copy, poll_ps, 50, 1, 1e6, PROV_NONE, "",
-          "between looks of a CPU that polls"),
+    COPY_ENGINES_PARAMS(struct dma_copy, engine),
     PARAM("fence", PARAM_BOOL, struct dma_copy, fence, 0, 0, 1, PROV_NONE, "",
           "each piece waits for the data of the one before it"),
     { .type = PARAM_END },
@@ -95,7 +89,7 @@ static void dma_copy_check(struct program *program, struct sim_error_list *error
     if (p->message_bytes + 4096 > p->buffer_bytes)
         program_mistake(program, "message_bytes", errors, "at most buffer_bytes, less 4096 bytes",
                         NULL);
-    if ((p->ring & (p->ring - 1)) != 0)
+    if ((p->engine.ring & (p->engine.ring - 1)) != 0)
         program_mistake(program, "ring", errors, "a power of two", NULL);
 }
 
@@ -103,16 +97,9 @@ static void dma_copy_check(struct program *program, struct sim_error_list *error
 
 static int open_channels(struct dma_copy *p)
 {
-    struct ioat_drv_options options = ioat_drv_options_default;
-    struct kernel *kernel = p->host->kernel;
-    options.ring = p->ring;
-    options.cpu = p->cpu;
-    options.interrupt_delay_us = p->interrupt_delay_us;
-    options.poll_ps = p->poll_ps;
-    p->core = dma_core_new(kernel);
-    p->ioat = ioat_drv_new(p->core, &options);
-    k_pci_register(kernel, ioat_drv_driver(p->ioat));
-    return dma_channels_request(p->core, NULL, DMA_SHARED, p->n_channels, p->channel);
+    p->engines = copy_engines_new(p->host, &p->engine, p->cpu);
+    return dma_channels_request(copy_engines_core(p->engines), NULL, DMA_SHARED, p->n_channels,
+                                p->channel);
 }
 
 static bool open_buffers(struct dma_copy *p)
@@ -215,19 +202,6 @@ static void close_buffers(struct dma_copy *p)
         k_dma_unmap(device, p->destination_dma, p->buffer_bytes, K_DMA_FROM_DEVICE);
 }
 
-static void close_driver(struct dma_copy *p)
-{
-    unsigned n;
-    const struct pcie_found *found = host_functions(p->host->host, &n);
-    for (unsigned i = 0; i < n; i++) {
-        struct k_pci_dev *dev = found[i].bridge ? NULL : os_pci_find(p->host->kernel, found[i].id);
-        if (dev != NULL && dev->driver == ioat_drv_driver(p->ioat))
-            k_pci_remove(dev, false);
-    }
-    ioat_drv_free(p->ioat);
-    dma_core_free(p->core);
-}
-
 static void body(void *arg)
 {
     struct dma_copy *p = arg;
@@ -243,7 +217,7 @@ static void body(void *arg)
         for (unsigned i = 0; i < p->n_channels; i++)
             dma_channel_release(p->channel[i]);
     }
-    close_driver(p);
+    copy_engines_free(p->engines);
 }
 
 static void dma_copy_start(struct program *program)
