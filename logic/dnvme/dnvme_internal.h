@@ -215,6 +215,7 @@ struct dnvme_multi {
     struct dnvme_io *again,
         **again_end;      /* the I/O thread's; in the order in which they are issued */
     uint64_t progress_ps; /* when the last command ended, or the first was issued */
+    uint64_t looked_ps;   /* when the active pair was last found without a completion */
     struct dnvme_multi_stats stats;
     bool broken; /* the controller does not delete queues any more */
     bool over;   /* nothing is issued again */

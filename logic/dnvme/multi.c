@@ -124,7 +124,7 @@ static bool has_failed(const struct dnvme_multi *m, unsigned i)
     const struct nvme_user_qp *qp = &m->pair[i]->qp;
     return !dnvme_path_works(m->client, i) ||
            (i == m->active && nvme_user_qp_outstanding(qp) != 0 &&
-            k_now_ps(m->client->kernel) - m->progress_ps > m->timeout_ps);
+            m->looked_ps > m->progress_ps + m->timeout_ps);
 }
 
 /* The controller does not execute what was under way. */
@@ -205,6 +205,7 @@ void dnvme_multi_wait(struct dnvme_multi *m, uint64_t until_ps)
                 ring_again(m);
                 n = dnvme_pair_wait(enter(m, i), slice_ps < until_ps ? slice_ps : until_ps);
                 leave(m, i);
+                m->looked_ps = n == 0 ? k_now_ps(kernel) : m->looked_ps;
             }
         } else if (now_ps < until_ps) {
             k_sleep(kernel, SLICE_PS);
