@@ -490,17 +490,52 @@ static void collect_ratios(const struct collector *c)
     }
 }
 
-/* Nothing is said of curves that begin with 0. */
+/* Where the curve begins when all points that the panel shows have results; its first value, if x is no
+ * axis. */
+static double whole_curve_begins(const struct collector *c, const struct plot_curve *curve)
+{
+    double begin = g_array_index(curve->values, struct plot_value, 0).x, x;
+    for (size_t i = 0; has_x_axis(c->scenario, c->spec) && i < scenario_n_points(c->scenario);
+         i++) {
+        g_autofree char *series = plot_series_name(c->spec, c->scenario, i);
+        if (c->spec->shown[i] && strcmp(series, curve->series) == 0 &&
+            to_x(c->data, plot_axis_value(c->scenario, i, c->spec->x), &x))
+            begin = MIN(begin, x);
+    }
+    return begin;
+}
+
+/* Relative to the curve's first value; nothing is said of curves that begin with 0. */
+static void normalise_curve(struct plot_curve *curve)
+{
+    const double first = g_array_index(curve->values, struct plot_value, 0).y;
+    for (guint k = 0; first != 0.0 && k < curve->values->len; k++) {
+        struct plot_value *value = &g_array_index(curve->values, struct plot_value, k);
+        value->y /= first;
+        value->ci95 /= fabs(first);
+    }
+}
+
+/* A curve without results at its beginning has nothing to be relative to. */
 static void normalise(const struct collector *c)
 {
-    for (guint i = 0; c->spec->normalised && i < c->data->curves->len; i++) {
-        GArray *values = ((struct plot_curve *)c->data->curves->pdata[i])->values;
-        const double first = g_array_index(values, struct plot_value, 0).y;
-        for (guint k = 0; first != 0.0 && k < values->len; k++) {
-            struct plot_value *value = &g_array_index(values, struct plot_value, k);
-            value->y /= first;
-            value->ci95 /= fabs(first);
+    for (guint i = c->data->curves->len; c->spec->normalised && i-- > 0;) {
+        struct plot_curve *curve = c->data->curves->pdata[i];
+        const double begin = whole_curve_begins(c, curve);
+        if (g_array_index(curve->values, struct plot_value, 0).x == begin) {
+            normalise_curve(curve);
+            continue;
         }
+        char number[32];
+        fprintf(stderr,
+                "%s: %s%s%s is normalised to its value at %s=%s, of which there are no results: it "
+                "is left out\n",
+                scenario_name(c->scenario), curve->metric, *curve->series != '\0' ? " of " : "",
+                curve->series, c->spec->x,
+                c->data->categories->len > 0
+                    ? (const char *)c->data->categories->pdata[(guint)begin]
+                    : cli_number(begin, number));
+        g_ptr_array_remove_index(c->data->curves, i);
     }
 }
 

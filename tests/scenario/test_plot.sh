@@ -133,6 +133,11 @@ figure p/relative.cfg $size 'x = "transfer_bytes"; series = ["op"]; y = "latency
 "$nudma" plot p/relative --scenarios . --db one.db -f gnuplot 2>/dev/null >relative.txt
 is "curves relative to their first value begin with 1" "$(grep -Ec '^8 1( |$)' relative.txt)" 2
 is "and go on from there" "$(grep -Ec '^64 1\.[0-9]+( |$)' relative.txt)" 2
+"$nudma" run p/relative --scenarios . --db late.db -q --filter 'transfer_bytes=64 || op=read transfer_bytes=8' >/dev/null
+"$nudma" plot p/relative --scenarios . --db late.db -f gnuplot >relative.txt 2>late.txt
+is "a curve without its first value is left out" "$(grep -Ec '^64 [0-9.]+( |$)' relative.txt) \
+$(grep -c '^64 1$' relative.txt)" "1 0"
+has "and that is said" "$(cat late.txt)" '^p/relative: latency_mean_ns of op=write_read is normalised to its value at transfer_bytes=8, of which'
 figure p/left.cfg $size 'x = "transfer_bytes"; series = ["op"]; y = "latency_mean_ns"; title = "All";
     panels = ( { filter = "transfer_bytes=8"; }, { title = "small, all of them"; filter = "transfer_bytes<64"; },
                { title = "of 64"; filter = "transfer_bytes=64"; } );'
