@@ -74,8 +74,9 @@ static const struct param_desc nvme_failover_params[] = {
     PARAM_TEXT("bridge1", struct nvme_failover, bridge_name[1], "", "the other"),
     PARAM_ONE_OF(
         "event", struct nvme_failover, event, FAILOVER_CABLE_PULL, event_names, PROV_NONE, "",
-        "it stays out; it comes back; the same, to the program alike: whether mappings are "
-        "still valid says hold_links of the hosts"),
+        "what becomes of the cable: it stays out, or comes back after out_us; remap is as "
+        "cable_back, named for scenarios in which the hosts do not hold_links, so that mappings are "
+        "made anew"),
     PARAM("cpu", PARAM_U32, struct nvme_failover, cpu, 1, 0, 255, PROV_NONE, "", "that does I/O"),
     PARAM("queue_depth", PARAM_U32, struct nvme_failover, queue_depth, 4, 1, DEPTH_MAX, PROV_NONE,
           "", "I/Os under way"),
