@@ -50,8 +50,11 @@ struct memory_thread {
     struct core *core;
     struct hpa buffer;
     bool chases;
-    uint64_t n_lines, next; /* of the buffer; place in the order in which they are read */
-    unsigned order_bits;    /* a chase's order, see line_at() */
+    uint64_t n_lines; /* of the buffer */
+    uint64_t
+        part_lines; /* of each part of it that a step reads or stores; what is over is not used */
+    uint64_t next;  /* place in a part, in the order in which its lines are touched */
+    unsigned order_bits; /* a chase's order, see line_at() */
     uint64_t order_key[2];
     uint64_t lines; /* while measuring */
 };
@@ -201,12 +204,12 @@ static struct hpa line_at(const struct memory_thread *thread, uint64_t place)
     return (struct hpa){ thread->buffer.v + place * LINE_BYTES };
 }
 
-static struct hpa next_line(struct memory_thread *thread)
+static uint64_t next_place(struct memory_thread *thread)
 {
     const uint64_t place = thread->next;
 
-    thread->next = place + 1 == thread->n_lines ? 0 : place + 1;
-    return line_at(thread, place);
+    thread->next = place + 1 == thread->part_lines ? 0 : place + 1;
+    return place;
 }
 
 /* Loads that depend on each other. */
@@ -217,7 +220,7 @@ static void chase(struct sim_task *task, void *arg)
     struct sim_stamp stamp;
     bool parts = memory->workload->measure.latency_parts;
     while (sim_task_now(task) < memory->end_ps) {
-        struct hpa at = next_line(thread);
+        struct hpa at = line_at(thread, next_place(thread));
         sim_time start_ps = sim_task_now(task);
         sim_stamp_start(&stamp, start_ps);
         core_load(thread->core, task, at, parts ? &stamp : NULL);
@@ -246,11 +249,8 @@ static unsigned stream_step(struct memory_thread *thread, struct sim_task *task)
 {
     const enum memory_access access = (enum memory_access)thread->memory->access;
     const unsigned n_reads = steps[access].n_reads;
-    /* Lines of a part; what is over is not used. */
-    const uint64_t part = thread->n_lines / parts_of(thread->memory);
-    const uint64_t place = thread->next % part;
+    const uint64_t part = thread->part_lines, place = next_place(thread);
 
-    thread->next = place + 1;
     for (unsigned i = 0; i < n_reads; i++)
         core_load_stream(thread->core, task, line_at(thread, place + i * part));
     if (steps[access].past_caches)
@@ -283,7 +283,8 @@ static void thread_init(struct memory_thread *thread, unsigned idx, const char *
     sim_random_init(&random, sim_seed(memory->workload->sim), name);
     thread->chases = memory->mode == MEMORY_LATENCY || (memory->mode == MEMORY_LOADED && idx == 0);
     thread->n_lines = memory->buffer_bytes / LINE_BYTES;
-    thread->next = sim_random_below(&random, thread->n_lines);
+    thread->part_lines = thread->n_lines / parts_of(memory);
+    thread->next = sim_random_below(&random, thread->n_lines) % thread->part_lines;
     while (UINT64_C(1) << thread->order_bits < thread->n_lines)
         thread->order_bits++;
     for (unsigned i = 0; i < 2; i++)
@@ -296,8 +297,9 @@ static void touch(const struct memory_state *memory, const struct memory_thread 
 {
     struct numa *numa = host_numa(memory->host);
     const unsigned n_parts = parts_of(memory), n_reads = steps[memory->access].n_reads;
-    const uint64_t part = thread->n_lines / n_parts;
-    const uint64_t place = (thread->next % part + part - ago % part) % part;
+    const uint64_t part = thread->part_lines;
+    const uint64_t back = ago < part ? ago : ago % part;
+    const uint64_t place = thread->next >= back ? thread->next - back : thread->next + part - back;
 
     for (unsigned i = 0; i < n_parts; i++) {
         const struct hpa hpa = line_at(thread, place + i * part);
