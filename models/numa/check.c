@@ -4,6 +4,7 @@
  *
  * - A line of an L1 is in its L2; M there only if M in the L2.
  * - A line that is E or M in a core group is in no other core group.
+ * - Where an L2 has sectors of two lines, both are in the same way, and no way has lines of two.
  */
 #include "models/numa/numa_internal.h"
 
@@ -27,12 +28,25 @@ static void check_l1_line(void *context, uint64_t line, int way, uint32_t word)
         coherence_check_fail(&w->check, line, "M in an L1 but not in its L2");
 }
 
+static void check_sector(struct walk *w, uint64_t line, int way)
+{
+    const struct cache *l2 = &w->n->core_group[w->group].l2;
+    const struct cache_place other = cache_place(l2, line ^ 1);
+    const int way_of_other = cache_find(l2, other);
+
+    if (way_of_other >= 0 && way_of_other != way)
+        coherence_check_fail(&w->check, line, "in another way than the other line of its sector");
+    if (way_of_other < 0 && cache_holds(other, way))
+        coherence_check_fail(&w->check, line, "in a way with a line of another sector");
+}
+
 static void check_l2_line(void *context, uint64_t line, int way, uint32_t word)
 {
     struct walk *w = context;
     const unsigned groups = w->n->sockets * w->n->groups_per_socket;
 
-    (void)way;
+    if (w->n->params->cache->l2_sector_lines > 1)
+        check_sector(w, line, way);
     for (unsigned c = 0; c < groups; c++) {
         if (c == w->group)
             continue;
