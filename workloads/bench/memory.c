@@ -321,10 +321,11 @@ static void touch_buffers(struct memory_state *memory)
     const uint64_t share = 2 * numa_cache_bytes(numa) / LINE_BYTES / memory->n_threads + 1;
     const uint64_t n = SIM_MIN(memory->thread[0].n_lines, share);
 
-    for (unsigned t = 0; t < memory->n_threads; t++)
-        if (memory->from_socket != memory->to_socket && n < memory->thread[t].n_lines)
-            numa_warm_forgotten(numa, memory->from_socket, memory->thread[t].buffer,
-                                memory->buffer_bytes);
+    for (unsigned t = 0; t < memory->n_threads; t++) {
+        const unsigned socket = numa_socket_of_core(numa, memory->thread[t].core->idx);
+        if (socket != memory->to_socket && n < memory->thread[t].n_lines)
+            numa_warm_forgotten(numa, socket, memory->thread[t].buffer, memory->buffer_bytes);
+    }
     for (uint64_t i = 0; i < n; i++)
         for (unsigned t = 0; t < memory->n_threads; t++)
             touch(memory, &memory->thread[t], n - i);
