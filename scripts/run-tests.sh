@@ -5,7 +5,8 @@
 #
 # Without names all of them, in this order:
 #   gcc          everything in tests/ with the build that users get
-#   san          the same under the address and undefined-behaviour sanitizers
+#   san          the same under the address and undefined-behaviour sanitizers, but for some whole
+#                runs (run(), below; scenario_stride(); $simulate of tests/scenario/lib.sh)
 #   hostile      everything but tests/scenario and tests/random with tiny pools and queues of two
 #   clang        the same built by the other compiler
 #   determinism  tests/scenario/test_determinism.sh: both compilers, -O0 and -O3
@@ -114,7 +115,10 @@ run() { # run CONFIG <LIST-OF-TESTS
         case $test in
         */test_determinism.sh) continue ;; # has its own place
         # not about a build, or always about that one
-        */test_scripts.sh | */test_install.sh | */test_claims_tables.sh) [ "$config" = gcc ] || continue ;;
+        */test_scripts.sh | */test_install.sh | */test_logic_alone.sh) [ "$config" = gcc ] || continue ;;
+        # what whole runs come to, or what is left of one that is killed: other tests have the
+        # sanitizers look at the same code
+        */test_claims_tables.sh | */test_claims.sh | */test_quantum.c | */test_kill.sh) [ "$config" = gcc ] || continue ;;
         esac
         case $test in *"$word"*) echo "$config ${test%.c}" ;; esac
     done | tee -a "$RESULTS/expected" | xargs -r -P "$jobs" -n 2 bash -c 'run_one "$@"' run_one

@@ -24,8 +24,8 @@ dump() {
 
 # ---- Shards --------------------------------------------------------------------------------------
 few=("$size" numa/memory_latency --seeds 2 -q)
-"$nudma" run "${few[@]}" --db whole.db >/dev/null
-for i in 1 2 3; do "$nudma" run "${few[@]}" --shard $i/3 --db part$i.db >/dev/null; done
+"$simulate" run "${few[@]}" --db whole.db >/dev/null
+for i in 1 2 3; do "$simulate" run "${few[@]}" --shard $i/3 --db part$i.db >/dev/null; done
 out=$("$nudma" merge joined.db part1.db part2.db part3.db); is "joining shards" $? 0
 has "says what came" "$out" '^part2.db: 2[0-9] runs joined, 0 were there already$'
 dump whole.db >whole.txt

@@ -56,7 +56,7 @@ is "of programs that is not said" "$("$nudma" describe netperf | grep -c memory_
 
 # ---- Series --------------------------------------------------------------------------------------
 # The mean of equal intervals is the rate of all of them; 1 % for what falls into the next one.
-"$nudma" run numa/memory_bandwidth pcie_bench/bandwidth_size --quick -q -j2 --db series.db \
+"$simulate" run numa/memory_bandwidth pcie_bench/bandwidth_size --quick -q -j2 --db series.db \
     --set measure.sample_interval_us=20 >/dev/null
 is "series are recorded" $? 0
 is "one sample for each interval, from the first on" "$(query series.db "select distinct
@@ -117,10 +117,10 @@ claims = (
     { id = "median"; use = "K"; expr = "v('p/box','cache=host_warm memory=local','latency_p50_ns')";
       lo = 500.0; hi = 600.0; published = "550"; text = "a median"; } );
 CLAIMS
-"$nudma" run p/bars p/box p/cdf p/stack --scenarios . --db kinds.db -q -j2 --seeds 2 >/dev/null
+"$simulate" run p/bars p/box p/cdf p/stack --scenarios . --db kinds.db -q -j2 --seeds 2 >/dev/null
 is "the runs" $? 0
-"$nudma" run p/panels --scenarios . --db kinds.db -q -j2 --quick >/dev/null; is "those of panels" $? 0
-"$nudma" run p/one --scenarios . --db one.db -q --filter transfer_bytes=64 >/dev/null; is "a single x" $? 0
+"$simulate" run p/panels --scenarios . --db kinds.db -q -j2 --quick >/dev/null; is "those of panels" $? 0
+"$simulate" run p/one --scenarios . --db one.db -q --filter transfer_bytes=64 >/dev/null; is "a single x" $? 0
 "$nudma" plot p/one --scenarios . --db one.db -f png,svg -o pictures >/dev/null 2>one.txt
 is "can be drawn, all ratios on one side" $? 0
 is "its PNG" "$(head -c 4 pictures/p/one.png | tail -c 3)" PNG
@@ -129,7 +129,7 @@ has "a panel without results is said to have none" "$(cat one.txt)" \
 is "and is all that is said" "$(wc -l <one.txt)" 1
 is "and left out" "$("$nudma" plot p/one --scenarios . --db one.db -f gnuplot 2>/dev/null | grep -c '^plot ')" 1
 figure p/relative.cfg $size 'x = "transfer_bytes"; series = ["op"]; y = "latency_mean_ns"; normalised = true;'
-"$nudma" run p/relative --scenarios . --db one.db -q --filter 'transfer_bytes=8 || transfer_bytes=64' >/dev/null
+"$simulate" run p/relative --scenarios . --db one.db -q --filter 'transfer_bytes=8 || transfer_bytes=64' >/dev/null
 "$nudma" plot p/relative --scenarios . --db one.db -f gnuplot 2>/dev/null >relative.txt
 is "curves relative to their first value begin with 1" "$(grep -Ec '^8 1( |$)' relative.txt)" 2
 is "and go on from there" "$(grep -Ec '^64 1\.[0-9]+( |$)' relative.txt)" 2
@@ -141,7 +141,7 @@ has "and that is said" "$(cat late.txt)" '^p/relative: latency_mean_ns of op=wri
 figure p/left.cfg $size 'x = "transfer_bytes"; series = ["op"]; y = "latency_mean_ns"; title = "All";
     panels = ( { filter = "transfer_bytes=8"; }, { title = "small, all of them"; filter = "transfer_bytes<64"; },
                { title = "of 64"; filter = "transfer_bytes=64"; } );'
-"$nudma" run p/left --scenarios . --db one.db -q --filter transfer_bytes=64 >/dev/null; is "points of one panel" $? 0
+"$simulate" run p/left --scenarios . --db one.db -q --filter transfer_bytes=64 >/dev/null; is "points of one panel" $? 0
 out=$("$nudma" plot p/left --scenarios . --db one.db -f gnuplot 2>one.txt); is "of three" $? 0
 has "which keeps its title" "$out" "^set title 'All: of 64'"
 is "the others are said in a line" "$(cat one.txt)" "p/left: no results of latency_mean_ns where \
@@ -154,7 +154,7 @@ mkdir other && figure other/mixed.cfg $size 'x = "transfer_bytes"; y = "latency_
 "$nudma" plot mixed --scenarios other --db mixed.db >/dev/null 2>mixed.txt; is "which are drawn" $? 0
 has "with a warning" "$(cat mixed.txt)" '^mixed: curves have several points .* differ in op:'
 rm -r other
-"$nudma" run p/series --scenarios . --db kinds.db -q -j2 --set measure.sample_interval_us=10 >/dev/null
+"$simulate" run p/series --scenarios . --db kinds.db -q -j2 --set measure.sample_interval_us=10 >/dev/null
 is "and that of series" $? 0
 # the scenario says the interval itself where it is plotted, too
 sed -i 's/^measure = { */&sample_interval_us = 10; /' p/series.cfg
@@ -324,7 +324,7 @@ mv panels.cfg p/panels.cfg
 
 # ---- Values on the frame -------------------------------------------------------------------------
 figure p/zero.cfg $size 'x = "transfer_bytes"; y = ["latency_mean_ns", "server.s1.dram_read_bytes"]; series = ["op"]; y_min = 0.0;'
-"$nudma" run p/zero --scenarios . --db kinds.db -q --quick >/dev/null; is "a curve at 0" $? 0
+"$simulate" run p/zero --scenarios . --db kinds.db -q --quick >/dev/null; is "a curve at 0" $? 0
 has "can be seen" "$("$nudma" plot p/zero --scenarios . --db kinds.db)" '^ *0 \|.*D.*D'
 
 # ---- Mistakes in them ----------------------------------------------------------------------------

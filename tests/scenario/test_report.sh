@@ -15,8 +15,8 @@ has() { # has NAME FILE PATTERN
     fi
 }
 
-"$nudma" run pcie_bench numa --quick -q -j2 >run.txt 2>&1; is "the runs" $? 0
-"$nudma" run pcie_bench/latency_numa --quick --seeds 3 -q >>run.txt 2>&1; is "with seeds" $? 0
+"$simulate" run pcie_bench numa --quick -q -j2 >run.txt 2>&1; is "the runs" $? 0
+"$simulate" run pcie_bench/latency_numa --quick --seeds 3 -q >>run.txt 2>&1; is "with seeds" $? 0
 
 # ---- Figures -------------------------------------------------------------------------------------
 "$nudma" plot pcie_bench/latency_numa numa/memory_latency -f gnuplot >script.gp; is "scripts" $? 0
@@ -154,9 +154,11 @@ sed '/<\/body>/,$d' $page >probed.html
 cat probe.html >>probed.html
 echo '</body></html>' >>probed.html
 pictures=$(grep -c '<svg' $page)
-is "at a desk" "$(browse 1280)" "1280 $pictures pictures: good"
-is "on a phone" "$(browse 390)" "390 $pictures pictures: good"
-is "nothing on the console" "$(grep -h 'CONSOLE' browser-*.txt)" ""
+if [ "${CONFIG:-}" != san ]; then # the browser is not ours
+    is "at a desk" "$(browse 1280)" "1280 $pictures pictures: good"
+    is "on a phone" "$(browse 390)" "390 $pictures pictures: good"
+    is "nothing on the console" "$(grep -h 'CONSOLE' browser-*.txt)" ""
+fi
 
 # ---- A broken scenario ---------------------------------------------------------------------------
 mkdir -p own/my && cp -r "$NUDMA_SCENARIOS"/families "$NUDMA_SCENARIOS"/platforms "$NUDMA_SCENARIOS"/devices "$NUDMA_SCENARIOS"/data own

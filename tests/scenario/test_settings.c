@@ -162,7 +162,8 @@ static void try_change(struct settings *s, const struct row *row, const char *wh
         fault(s, what, base->name, "no effect");
 }
 
-static void try_row(struct settings *s, const struct row *row)
+/* runs: else the row is only looked at. */
+static void try_row(struct settings *s, const struct row *row, bool runs)
 {
     g_auto(GStrv) changes = g_strsplit(row->changes, " ", 0);
     for (char **change = changes; *change != NULL; change++) {
@@ -173,7 +174,7 @@ static void try_row(struct settings *s, const struct row *row)
         if (!has_param(row->entry, key))
             fault(s, what, "table.h", "no such setting");
         g_hash_table_add(s->seen, g_strdup_printf("%s.%s", row->entry, key));
-        if (row->base != NULL)
+        if (row->base != NULL && runs)
             try_change(s, row, what, *change);
     }
 }
@@ -197,7 +198,7 @@ static void test_every_setting_has_an_effect(void **state)
     (void)state;
 
     for (unsigned i = 0; i < SIM_N_ELEMENTS(rows); i++)
-        try_row(&s, &rows[i]);
+        try_row(&s, &rows[i], i % scenario_stride(3) == 0);
     for (unsigned i = 0; describe_entry(i, &part); i++)
         look_for(&s, part.name, part.params);
     for (unsigned i = 0; model_registry[i] != NULL; i++)

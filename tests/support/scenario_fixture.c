@@ -35,6 +35,16 @@ void scenario_fails(const char *text, const char *message)
     run_result_free(result);
 }
 
+unsigned scenario_stride(unsigned sanitized)
+{
+#ifdef __SANITIZE_ADDRESS__
+    return sanitized;
+#else
+    (void)sanitized;
+    return 1;
+#endif
+}
+
 double scenario_value(struct run_result *result, const char *metric)
 {
     const double value = run_result_value(result, metric);

@@ -18,5 +18,8 @@ double scenario_value(struct run_result *result, const char *metric);
 void scenario_refused(const char *text, const char *message);
 /* The same by several messages, of which one contains `message`. */
 void scenario_refused_among(const char *text, const char *message);
+/* Of many runs that differ in a value only a test makes every n-th. n is 1, or `sanitized` in a build
+ * with sanitizers, where a run takes four times as long and executes the code of its neighbours. */
+unsigned scenario_stride(unsigned sanitized);
 
 #endif
