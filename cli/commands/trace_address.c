@@ -1,12 +1,10 @@
 /* nudma run --trace-address: one DMA write and one DMA read of a device, from place to place. */
 #include "cli/commands/trace_address.h"
 
-#include <errno.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "cli/base/cli.h"
+#include "cli/commands/trace_apart.h"
 #include "cli/commands/trace_text.h"
 #include "models/base/model.h"
 
@@ -99,29 +97,20 @@ static int follow(const struct plan *plan, uint64_t seed,
     return status;
 }
 
-/* The run is ended in its midst, software and all: in a process of its own, as a worker's is, which
- * has nothing that could be left half done. */
+struct request {
+    const struct plan *plan;
+    uint64_t seed;
+    const struct experiment_followed *followed;
+};
+
+static int follow_request(const void *arg)
+{
+    const struct request *r = arg;
+    return follow(r->plan, r->seed, r->followed);
+}
+
 int trace_address_run(const struct plan *plan, uint64_t seed,
                       const struct experiment_followed *followed)
 {
-    int status = 0;
-    fflush(NULL);
-    const pid_t pid = fork();
-    if (pid == 0) {
-        status = follow(plan, seed, followed);
-        const bool written = fflush(stdout) == 0 || errno == EPIPE; /* | head: no fault */
-        if (!written)
-            fprintf(stderr, "standard output: %s\n", g_strerror(errno));
-        _exit(written ? status : CLI_FAILED);
-    }
-    if (pid < 0 || waitpid(pid, &status, 0) != pid) {
-        fprintf(stderr, "nudma run: %s\n", g_strerror(errno));
-        return CLI_FAILED;
-    }
-    if (WIFSIGNALED(status)) {
-        fprintf(stderr, "nudma run: the run was ended by signal %d (%s)\n", WTERMSIG(status),
-                g_strsignal(WTERMSIG(status)));
-        return CLI_FAILED;
-    }
-    return WEXITSTATUS(status);
+    return trace_apart(follow_request, &(struct request){ plan, seed, followed });
 }

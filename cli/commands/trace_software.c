@@ -1,11 +1,8 @@
 /* nudma run --trace: what software does, step by step (k_trace()). */
 #include "cli/commands/trace_software.h"
 
-#include <errno.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "cli/base/cli.h"
+#include "cli/commands/trace_apart.h"
 #include "sim/engine/steps.h"
 #include "workloads/experiment.h"
 
@@ -50,22 +47,19 @@ static int trace(const struct plan *plan, uint64_t seed, unsigned n)
     return status; /* in a process that ends now */
 }
 
-/* The run is ended in its midst: in a process of its own. */
+struct request {
+    const struct plan *plan;
+    uint64_t seed;
+    unsigned n;
+};
+
+static int trace_request(const void *arg)
+{
+    const struct request *r = arg;
+    return trace(r->plan, r->seed, r->n);
+}
+
 int trace_software_run(const struct plan *plan, uint64_t seed, unsigned n)
 {
-    int status = 0;
-    fflush(NULL);
-    const pid_t pid = fork();
-    if (pid == 0) {
-        status = trace(plan, seed, n);
-        const bool written = fflush(stdout) == 0 || errno == EPIPE; /* | head: no fault */
-        if (!written)
-            fprintf(stderr, "standard output: %s\n", g_strerror(errno));
-        _exit(written ? status : CLI_FAILED);
-    }
-    if (pid < 0 || waitpid(pid, &status, 0) != pid) {
-        fprintf(stderr, "nudma run: %s\n", g_strerror(errno));
-        return CLI_FAILED;
-    }
-    return WIFEXITED(status) ? WEXITSTATUS(status) : CLI_FAILED;
+    return trace_apart(trace_request, &(struct request){ plan, seed, n });
 }
