@@ -269,46 +269,34 @@ static unsigned ring_reap(struct fio_job *job, unsigned min, unsigned max, struc
     return take_events(job, n, min, max, done);
 }
 
+/* What the engines share. */
+#define KERNEL_ENGINE                                                                 \
+    .job_bytes = sizeof(struct kernel_job), .io_u_bytes = sizeof(struct kernel_io_u), \
+    .needs_direct = true, .check = check, .open = open_job, .transfer = transfer,     \
+    .release = release
+
 const struct fio_engine_ops fio_engine_sync = {
     .name = "sync",
     .help = "pread() and pwrite() of the kernel's block device, one at a time",
-    .job_bytes = sizeof(struct kernel_job),
-    .io_u_bytes = sizeof(struct kernel_io_u),
     .synchronous = true,
-    .needs_direct = true,
-    .check = check,
-    .open = open_job,
     .submit = sync_submit,
-    .transfer = transfer,
-    .release = release,
+    KERNEL_ENGINE,
 };
 
 const struct fio_engine_ops fio_engine_libaio = {
     .name = "libaio",
     .help = "io_submit() and io_getevents() of the kernel's block device",
-    .job_bytes = sizeof(struct kernel_job),
-    .io_u_bytes = sizeof(struct kernel_io_u),
-    .needs_direct = true,
-    .check = check,
-    .open = open_job,
     .submit = libaio_submit,
     .commit = libaio_commit,
     .reap = libaio_reap,
-    .transfer = transfer,
-    .release = release,
+    KERNEL_ENGINE,
 };
 
 const struct fio_engine_ops fio_engine_io_uring = {
     .name = "io_uring",
     .help = "io_uring_enter() of what was collected; completions are found in the ring",
-    .job_bytes = sizeof(struct kernel_job),
-    .io_u_bytes = sizeof(struct kernel_io_u),
-    .needs_direct = true,
-    .check = check,
-    .open = open_job,
     .submit = libaio_submit,
     .commit = libaio_commit,
     .reap = ring_reap,
-    .transfer = transfer,
-    .release = release,
+    KERNEL_ENGINE,
 };
