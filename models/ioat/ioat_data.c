@@ -90,6 +90,7 @@ void ioat_data_read(struct ioat_channel *ch)
             read_line(ch, job);
         }
         ch->n_issued++;
+        ch->again = ch->again || job->descriptor.bytes == 0; /* it is done at once */
     }
 }
 
