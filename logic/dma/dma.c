@@ -98,6 +98,14 @@ static void note_failure(struct dma_channel *c, const struct dma_descriptor *d, 
                                        .text = text != NULL ? text : "" };
 }
 
+/* Slots are free up to the first copy that has not ended, or is not submitted yet. */
+static void advance(struct dma_channel *c)
+{
+    while (c->ended < c->prepared && slot_of(c, c->ended)->submitted &&
+           slot_of(c, c->ended)->state != DMA_IN_PROGRESS)
+        c->ended++;
+}
+
 void dma_copy_ended(struct dma_channel *c, uint64_t sequence, enum dma_state state, uint32_t code,
                     const char *text)
 {
@@ -112,11 +120,17 @@ void dma_copy_ended(struct dma_channel *c, uint64_t sequence, enum dma_state sta
         note_failure(c, d, code, text);
     d->state = (uint8_t)state;
     c->woken = true;
-    while (c->ended < c->prepared && slot_of(c, c->ended)->state != DMA_IN_PROGRESS)
-        c->ended++;
+    advance(c);
     k_compute(kernel_of(c), k_costs(kernel_of(c))->dma_complete_cycles);
     if (ended.callback != NULL)
         ended.callback(ended.arg, (dma_cookie)sequence + 1, state);
+}
+
+void dma_copies_complete(struct dma_channel *c, uint64_t end)
+{
+    for (uint64_t s = c->ended; s < end; s++)
+        if (slot_of(c, s)->sequence == s && slot_of(c, s)->state == DMA_IN_PROGRESS)
+            dma_copy_ended(c, s, DMA_COMPLETE, 0, NULL);
 }
 
 /* Looks at what has ended, unless somebody else is doing so, who then looks once more, or is stopping
@@ -154,7 +168,6 @@ static void end_all(struct dma_channel *c)
         else
             d->state = DMA_ABORTED;
     }
-    c->ended = c->ended > end ? c->ended : end;
     c->halted = false;
     c->woken = false;
     k_wake(kernel_of(c), &c->wait);
@@ -248,17 +261,25 @@ static void quiesce(struct dma_channel *c)
         k_sleep(kernel_of(c), POLL_PS);
 }
 
-void dma_terminate(struct dma_channel *c)
+/* Nothing is issued from here on, until the caller allows it. */
+static void terminate(struct dma_channel *c)
 {
-    while (c->terminating) /* by another thread */
+    while (c->terminating) /* somebody else does so */
         k_sleep(kernel_of(c), POLL_PS);
-    if (c->gone)
+    if (c->gone || !c->started)
         return;
     c->terminating = true;
     quiesce(c);
     c->device->ops->abort(c);
     c->device->ops->clean(c);
     end_all(c);
+}
+
+void dma_terminate(struct dma_channel *c)
+{
+    if (c->gone)
+        return;
+    terminate(c);
     c->terminating = false;
     issue_wanted(c); /* what callbacks have submitted */
 }
@@ -307,10 +328,10 @@ static void channel_stop(struct dma_channel *c)
     if (!c->started)
         return;
     c->started = false;
-    c->device->ops->stop(c);
     while (c->interrupted || c->overdue || c->busy != 0) /* what has begun before */
         k_sleep(kernel_of(c), POLL_PS);
     k_timer_release(&c->watch);
+    c->device->ops->stop(c);
 }
 
 static int channel_start(struct dma_channel *c)
@@ -488,10 +509,16 @@ dma_cookie dma_submit(struct dma_descriptor *d)
     struct dma_channel *c = d->channel;
     const dma_cookie cookie = (dma_cookie)d->sequence + 1;
     d->submitted = true;
-    if (d->state == DMA_IN_PROGRESS)
+    if (d->state == DMA_IN_PROGRESS && !c->gone) {
         issue_wanted(c);
-    else if (d->callback != NULL) /* terminated since it was prepared */
-        d->callback(d->arg, cookie, DMA_ABORTED);
+        return cookie;
+    }
+    /* It was terminated since it was prepared. */
+    const struct dma_descriptor ended = *d;
+    d->state = DMA_ABORTED;
+    advance(c);
+    if (ended.callback != NULL)
+        ended.callback(ended.arg, cookie, DMA_ABORTED);
     return cookie;
 }
 
@@ -595,8 +622,9 @@ void dma_device_unregister(struct dma_device *device, bool gone,
     for (unsigned i = 0; i < device->n_channels; i++) {
         struct dma_channel *c = &device->channel[i];
         if (!gone && c->started)
-            dma_terminate(c);
+            terminate(c);
         c->gone = true;
+        c->terminating = false;
         k_wake(core->kernel, &c->wait);
         quiesce(c);
         if (c->started)

@@ -17,8 +17,7 @@ struct dma_channel_ops {
     /* [thread] The channel's first request: memory and interrupts may be set up. Sequences go on from
      * channel->prepared. 0 or a negative errno. */
     int (*start)(struct dma_channel *channel);
-    /* [thread] After the last release, or removal: undoes start(); nothing is under way. If
-     * channel->gone, the registers do not answer. */
+    /* [thread] After abort(), or when the engine is gone: undoes start(), without registers. */
     void (*stop)(struct dma_channel *channel);
     /* Writes the copy into its slot, where the engine must not find it yet. */
     void (*fill)(struct dma_channel *channel, const struct dma_descriptor *descriptor);
@@ -32,7 +31,7 @@ struct dma_channel_ops {
     void (*clean)(struct dma_channel *channel);
     /* [thread] Polls until clean() would find something new, or until_ps. */
     void (*spin)(struct dma_channel *channel, uint64_t until_ps);
-    /* [thread] Goes on with the first slot that has not ended. 0 or a negative errno. */
+    /* [thread] Goes on behind the copy that has failed. 0 or a negative errno. */
     int (*resume)(struct dma_channel *channel);
     /* [thread] Stops the engine: when it returns, the engine accesses no memory for this channel, and
      * clean() will find what had ended. The next issue() begins with channel->prepared of then. */
@@ -98,6 +97,8 @@ void dma_device_unregister(struct dma_device *device, bool gone,
  * limits.in_order is false. A `state` of DMA_ERROR comes with the engine's code and its text. */
 void dma_copy_ended(struct dma_channel *channel, uint64_t sequence, enum dma_state state,
                     uint32_t code, const char *text);
+/* From clean(): all copies before sequence `end` that have not ended are complete. */
+void dma_copies_complete(struct dma_channel *channel, uint64_t end);
 /* From clean(): the engine has stopped behind a failed copy, and waits for resume(). */
 void dma_channel_stopped(struct dma_channel *channel);
 /* From the driver's interrupt handler: schedules clean() in a soft interrupt, and wakes whoever

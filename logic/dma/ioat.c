@@ -35,8 +35,9 @@ struct ioat_channel {
     uint32_t at;       /* its registers */
     struct kaddr ring, completion;
     uint64_t ring_dma, completion_dma;
-    uint64_t seen;  /* the completion that was looked at last */
-    uint64_t first; /* sequence where the engine was started */
+    uint64_t seen;   /* the completion that was looked at last */
+    uint64_t first;  /* sequence where the engine was started */
+    uint64_t failed; /* that it has stopped at */
     bool running;
 };
 
@@ -212,28 +213,51 @@ static const char *error_text(uint32_t error)
     return "unknown error";
 }
 
+/* The sequence of the copy under way that has this descriptor; c->issued: there is none. Of those that
+ * are under way, at most ring - 1, no two are in the same slot. */
+static uint64_t sequence_of(const struct dma_channel *c, uint64_t address)
+{
+    const struct ioat_channel *ch = c->driver;
+    const uint32_t ring = ch->function->dma.limits.ring;
+    const uint64_t slot = (address - ch->ring_dma) / IOAT_DESC_BYTES;
+    const uint64_t sequence = c->ended + ((slot - c->ended) & (ring - 1));
+    return slot < ring && sequence < c->issued ? sequence : c->issued;
+}
+
+/* The address that a halted channel has written need not be that of a copy since its last start: the
+ * register of the current descriptor tells which one has failed. */
+static void clean_halted(struct dma_channel *c)
+{
+    struct ioat_channel *ch = c->driver;
+    const uint32_t error = read_reg(ch, IOAT_CHANERR);
+    const uint64_t low = read_reg(ch, IOAT_CDAR);
+    const uint64_t current = low | (uint64_t)read_reg(ch, IOAT_CDAR + 4) << 32;
+    if (error == UINT32_MAX) /* it is gone: remove() follows */
+        return;
+    const uint64_t failed = sequence_of(c, current);
+    if (failed == c->issued)
+        return;
+    ch->failed = failed;
+    dma_copies_complete(c, failed);
+    dma_copy_ended(c, failed, DMA_ERROR, error, error_text(error));
+    dma_channel_stopped(c);
+}
+
 static void clean(struct dma_channel *c)
 {
     struct ioat_channel *ch = c->driver;
-    const uint32_t ring = ch->function->dma.limits.ring;
     uint64_t status;
     k_load(ch->function->ioat->kernel, ch->completion, &status, sizeof status);
     if (status == ch->seen)
         return;
     ch->seen = status;
-    /* The engine keeps the order: all up to this slot are done. Of those that are under way, at most
-     * ring - 1, no two are in the same slot; a slot of none is that of an earlier look. */
-    const uint64_t slot = ((status & IOAT_CHANSTS_ADDRESS_MASK) - ch->ring_dma) / IOAT_DESC_BYTES;
-    const uint64_t last = c->ended + ((slot - c->ended) & (ring - 1));
-    for (uint64_t s = c->ended; slot < ring && last < c->issued && s <= last; s++)
-        dma_copy_ended(c, s, DMA_COMPLETE, 0, NULL);
-    if ((status & IOAT_CHANSTS_STATUS_MASK) != IOAT_CHANSTS_HALTED || c->ended == c->issued)
+    if ((status & IOAT_CHANSTS_STATUS_MASK) == IOAT_CHANSTS_HALTED) {
+        clean_halted(c);
         return;
-    const uint32_t error = read_reg(ch, IOAT_CHANERR);
-    if (error == UINT32_MAX) /* it is gone: remove() follows */
-        return;
-    dma_copy_ended(c, c->ended, DMA_ERROR, error, error_text(error));
-    dma_channel_stopped(c);
+    }
+    const uint64_t last = sequence_of(c, status & IOAT_CHANSTS_ADDRESS_MASK);
+    if (last < c->issued) /* the engine keeps the order */
+        dma_copies_complete(c, last + 1);
 }
 
 static void spin(struct dma_channel *c, uint64_t until_ps)
@@ -324,8 +348,6 @@ static void stop(struct dma_channel *c)
 {
     struct ioat_channel *ch = c->driver;
     struct k_device *device = &ch->function->pci->device;
-    if (!c->gone)
-        reset(ch);
     k_dma_free(device, (size_t)ch->function->dma.limits.ring * IOAT_DESC_BYTES, ch->ring,
                ch->ring_dma);
     k_dma_free(device, K_LINE_BYTES, ch->completion, ch->completion_dma);
@@ -339,8 +361,8 @@ static int resume(struct dma_channel *c)
     if (status != 0)
         return status;
     ch->running = false;
-    if (c->ended != c->issued)
-        start_at(ch, c->ended, c->issued);
+    if (ch->failed + 1 != c->issued)
+        start_at(ch, ch->failed + 1, c->issued);
     return 0;
 }
 
