@@ -130,7 +130,9 @@ static int map_by(struct dnvme_client *c, struct dnvme_buffer *b, unsigned i,
         b->segment, c->device, c->path[i].adapter, 0, b->bytes, K_DMA_BOTH, &b->window[i], error);
     b->mapped[i] = e == SISCI_OK;
     b->bus[i] = b->mapped[i] ? b->window[i].dma : 0;
-    return dnvme_code(e, error);
+    const int status = dnvme_code(e, error);
+    c->revoked = c->revoked || status == -ENOTCONN;
+    return status;
 }
 
 static void unmap_by(struct dnvme_buffer *b, unsigned i)
@@ -256,7 +258,7 @@ uint64_t dnvme_client_bytes_max(const struct dnvme_client *c)
 
 bool dnvme_client_lost(const struct dnvme_client *c)
 {
-    return c->mail.over || sisci_device_lost(c->device);
+    return c->mail.over || c->revoked || sisci_device_lost(c->device);
 }
 
 struct sisci_device *dnvme_client_device(const struct dnvme_client *c)

@@ -165,6 +165,7 @@ struct dnvme_client {
     struct dnvme_buffer *buffers;           /* all; read and changed while `mapping` alone */
     bool mapping;                           /* a lock: calls that map sleep */
     struct k_wait_queue mapped;
+    bool revoked;          /* the lender does not know us any more, though it can be reached */
     struct sisci_map none; /* lost: mail's while a path is rebuilt */
     bool stopping, stopped, dead;
     struct k_wait_queue wait;

@@ -187,6 +187,19 @@ static void test_quick(void **state)
     run_result_free(result);
 }
 
+/* The same where they are not held. Now and then the lender has lost both paths when one is back: it has ended
+ * the borrow then, and all I/O ends. */
+static void test_quick_remap(void **state)
+{
+    (void)state;
+    struct run_result *result =
+        run(true, false,
+            "event = \"remap\"; until_whole = false; pulls = 340; out_us = 250.0;"
+            " after_us = 300.0;");
+    expect(result, "p.ios_lost", 0);
+    run_result_free(result);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -194,6 +207,7 @@ int main(void)
         cmocka_unit_test(test_bridges),       cmocka_unit_test(test_remap),
         cmocka_unit_test(test_slow_deletion), cmocka_unit_test(test_both),
         cmocka_unit_test(test_all_lost),      cmocka_unit_test(test_quick),
+        cmocka_unit_test(test_quick_remap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,6 +51,7 @@ static struct {
     struct sisci_remote *remotes;
     struct sisci_device *client_device;
     unsigned n_windows, n_devices, n_maps;
+    bool forgotten; /* the lender does not know the client any more */
 } fabric;
 
 static unsigned link_of(unsigned adapter)
@@ -333,7 +334,11 @@ enum sisci_error sisci_segment_map_for_device(struct sisci_segment *segment,
 {
     (void)direction;
     segment->n_windows++;
-    const enum sisci_error status = ask(adapter, error);
+    enum sisci_error status = ask(adapter, error);
+    if (status == SISCI_OK && fabric.forgotten) {
+        lend_fail(error, -ENOTCONN, "not known any more");
+        status = SISCI_ERR_SEGMENT_NOT_CONNECTED;
+    }
     segment->n_windows -= status != SISCI_OK;
     if (status != SISCI_OK)
         return status;

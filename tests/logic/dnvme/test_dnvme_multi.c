@@ -325,6 +325,30 @@ static void test_device_lost(void **state)
     run(device_lost_body, NULL, 2, 0);
 }
 
+/* The lender has ended the borrow while no path worked; one comes back, but no window can be had by it. */
+static void forgotten_body(void *arg)
+{
+    (void)arg;
+    open_io();
+    fabric.nvme->delay_ps = FAKE_MS(1);
+    for (unsigned i = 0; i < 4; i++)
+        submit(&io.slot[i], i, true);
+    cut(0, false);
+    cut(1, false);
+    wait_for(200 * K_US);
+    fabric.forgotten = true;
+    mend(0);
+    wait_for_all(FAKE_MS(10));
+    assert_int_equal(io.n_aborted, 4);
+    close_io();
+}
+
+static void test_forgotten(void **state)
+{
+    (void)state;
+    run(forgotten_body, NULL, 2, 0);
+}
+
 /* A controller that does not answer any more, so that the manager cannot delete queues. */
 static void dead_controller_body(void *arg)
 {
@@ -544,10 +568,11 @@ static void test_at_random(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refused),         cmocka_unit_test(test_ring_later),
-        cmocka_unit_test(test_lease),           cmocka_unit_test(test_device_lost),
-        cmocka_unit_test(test_dead_controller), cmocka_unit_test(test_fails_in_done),
-        cmocka_unit_test(test_buffers),         cmocka_unit_test(test_at_random),
+        cmocka_unit_test(test_refused),       cmocka_unit_test(test_ring_later),
+        cmocka_unit_test(test_lease),         cmocka_unit_test(test_device_lost),
+        cmocka_unit_test(test_forgotten),     cmocka_unit_test(test_dead_controller),
+        cmocka_unit_test(test_fails_in_done), cmocka_unit_test(test_buffers),
+        cmocka_unit_test(test_at_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
