@@ -102,6 +102,7 @@ void fixture_blackford(struct fixture *f)
     f->cache.l2_cores = 1;
     f->cache.l2_sector_lines = 2;
     f->cache.prefetch.streams = 8;
+    f->cache.prefetch.in_flight = 6;
     f->cache.prefetch.pairs = true;
     f->coherence.snoop_filter = false;
     f->coherence.snoop_lookup_ps = 11250;

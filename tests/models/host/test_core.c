@@ -29,22 +29,28 @@ struct rig {
     uint64_t next_line;
 };
 
-static void run(sim_task_fn *body)
+static void run_on(void fixture(struct fixture *), const struct core_params *core,
+                   sim_task_fn *body)
 {
     struct rig rig = { 0 };
 
-    fixture_r730(&rig.f);
+    fixture(&rig.f);
     rig.f.dram.trfc_ps = 0;
     rig.n = fixture_new(&rig.f);
     rig.sim = sim_new(1);
     sim_task_set_quantum(rig.sim, 0);
-    core_init(&rig.core, rig.n, &params, 0);
+    core_init(&rig.core, rig.n, core, 0);
     struct sim_task *task = sim_task_new(rig.sim, "core", 0, body, &rig);
     sim_task_start(task, 1000000);
     sim_run(rig.sim, SIM_TIME_MAX, NULL);
     assert_true(sim_task_finished(task));
     sim_free(rig.sim);
     numa_free(rig.n);
+}
+
+static void run(sim_task_fn *body)
+{
+    run_on(fixture_r730, &params, body);
 }
 
 /* A line that nobody has, in a row and a bank of its own. */
@@ -269,6 +275,52 @@ static void test_copy_past_the_caches(void **state)
     run(copy_nt_body);
 }
 
+/* Copies of pages on a front-side bus. */
+#define BUS_ADDRESS 7500 /* ps */
+#define BUS_LINE_PS 6936 /* 24 cycles at 3.46 GHz */
+
+static sim_time copy_pages(struct rig *rig, struct sim_task *task, uint64_t bytes, bool past_caches)
+{
+    const sim_time t = sim_task_now(task);
+    struct numa_result arrived = { 0 };
+
+    for (uint64_t at = 0; at < bytes; at += PAGE_BYTES)
+        core_copy(&rig->core, task, (struct hpa){ 0x8000000 + at }, (struct hpa){ 0x4000000 + at },
+                  PAGE_BYTES, BUS_LINE_PS, past_caches, &arrived);
+    core_wait(&rig->core, task, arrived);
+    return sim_task_now(task) - t;
+}
+
+/* What the L2 holds is copied as fast as lines are issued; what it does not hold, not faster than the
+ * address phases allow: read and write of a line, each with a deferred reply, and the write-back; past
+ * the caches a read with its reply, and the write. Nor much slower. */
+static void bus_copy_body(struct sim_task *task, void *arg)
+{
+    struct rig *rig = arg;
+    const uint64_t small = 65536, large = UINT64_C(4) << 20, lines = large / LINE_BYTES;
+
+    copy_pages(rig, task, small, false);
+    const sim_time hot = copy_pages(rig, task, small, false);
+    assert_in_range(hot, small / LINE_BYTES * BUS_LINE_PS,
+                    small / LINE_BYTES * BUS_LINE_PS + 20000);
+    copy_pages(rig, task, large, false);
+    assert_in_range(copy_pages(rig, task, large, false), lines * 5 * BUS_ADDRESS,
+                    lines * 6 * BUS_ADDRESS);
+    copy_pages(rig, task, large, true);
+    assert_in_range(copy_pages(rig, task, large, true), lines * 3 * BUS_ADDRESS,
+                    lines * 4 * BUS_ADDRESS);
+}
+
+static void test_copies_on_a_bus(void **state)
+{
+    static const struct core_params netburst = { .line_fill_buffers = 6,
+                                                 .superqueue_entries = 6,
+                                                 .issue_cycles = 4 };
+
+    (void)state;
+    run_on(fixture_blackford, &netburst, bus_copy_body);
+}
+
 static void drain_body(struct sim_task *task, void *arg)
 {
     struct rig *rig = arg;
@@ -305,6 +357,7 @@ int main(void)
         cmocka_unit_test(test_a_stream_has_the_superqueue),
         cmocka_unit_test(test_non_temporal_stores),
         cmocka_unit_test(test_copy_past_the_caches),
+        cmocka_unit_test(test_copies_on_a_bus),
         cmocka_unit_test(test_drain_and_compute),
     };
 
