@@ -127,7 +127,7 @@ static void dsa_init(struct model *model, struct sim_error_list *errors)
         .msix_table = DSA_MSIX_TABLE,
         .msix_pba = DSA_MSIX_PBA,
         .bar = { [DSA_BAR_REGISTERS] = { DSA_REGISTERS_BYTES, CFG_BAR_64, dsa_register_read,
-                                         dsa_register_write },
+                                         dsa_register_write, .by_bytes = false },
                  [DSA_BAR_PORTALS] = { portals, CFG_BAR_64 | CFG_BAR_PREFETCH,
                                        .request = dsa_portal_request, .deferrable = true } }
     };
