@@ -204,7 +204,8 @@ void dnvme_pair_free(struct dnvme_pair *pair)
     const uint64_t handle = pair->handle;
     if (pair->initialised)
         drain(pair);
-    if (handle != 0 && !c->dead)
+    if (handle != 0 && !c->dead &&
+        !dnvme_client_lost(c)) /* then the manager does, when the client leaves */
         dnvme_mail_call(&c->mail, WIRE_DELETE, &handle, sizeof handle, NULL, 0);
     if (pair->initialised) {
         nvme_user_qp_fail_all(&pair->qp, NVME_SC_ABORTED_SQ_DELETED);
