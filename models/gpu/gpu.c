@@ -224,7 +224,8 @@ static void function_init(struct gpu_device *gpu)
         .n_vectors = GPU_MSIX_VECTORS,
         .msix_table = GPU_MSIX_TABLE,
         .msix_pba = GPU_MSIX_PBA,
-        .bar = { [GPU_REGISTER_BAR] = { GPU_BAR_BYTES, 0, read_register, write_register, 0, NULL },
+        .bar = { [GPU_REGISTER_BAR] = { GPU_BAR_BYTES, 0, read_register, write_register,
+                                        .by_bytes = false },
                  [GPU_MEMORY_BAR] = { params->aperture_bytes, CFG_BAR_64 | CFG_BAR_PREFETCH,
                                       .request = gpu_aperture_request } }
     };

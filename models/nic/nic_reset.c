@@ -105,7 +105,7 @@ void nic_function_setup(struct nic_function *function, struct nic_function *pf, 
         .msix_table = NIC_MSIX_TABLE,
         .msix_pba = NIC_MSIX_PBA,
         .bar = { { NIC_BAR_BYTES, CFG_BAR_64 | CFG_BAR_PREFETCH, nic_register_read,
-                   nic_register_write, 0, NULL } }
+                   nic_register_write, .by_bytes = false } }
     };
     sim_event_init(&function->reset, restarted);
     nic_flow_init(&function->flows, function->nic->params.arfs_entries);

@@ -322,7 +322,8 @@ static void function_init(struct nvme *nvme)
         .n_vectors = (uint16_t)vectors_max,
         .msix_table = NVME_MSIX_TABLE,
         .msix_pba = NVME_MSIX_PBA,
-        .bar = { [0] = { NVME_BAR_BYTES, CFG_BAR_64, read_register, write_register, 0, NULL },
+        .bar = { [0] = { NVME_BAR_BYTES, CFG_BAR_64, read_register, write_register,
+                         .by_bytes = false },
                  [NVME_CMB_BAR] = { params->cmb_bytes, CFG_BAR_64 | CFG_BAR_PREFETCH,
                                     .request = cmb_request } }
     };

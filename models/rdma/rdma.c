@@ -235,19 +235,20 @@ static void write_register(struct pcie_function *function, uint64_t offset, uint
 static void function_init(struct rdma *rdma)
 {
     static const struct pcie_function_ops ops = { .reset = function_reset, .stop = function_stop };
-    const struct pcie_function_desc desc = { .ops = &ops,
-                                             .params = &rdma->params.pcie,
-                                             .identity = { .vendor_id = RDMA_VENDOR_ID,
-                                                           .device_id = RDMA_DEVICE_ID,
-                                                           .subsystem_vendor_id = RDMA_VENDOR_ID,
-                                                           .class_code = RDMA_CLASS_CODE },
-                                             .function_reset = true,
-                                             .n_vectors = (uint16_t)rdma->params.n_vectors,
-                                             .msix_table = RDMA_MSIX_TABLE,
-                                             .msix_pba = RDMA_MSIX_PBA,
-                                             .bar = {
-                                                 { RDMA_BAR_BYTES, CFG_BAR_64 | CFG_BAR_PREFETCH,
-                                                   read_register, write_register, 0, NULL } } };
+    const struct pcie_function_desc desc = {
+        .ops = &ops,
+        .params = &rdma->params.pcie,
+        .identity = { .vendor_id = RDMA_VENDOR_ID,
+                      .device_id = RDMA_DEVICE_ID,
+                      .subsystem_vendor_id = RDMA_VENDOR_ID,
+                      .class_code = RDMA_CLASS_CODE },
+        .function_reset = true,
+        .n_vectors = (uint16_t)rdma->params.n_vectors,
+        .msix_table = RDMA_MSIX_TABLE,
+        .msix_pba = RDMA_MSIX_PBA,
+        .bar = { { RDMA_BAR_BYTES, CFG_BAR_64 | CFG_BAR_PREFETCH, read_register, write_register,
+                   .by_bytes = false } }
+    };
     pcie_function_init(&rdma->function, rdma->model, &desc);
 }
 

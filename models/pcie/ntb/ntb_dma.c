@@ -677,7 +677,7 @@ static void init_function(struct ntb_dma *dma)
                                              .msix_table = NTB_DMA_REG_MSIX_TABLE,
                                              .msix_pba = NTB_DMA_REG_MSIX_PBA,
                                              .bar = { { NTB_DMA_BAR_BYTES, 0, register_read,
-                                                        register_write, 0, NULL } } };
+                                                        register_write, .by_bytes = false } } };
     pcie_function_init(&dma->function, dma->model, &desc);
     dma->function.unsupported = &ntb->stats.unsupported;
     dma->reads = &dma->function.dma;

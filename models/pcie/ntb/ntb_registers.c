@@ -171,7 +171,7 @@ void ntb_registers_init(struct model *model)
         .n_vectors = NTB_N_VECTORS,
         .msix_table = NTB_REG_MSIX_TABLE,
         .msix_pba = NTB_REG_MSIX_PBA,
-        .bar = { { NTB_BAR_BYTES, 0, host_read, host_write, 0, NULL } }
+        .bar = { { NTB_BAR_BYTES, 0, host_read, host_write, .by_bytes = false } }
     };
     for (unsigned i = 0; i < NTB_N_APERTURES; i++)
         desc.bar[2 * i + 2] = (struct pcie_bar){ .bytes = ntb->aperture_bytes[i],
