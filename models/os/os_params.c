@@ -41,7 +41,7 @@ static const struct param_desc os_params_table[] = {
          "more of an unmapping with an IOMMU: table, invalidation that is waited for"),
     COST(mmio_write, 100, 50, 150, "posted write to a device, until the core goes on"),
     COST(copy_call, 80, 20, 500, "a copy of contiguous bytes, per call"),
-    COST(copy_line, 14, 10, 40, "a copy, per cache line at least (0.22 cycles per byte)"),
+    COST(copy_line, 14, 2, 40, "a copy, per cache line at least (0.22 cycles per byte)"),
     CYCLES(pin_lookup, 690, 100, 2000, "docs/sources.md#copy-module",
            "a copy module: a buffer looked up among pinned pages"),
     COST(gro_packet, 120, 80, 200, "merging a packet into another (GRO)"),
