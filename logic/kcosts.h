@@ -24,8 +24,10 @@ struct k_costs {
     uint32_t iommu_map_cycles, iommu_unmap_cycles; /* added with one, including invalidation */
     uint32_t mmio_write_cycles; /* a posted write with its barrier, until the core continues */
     /* ---- copies ------------------------------------------------------------------------------ */
-    uint32_t copy_call_cycles;  /* per copy of contiguous bytes */
-    uint32_t copy_line_cycles;  /* minimum per cache line, even from the nearest cache */
+    uint32_t copy_call_cycles; /* per copy of contiguous bytes */
+    uint32_t copy_line_cycles; /* minimum per cache line, even from the nearest cache */
+    /* no cost: memcpy() of user space uses non-temporal stores from so many bytes on; 0: never */
+    uint32_t memcpy_nt_bytes;
     uint32_t pin_lookup_cycles; /* a buffer looked up in a cache of pinned pages */
     /* ---- network stack ----------------------------------------------------------------------- */
     uint32_t gro_packet_cycles;     /* merging one packet into another */

@@ -7,6 +7,7 @@
 #include "workloads/base/describe.h"
 #include "workloads/base/workload.h"
 #include "workloads/copy/copy_offload.h"
+#include "workloads/copy/copy_site.h"
 #include "workloads/dnvme/nvme_site.h"
 #include "workloads/fio/fio.h"
 #include "workloads/programs/program.h"
@@ -54,6 +55,13 @@ const struct program_ops *const program_registry[] = {
     &program_nvme_clients_ops,
     &program_nvme_rogue_ops,
     &program_nvme_failover_ops,
+    &program_copy_latency_ops,
+    &program_copy_bandwidth_ops,
+    &program_copy_overlap_ops,
+    &program_copy_overheads_ops,
+    &program_cache_pollution_ops,
+    &program_copy_ipc_ops,
+    &program_copy_mixed_ops,
     NULL,
 };
 

@@ -12,6 +12,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "logic/kcosts.h"
+
 #define BASE      UINT64_C(0x100000000) /* of the first area */
 #define ORDER_MAX 10u
 
@@ -195,17 +197,40 @@ uint64_t umem_run(const struct umem *umem, struct uaddr at, uint64_t bytes, stru
     return run < bytes ? run : bytes;
 }
 
-void umem_copy(struct umem *umem, struct uaddr to, struct uaddr from, uint64_t bytes,
-               uint64_t non_temporal_bytes)
+static void copy_piece(struct umem *umem, struct kaddr to, struct kaddr from, uint64_t bytes,
+                       uint64_t whole_bytes)
 {
-    (void)non_temporal_bytes;
-    while (bytes > 0) {
+    const uint32_t non_temporal_from = k_costs(umem->kernel)->memcpy_nt_bytes;
+    if (non_temporal_from != 0 && whole_bytes >= non_temporal_from)
+        k_copy_nt(umem->kernel, to, from, bytes);
+    else
+        k_copy(umem->kernel, to, from, bytes);
+}
+
+void umem_copy(struct umem *umem, struct uaddr to, struct uaddr from, uint64_t bytes)
+{
+    for (uint64_t done = 0, n; done < bytes; done += n) {
         struct kaddr source, target;
-        uint64_t n = umem_run(umem, from, bytes, &source);
-        n = umem_run(umem, to, n, &target);
-        k_copy(umem->kernel, target, source, n);
-        to = uaddr_add(to, n);
-        from = uaddr_add(from, n);
-        bytes -= n;
+        n = umem_run(umem, uaddr_add(from, done), bytes - done, &source);
+        n = umem_run(umem, uaddr_add(to, done), n, &target);
+        copy_piece(umem, target, source, n, bytes);
+    }
+}
+
+void umem_copy_out(struct umem *umem, struct kaddr to, struct uaddr from, uint64_t bytes)
+{
+    for (uint64_t done = 0, n; done < bytes; done += n) {
+        struct kaddr source;
+        n = umem_run(umem, uaddr_add(from, done), bytes - done, &source);
+        copy_piece(umem, kaddr_add(to, done), source, n, bytes);
+    }
+}
+
+void umem_copy_in(struct umem *umem, struct uaddr to, struct kaddr from, uint64_t bytes)
+{
+    for (uint64_t done = 0, n; done < bytes; done += n) {
+        struct kaddr target;
+        n = umem_run(umem, uaddr_add(to, done), bytes - done, &target);
+        copy_piece(umem, target, kaddr_add(from, done), n, bytes);
     }
 }

@@ -53,9 +53,12 @@ uint64_t umem_run(const struct umem *umem, struct uaddr at, uint64_t bytes, stru
 void umem_notifier_add(struct umem *umem, struct umem_notifier *notifier);
 void umem_notifier_remove(struct umem *umem, struct umem_notifier *notifier);
 
-/* memcpy() of a process, as its C library has it: through the caches up to `non_temporal_bytes`, beyond
- * them with stores past the caches (0: never). Both ranges must be mapped and must not overlap. */
-void umem_copy(struct umem *umem, struct uaddr to, struct uaddr from, uint64_t bytes,
-               uint64_t non_temporal_bytes);
+/* memcpy() of a process, as its C library has it: with non-temporal stores from memcpy_nt_bytes of
+ * k_costs on. Both ranges must be mapped and must not overlap. */
+void umem_copy(struct umem *umem, struct uaddr to, struct uaddr from, uint64_t bytes);
+
+/* The same from or to memory that is not its own: of the kernel, or shared with another process. */
+void umem_copy_out(struct umem *umem, struct kaddr to, struct uaddr from, uint64_t bytes);
+void umem_copy_in(struct umem *umem, struct uaddr to, struct kaddr from, uint64_t bytes);
 
 #endif

@@ -142,7 +142,7 @@ static uint64_t copy_blocking(struct copy_offload *p)
     const uint64_t begin_ps = k_now_ps(p->host->kernel);
     int status = 0;
     if (p->copier == COPIER_CPU)
-        umem_copy(p->umem, p->to, p->from, p->message_bytes, 0);
+        umem_copy(p->umem, p->to, p->from, p->message_bytes);
     else
         status = adma_copy(p->process, p->to, p->from, p->message_bytes);
     if (status != 0)

@@ -24,6 +24,14 @@ struct base {
     " hosts.borrower.root_complex.mps_bytes=4096 hosts.borrower.root_complex.completion_bytes_max=4096" \
     " devices.gpu0.mps_bytes=4096 devices.gpu1.mps_bytes=4096 devices.gpu0.read_bytes=4096"             \
     " devices.gpu1.read_bytes=4096"
+#define COPIES(TYPE)                                                                        \
+    "programs.p.type=" TYPE " programs.p.message_bytes=16384 programs.p.volume_bytes=65536" \
+    " programs.p.by=engine "
+#define COPY_IPC \
+    "programs.p.type=copy_ipc programs.p.message_bytes=16384 programs.p.volume_bytes=65536 "
+#define COPY_MIXED                                                                      \
+    "programs.p.type=copy_mixed programs.p.large_bytes=65536 programs.p.small_to=16384" \
+    " programs.p.copies=8 programs.p.pause_us=1 programs.p.window=2 programs.p.small_bytes=16384"
 #define BANDWIDTH "workload.measure=bandwidth workload.op=read_write workload.window_bytes=1048576 "
 #define IOMMU     "hosts.server.iommu.enabled=true " BANDWIDTH
 /* Of the hosts' ports that the bridges of lend.cfg are at, and one more device. */
@@ -216,6 +224,24 @@ static const struct base bases[] = {
     { "copy.channels", "copy_engine", "programs.p.channels=4 programs.p.window=2" },
     { "copy.interrupt", "copy_engine", "programs.p.completion=interrupt" },
     { "dsa", "dsa", "programs.p.channels=2 programs.p.piece_bytes=1024" },
+    { "copies", "copies", COPIES("copy_latency") },
+    { "copies.cold", "copies",
+      COPIES("copy_latency") "programs.p.cache=cold programs.p.area_bytes=131072" },
+    { "copies.cpu", "copies", "programs.p.type=copy_latency programs.p.volume_bytes=65536" },
+    { "copies.window", "copies", COPIES("copy_bandwidth") },
+    { "copies.overlap", "copies", COPIES("copy_overlap") },
+    { "copies.overheads", "copies", COPIES("copy_overheads") },
+    { "copies.pollution", "copies",
+      "programs.p.type=cache_pollution programs.p.by=engine programs.p.buffer_bytes=16384"
+      " programs.p.copy_bytes=1048576" },
+    { "copies.pollution.cpu", "copies",
+      "programs.p.type=cache_pollution programs.p.buffer_bytes=16384 programs.p.copy_bytes=1048576" },
+    { "copies.ipc", "copies", COPY_IPC },
+    { "copies.ipc.ring", "copies", COPY_IPC "programs.p.mechanism=shared_memory" },
+    { "copies.mixed", "copies", COPY_MIXED },
+    { "copies.dedicated", "copies", COPY_MIXED " programs.p.schedule=dedicated" },
+    { "copies.adaptive", "copies", COPY_MIXED " programs.p.schedule=adaptive" },
+    { "dsa", "dsa", "programs.p.channels=2" },
     { "dsa.shared", "dsa", "programs.p.queue=shared programs.p.channels=2 programs.p.batch=1" },
     { "dsa.queue", "dsa",
       "programs.p.queues=1 programs.p.batch=1 programs.p.window=4 programs.p.piece_bytes=1024" },
@@ -474,6 +500,47 @@ static const struct row rows[] = {
     REASON("nvme_multicast", "on device", NAMES),
     REASON("nvme_multicast", "subscribers", "two hosts have one; smartio/fig35_multicast has 59"),
     REASON("nvme_multicast", "group", "groups are alike; test_sisci_system.c has two"),
+    PROGRAM("copy_latency", "copies",
+            "by=cpu channels=1 pin_cache_pages=0 engine_bytes=32768 message_bytes=8192"
+            " volume_bytes=131072 copies=2 cache=cold"),
+    PROGRAM("copy_latency", "copies.cold", "area_bytes=65536"),
+    PROGRAM("copy_bandwidth", "copies.window",
+            "by=cpu channels=1 pin_cache_pages=0 engine_bytes=32768 message_bytes=8192"
+            " volume_bytes=262144 window=2"),
+    PROGRAM("copy_overlap", "copies.overlap",
+            "by=cpu channels=1 pin_cache_pages=0 engine_bytes=32768 message_bytes=8192"
+            " volume_bytes=131072 copies=2 cache=cold area_bytes=65536+cache=cold compute_ratio=2"),
+    PROGRAM("copy_overheads", "copies.overheads",
+            "channels=1 pin_cache_pages=0 engine_bytes=32768 message_bytes=8192"
+            " volume_bytes=131072 copies=2 cache=cold area_bytes=65536+cache=cold"),
+    PROGRAM(
+        "cache_pollution", "copies.pollution",
+        "by=none channels=1 pin_cache_pages=0 engine_bytes=2097152 buffer_bytes=32768 row_bytes=512"
+        " copy_bytes=65536 element_bytes=8 rounds=1"),
+    PROGRAM("copy_ipc", "copies.ipc",
+            "mechanism=kammc channels=1 pin_cache_pages=0 engine_bytes=32768 message_bytes=8192"
+            " round_trips=2 window=2 volume_bytes=131072"),
+    PROGRAM("copy_ipc", "copies.ipc.ring", "slots=1 slot_bytes=1024"),
+    PROGRAM("copy_mixed", "copies.mixed",
+            "schedule=dedicated channels=1 pin_cache_pages=0 engine_bytes=32768 window=1"
+            " large_bytes=131072 small_from=4096 small_to=4096 copies=4 pause_us=3 learns=true"),
+    PROGRAM("copy_mixed", "copies.dedicated", "dedicated_channels=2 small_bytes=1024"),
+    PROGRAM("copy_mixed", "copies.adaptive", "reserve_us=1"),
+    REASON("copy_latency", "on", NAMES),
+    REASON("copy_bandwidth", "on", NAMES),
+    REASON("copy_overlap", "on", NAMES),
+    REASON("copy_overheads", "on", NAMES),
+    REASON("cache_pollution", "on", NAMES),
+    REASON("copy_ipc", "on network", NAMES),
+    REASON("copy_mixed", "on", NAMES),
+    REASON("copy_latency", "cpu", "CPUs are alike"),
+    REASON("copy_bandwidth", "cpu", "CPUs are alike"),
+    REASON("copy_overlap", "cpu", "CPUs are alike"),
+    REASON("copy_overheads", "cpu", "CPUs are alike"),
+    REASON("cache_pollution", "cpu", "CPUs are alike"),
+    REASON("copy_ipc", "cpu peer_cpu", "CPUs are alike"),
+    REASON("copy_mixed", "cpu peer_cpu", "CPUs are alike"),
+    REASON("copy_overheads", "by", "the CPU's copies have no calls of the module"),
     PROGRAM("dma_copy", "copy",
             "channels=2 message_bytes=8192 piece_bytes=1024 window=2 buffer_bytes=131072"
             " source_offset=8 destination_offset=8 completion=interrupt poll_ns=400 fence=true"
@@ -501,7 +568,8 @@ static const struct row rows[] = {
     PROGRAM("rdma_perf", "rdma.write", "queue_depth=1 mtu_bytes=1024"),
     REASON("rdma_perf", "peer device peer_device", NAMES),
     { "infiniband", "rdma", "cables.[2]", "rate_gbit_s=50 latency_ns=100 loss_ratio=0.02" },
-    REASON("os", "pin_lookup_cycles", "only a module with a cache of pins: tests/logic/copy"),
+    BORROWER("os", "copies", "pin_lookup_cycles=1380"),
+    BORROWER("os", "copies.cpu", "memcpy_nt_bytes=1024"),
     SERVER("os", "rdma", "rdma_post_cycles=240 rdma_poll_cycles=60"),
     SERVER("os", "rdma.send", "rdma_complete_cycles=120"),
     PROGRAM("nvmeof_target", "nvmeof",

@@ -1,0 +1,393 @@
+/*
+ * Messages between two processes of a host: round trips, then a window of messages one way.
+ *
+ *   adce           the copy module's reads and writes, copied by the engine
+ *   kammc          the same, copied by the CPU of who posts second: kernel-assisted, mapped memory
+ *   shared_memory  a ring that both have mapped: a copy in, a copy out, without the kernel
+ *   nlbc           TCP between two ports of the host's NICs that are cabled with each other: the adapters
+ *                  move the data out of and into memory, the kernel copies to and from its buffers
+ *
+ * Both processes use the same buffers for all messages. What arrives is checked after each phase.
+ */
+#include <stdio.h>
+
+#include "logic/copy/shm_ring.h"
+#include "models/base/payload.h"
+#include "workloads/copy/copy_site.h"
+
+#define LOOK_PS     SIM_PS_PER_US
+#define PORT        15000u
+#define WARM_UPS    2u
+#define AT_LEAST    2u
+#define TOGETHER_AT 4u /* messages of a window at least */
+#define WITHIN_PS   (10 * SIM_PS_PER_MS)
+
+enum mechanism { BY_ADCE, BY_KAMMC, BY_SHARED_MEMORY, BY_NLBC };
+static const char *const mechanism_names[] = { "adce", "kammc", "shared_memory", "nlbc", NULL };
+
+struct ipc;
+
+struct side {
+    struct ipc *ipc;
+    struct copy_process process;
+    struct uaddr out, in; /* buffers */
+    unsigned cpu;
+    int fd;
+    uint16_t stream;         /* of what it sends */
+    uint64_t sent, received; /* messages; of the module all have the same content */
+    struct socket *socket;
+    bool done;
+};
+
+struct ipc {
+    /* parameters */
+    struct copy_settings settings;
+    const char *network_name;
+    int mechanism;
+    uint32_t peer_cpu, round_trips, window, slots, slot_bytes;
+    uint64_t message_bytes, volume_bytes;
+    /* running */
+    struct copy_site site;
+    struct network_host *net; /* nlbc */
+    struct side side[2];
+    struct shm_ring *ring[2]; /* from side 0, from side 1 */
+    struct socket *listener;
+    bool opened, failed;
+    /* measured */
+    uint64_t trips, trips_ps, bytes, window_ps;
+};
+
+static const struct param_desc copy_ipc_params[] = {
+    COPY_PARAMS(struct ipc, settings),
+    PARAM_TEXT("network", struct ipc, network_name, "",
+               "nlbc: the host in the group `network`, with two functions whose ports are cabled"),
+    PARAM_ONE_OF("mechanism", struct ipc, mechanism, BY_ADCE, mechanism_names, PROV_NONE, "",
+                 "how messages move"),
+    PARAM("peer_cpu", PARAM_U32, struct ipc, peer_cpu, 1, 0, 255, PROV_NONE, "",
+          "of the other process"),
+    PARAM("message_bytes", PARAM_BYTES, struct ipc, message_bytes, 65536, 64, 67108864, PROV_NONE,
+          "", "of a message"),
+    PARAM("round_trips", PARAM_U32, struct ipc, round_trips, 8, 1, 100000, PROV_NONE, "",
+          "that are measured at most"),
+    PARAM("window", PARAM_U32, struct ipc, window, 128, 1, ADMA_REQUESTS_MAX, PROV_NONE, "",
+          "messages that are begun before the first is waited for"),
+    PARAM("volume_bytes", PARAM_BYTES, struct ipc, volume_bytes, 16777216, 64, 1e10, PROV_NONE, "",
+          "of each phase at most, unless these are too few messages"),
+    PARAM("slots", PARAM_U32, struct ipc, slots, 8, 1, 64, PROV_NONE, "",
+          "shared_memory: of the ring of each direction"),
+    PARAM("slot_bytes", PARAM_U32, struct ipc, slot_bytes, 8192, 64, 65536, PROV_NONE, "",
+          "shared_memory: of a slot"),
+    { .type = PARAM_END },
+};
+
+static const struct record_desc copy_ipc_records[] = {
+    { "latency_us", RECORD_METRIC, "us", "a round trip, mean" },
+    { "bandwidth_mbyte_s", RECORD_METRIC, "MB/s", "of a window of messages one way" },
+    { NULL, RECORD_METRIC, NULL, NULL },
+};
+
+static void ipc_check(struct program *program, struct sim_error_list *errors)
+{
+    struct ipc *ipc = program->state;
+    ipc->settings.by = ipc->mechanism == BY_ADCE ? COPY_BY_ENGINE : COPY_BY_CPU;
+    if (!copy_site_check(&ipc->site, program, &ipc->settings, 1, errors))
+        return;
+    program_check_cpus(program, "peer_cpu", ipc->site.host, ipc->peer_cpu, 1, errors);
+    if (ipc->peer_cpu == ipc->settings.cpu)
+        program_mistake(program, "peer_cpu", errors, "another CPU than `cpu`", NULL);
+    if (ipc->mechanism != BY_NLBC)
+        return;
+    ipc->net = program_host(program, "network", ipc->network_name, errors);
+    if (ipc->net != NULL && !network_interface_named(ipc->net, "pf1"))
+        program_mistake(program, "network", errors, "a host with two functions of NICs", NULL);
+}
+
+/* ---- Messages --------------------------------------------------------------------------------- */
+
+static void bad(struct ipc *ipc, const char *what, int64_t status)
+{
+    if (!ipc->failed)
+        program_fail(ipc->site.program, "%s: %lld", what, (long long)status);
+    ipc->failed = true;
+}
+
+static bool by_module(const struct ipc *ipc)
+{
+    return ipc->mechanism == BY_ADCE || ipc->mechanism == BY_KAMMC;
+}
+
+/* Sockets take memory by its address, a contiguous piece at a time. */
+static void by_socket(struct side *s, struct uaddr buffer, bool sends)
+{
+    const uint64_t bytes = s->ipc->message_bytes;
+    for (uint64_t done = 0; done < bytes && !s->ipc->failed;) {
+        struct kaddr at;
+        const uint64_t run = umem_run(s->process.umem, uaddr_add(buffer, done), bytes - done, &at);
+        const int64_t n = sends                                 ? socket_send(s->socket, at, run)
+                          : program_receive(s->socket, at, run) ? (int64_t)run
+                                                                : 0;
+        if (n <= 0)
+            bad(s->ipc, "the connection ends", n);
+        done += (uint64_t)n;
+    }
+}
+
+/* What message n of a side is. A stream that goes on, where a send ends with the buffer free again. */
+static uint64_t mark_of(const struct side *s, uint64_t n)
+{
+    return payload_mark(s->stream, by_module(s->ipc) ? 0 : n * s->ipc->message_bytes);
+}
+
+/* Begins to send; a cookie, or 0: it is sent. */
+static adma_cookie begin_send(struct side *s)
+{
+    struct ipc *ipc = s->ipc;
+    const uint64_t bytes = ipc->message_bytes;
+    adma_cookie cookie = 0;
+    if (!by_module(ipc) || s->sent == 0)
+        copy_fill(&s->process, s->out, mark_of(s, s->sent), bytes);
+    s->sent++;
+    if (by_module(ipc))
+        cookie = adma_iwrite(s->process.adma, s->fd, s->out, bytes);
+    else if (ipc->mechanism == BY_NLBC)
+        by_socket(s, s->out, true);
+    else
+        shm_ring_send(ipc->ring[s == &ipc->side[1]], s->process.umem, s->out, bytes, &ipc->failed);
+    if (cookie < 0)
+        bad(ipc, "a message cannot be posted", cookie);
+    return cookie;
+}
+
+static adma_cookie begin_receive(struct side *s)
+{
+    struct ipc *ipc = s->ipc;
+    const uint64_t bytes = ipc->message_bytes;
+    adma_cookie cookie = 0;
+    s->received++;
+    if (by_module(ipc))
+        cookie = adma_iread(s->process.adma, s->fd, s->in, bytes);
+    else if (ipc->mechanism == BY_NLBC)
+        by_socket(s, s->in, false);
+    else
+        shm_ring_receive(ipc->ring[s == &ipc->side[0]], s->process.umem, s->in, bytes,
+                         &ipc->failed);
+    if (cookie < 0)
+        bad(ipc, "a buffer cannot be posted", cookie);
+    return cookie;
+}
+
+static void end(struct side *s, adma_cookie cookie)
+{
+    if (cookie <= 0)
+        return;
+    const int64_t n = adma_wait(s->process.adma, cookie, UINT64_MAX);
+    if (n != (int64_t)s->ipc->message_bytes)
+        bad(s->ipc, "a message does not end well", n);
+}
+
+static void send_one(struct side *s)
+{
+    end(s, begin_send(s));
+}
+
+static void receive_one(struct side *s)
+{
+    end(s, begin_receive(s));
+}
+
+static bool goes_on(const struct ipc *ipc)
+{
+    return !ipc->failed;
+}
+
+static unsigned messages(const struct ipc *ipc, unsigned most, unsigned least)
+{
+    const uint64_t n = ipc->volume_bytes / ipc->message_bytes;
+    least = least < most ? least : most;
+    return n > most ? most : n < least ? least : (unsigned)n;
+}
+
+/* The last message. */
+static void check(struct side *s)
+{
+    const struct side *other = &s->ipc->side[s == &s->ipc->side[0]];
+    if (goes_on(s->ipc) &&
+        !copy_check(&s->process, s->in, mark_of(other, s->received - 1), s->ipc->message_bytes))
+        s->ipc->failed = true;
+}
+
+/* ---- The two processes ------------------------------------------------------------------------ */
+
+/* A round trip; the first one begins. */
+static void trip(struct side *s)
+{
+    if (s == &s->ipc->side[0]) {
+        send_one(s);
+        receive_one(s);
+    } else {
+        receive_one(s);
+        send_one(s);
+    }
+}
+
+/* All one way; side 1 says with a message when it has them, where sending does not tell. */
+static void stream(struct side *s, unsigned n)
+{
+    adma_cookie cookie[ADMA_REQUESTS_MAX];
+    const bool first = s == &s->ipc->side[0];
+    for (unsigned i = 0; i < n && goes_on(s->ipc); i++)
+        cookie[i] = first ? begin_send(s) : begin_receive(s);
+    for (unsigned i = 0; i < n && goes_on(s->ipc); i++)
+        end(s, cookie[i]);
+}
+
+static void talk(struct side *s)
+{
+    struct ipc *ipc = s->ipc;
+    struct kernel *kernel = ipc->site.host->kernel;
+    const bool first = s == &ipc->side[0];
+    const unsigned trips = messages(ipc, ipc->round_trips, AT_LEAST);
+    const unsigned n = messages(ipc, ipc->window, TOGETHER_AT);
+    for (unsigned i = 0; i < WARM_UPS && goes_on(ipc); i++)
+        trip(s);
+    while (goes_on(ipc) && !program_measuring(ipc->site.program) &&
+           !program_ending(ipc->site.program))
+        k_sleep(kernel, LOOK_PS);
+    uint64_t begin_ps = k_now_ps(kernel);
+    for (unsigned i = 0; i < trips && goes_on(ipc); i++)
+        trip(s);
+    if (first) {
+        ipc->trips = trips;
+        ipc->trips_ps = k_now_ps(kernel) - begin_ps;
+    }
+    check(s);
+    begin_ps = k_now_ps(kernel);
+    stream(s, n);
+    if (!first) { /* who receives knows when all is there */
+        ipc->bytes = n * ipc->message_bytes;
+        ipc->window_ps = k_now_ps(kernel) - begin_ps;
+    }
+    check(s);
+}
+
+/* ---- Set-up ----------------------------------------------------------------------------------- */
+
+static void meet_by_network(struct side *s)
+{
+    struct ipc *ipc = s->ipc;
+    struct network_host *net = ipc->net;
+    const uint32_t ip0 = network_interface_ip(net, "pf0"), ip1 = network_interface_ip(net, "pf1");
+    const uint16_t port = program_port(ipc->site.program, PORT, 0);
+    for (unsigned f = 0; f < 2; f++) /* the other port is a neighbour of this one */
+        net_neighbour_add(net->net, net->function[f]->ip, net->function[f]->mac);
+    if (s == &ipc->side[1]) {
+        ipc->listener = socket_tcp_listen(net->net, ip1, port);
+        s->socket = ipc->listener != NULL ? socket_accept(ipc->listener) : NULL;
+    } else
+        s->socket = program_connect(ipc->site.program, net, ip0, ip1, port);
+    if (s->socket == NULL)
+        bad(ipc, "no connection", 0);
+}
+
+static void meet(struct side *s)
+{
+    struct ipc *ipc = s->ipc;
+    struct kernel *kernel = ipc->site.host->kernel;
+    const uint64_t until_ps = k_now_ps(kernel) + WITHIN_PS;
+    if (ipc->mechanism == BY_NLBC)
+        meet_by_network(s);
+    if (!by_module(ipc))
+        return;
+    s->fd = s == &ipc->side[0] ? adma_connect(s->process.adma, 1, until_ps)
+                               : adma_accept(s->process.adma, 1, until_ps);
+    if (s->fd < 0)
+        bad(ipc, "no connection", s->fd);
+}
+
+/* The first side, once: what both share. */
+static void open_all(struct ipc *ipc)
+{
+    struct kernel *kernel = ipc->site.host->kernel;
+    const uint32_t channels = ipc->mechanism == BY_ADCE ? ipc->settings.channels : 0;
+    if (by_module(ipc) && !copy_site_open(&ipc->site, channels))
+        ipc->failed = true;
+    for (unsigned i = 0; i < 2 && ipc->mechanism == BY_SHARED_MEMORY; i++)
+        if ((ipc->ring[i] = shm_ring_new(kernel, ipc->slots, ipc->slot_bytes)) == NULL)
+            bad(ipc, "no shared memory", 0);
+    ipc->opened = true;
+}
+
+static void side_body(void *arg)
+{
+    struct side *s = arg;
+    struct ipc *ipc = s->ipc;
+    struct kernel *kernel = ipc->site.host->kernel;
+    const bool first = s == &ipc->side[0];
+    if (first)
+        open_all(ipc);
+    while (!ipc->opened)
+        k_sleep(kernel, LOOK_PS);
+    copy_process_open(&s->process, &ipc->site);
+    s->out = copy_process_map(&s->process, ipc->message_bytes);
+    s->in = copy_process_map(&s->process, ipc->message_bytes);
+    if (s->out.v == 0 || s->in.v == 0)
+        ipc->failed = true;
+    if (goes_on(ipc))
+        meet(s);
+    if (goes_on(ipc))
+        talk(s);
+    if (s->socket != NULL)
+        socket_close(s->socket);
+    copy_process_close(&s->process);
+    s->done = true;
+    if (!first)
+        return;
+    while (!ipc->side[1].done)
+        k_sleep(kernel, LOOK_PS);
+    if (ipc->listener != NULL)
+        socket_close(ipc->listener);
+    for (unsigned i = 0; i < 2; i++)
+        if (ipc->ring[i] != NULL)
+            shm_ring_free(ipc->ring[i]);
+    copy_site_close(&ipc->site);
+    program_finish(ipc->site.program);
+}
+
+static void ipc_start(struct program *program)
+{
+    struct ipc *ipc = program->state;
+    struct kernel *kernel = ipc->site.host->kernel;
+    program->finite = true;
+    for (unsigned i = 0; i < 2; i++) {
+        char name[64];
+        const unsigned cpu = i == 0 ? ipc->settings.cpu : ipc->peer_cpu;
+        ipc->side[i] = (struct side){
+            .ipc = ipc, .cpu = cpu, .fd = -1, .stream = program_new_stream(program)
+        };
+        program_lending_uses_cpu(program, ipc->site.host, cpu);
+        snprintf(name, sizeof(name), "%.40s%u", program->name, i);
+        k_thread_new(kernel, name, (int)cpu, side_body, &ipc->side[i]);
+    }
+}
+
+static void ipc_record(struct program *program, sim_time duration_ps)
+{
+    const struct ipc *ipc = program->state;
+    (void)duration_ps;
+    if (ipc->window_ps == 0)
+        return;
+    program_metric(program, "latency_us", "us", (double)ipc->trips_ps / 1e6 / (double)ipc->trips);
+    program_metric(program, "bandwidth_mbyte_s", "MB/s",
+                   (double)ipc->bytes * 1e6 / (double)ipc->window_ps);
+}
+
+const struct program_ops program_copy_ipc_ops = {
+    .type = "copy_ipc",
+    .help = "messages between two processes of a host",
+    .state_bytes = sizeof(struct ipc),
+    .params = copy_ipc_params,
+    .records = copy_ipc_records,
+    .check = ipc_check,
+    .start = ipc_start,
+    .record = ipc_record,
+};
