@@ -278,11 +278,13 @@ void target_break(struct target_queue *queue)
     struct nvmeof_target *target = queue->target;
     if (queue->state == TARGET_BROKEN)
         return;
-    const struct target_controller *controller = queue->controller;
+    struct target_controller *controller = queue->controller;
     target->n_broken++;
     target->stats.broken += controller == NULL || !controller->closing;
     queue->state = TARGET_BROKEN;
-    /* A controller lives as long as its admin queue. */
+    /* A controller lives as long as its admin queue, and takes no new queues afterwards. */
+    if (queue->qid == 0 && controller != NULL)
+        controller->closing = true;
     for (struct target_queue *other = target->first; other != NULL && queue->qid == 0;
          other = other->next)
         if (other->controller == controller && controller != NULL)

@@ -34,7 +34,14 @@ int target_offload_prepare(struct target_queue *queue)
     int error = target_nvme_get(target, &queue->adapters_nvme);
     if (error == 0 && queue->adapters_nvme->stats.submitted != 0) /* the processor has used it */
         error = renew(target, queue->adapters_nvme);
-    return error != 0 ? error : target_memory_get(target, &queue->staging);
+    if (error == 0)
+        return target_memory_get(target, &queue->staging);
+    if (queue->adapters_nvme !=
+        NULL) { /* the controller may not have it any more: it stays taken */
+        k_warn(target->kernel, "nvmeof: a queue pair of the controller is lost (%d)", error);
+        queue->adapters_nvme = NULL;
+    }
+    return error;
 }
 
 uint16_t target_offload_begin(struct target_queue *queue)
