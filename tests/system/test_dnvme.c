@@ -209,6 +209,43 @@ static void test_fio(void **state)
     run_result_free(result);
 }
 
+/* Requests that are no whole pages and larger than 128 KiB: their lists have room for all pages. */
+static void test_fio_blocks(void **state)
+{
+    (void)state;
+    g_autofree char *clients = text_of((struct set){
+        .iommu = true,
+        .warmup_us = 1000,
+        .duration_us = 400000,
+        .ssd = "transfer_bytes_max = 1048576;",
+        .clients = "engine = \"smartio\";"
+                   " job_options = \"rw=randread bs=134656 iodepth=8 loops=20 size=2693120\";" });
+    g_auto(GStrv) parts = g_strsplit(clients, "\"nvme_clients\"", 2);
+    g_auto(GStrv) more = g_strsplit(parts[1], "span_bytes = 131072;", 2);
+    g_autofree char *text = g_strconcat(parts[0], "\"fio\"", more[0], more[1], NULL);
+    struct run_result *result = scenario_run(text);
+    assert_true(scenario_value(result, "p.throughput_gbyte_s") > 1);
+    run_result_free(result);
+}
+
+/* A command that takes longer than programs wait for one (50 ms) ends the run with a message; what the
+ * device may still execute stays until the queue pair is gone. */
+static void test_slow_device(void **state)
+{
+    (void)state;
+    g_autofree char *fill = text_of((struct set){
+        .iommu = true, .warmup_us = 200000, .ssd = "write_latency_ns = 60000000;", .clients = "" });
+    scenario_fails(fill, "p: borrower: cannot begin: Connection timed out");
+    g_autofree char *wild = text_of((struct set){
+        .iommu = true,
+        .warmup_us = 8000,
+        .duration_us = 900000,
+        .ssd = "read_latency_ns = 60000000;",
+        .clients = "on = \"other\"; }; r = { type = \"nvme_rogue\"; on = \"borrower\";"
+                   " victim = \"other\"; cpu = 2;" });
+    scenario_fails(wild, "r: a command: Connection timed out");
+}
+
 /* A client whose commands have wild addresses, beside one that compares what it reads: without the
  * lender's IOMMU its memory is harmed and read out; with it not a line, and nobody stops. The buffer of
  * another client is mapped for the same function, so that is no protection for it. */
@@ -322,7 +359,8 @@ int main(void)
         cmocka_unit_test(test_places),      cmocka_unit_test(test_iommus),
         cmocka_unit_test(test_anywhere),    cmocka_unit_test(test_mixed),
         cmocka_unit_test(test_arbitration), cmocka_unit_test(test_death),
-        cmocka_unit_test(test_fio),         cmocka_unit_test(test_fio_death),
+        cmocka_unit_test(test_fio),         cmocka_unit_test(test_fio_blocks),
+        cmocka_unit_test(test_slow_device), cmocka_unit_test(test_fio_death),
         cmocka_unit_test(test_rogue),       cmocka_unit_test(test_refused),
         cmocka_unit_test(test_no_cmb),
     };

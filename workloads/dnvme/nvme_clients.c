@@ -51,6 +51,11 @@ struct client {
     struct nvme_site site;
     struct dnvme_pair *pair;
     struct dnvme_buffer buffer;
+    struct {
+        struct dnvme_buffer from;
+        struct nvme_user_command command;
+        bool done;
+    } fill;              /* of its span */
     struct gpu_drv *gpu; /* of the data; NULL: memory of the host */
     uint64_t gpu_at;
     struct gpu_drv *sq_gpu;
@@ -394,37 +399,51 @@ static void run(struct client *c)
 
 /* ---- Set-up ---------------------------------------------------------------------------------- */
 
-static void fill_done(struct nvme_user_command *command)
+static void free_buffer(struct client *c, struct dnvme_buffer *buffer)
 {
-    bool *done = command->context;
-    *done = true;
+    if (buffer->bytes != 0)
+        dnvme_buffer_free(c->site.client, buffer);
+    buffer->bytes = 0;
 }
 
-/* Writes the span from memory of the host. */
+static void fill_done(struct nvme_user_command *command)
+{
+    struct client *c = command->context;
+    c->fill.done = true;
+}
+
+static int fill_one(struct client *c, uint64_t block)
+{
+    const struct nvme_clients *all = c->all;
+    const uint32_t blocks = FILL_BYTES / (uint32_t)all->block_bytes * all->device_blocks;
+    const struct nvme_user_piece piece = { c->fill.from.bus[0], FILL_BYTES };
+    c->fill.done = false;
+    c->fill.command = (struct nvme_user_command){ .done = fill_done, .context = c };
+    payload_fill(kernel_of(c), c->fill.from.at, tag_of(c, block, 0), FILL_BYTES);
+    dnvme_io(&c->fill.command, true, NSID, device_block(c, block), blocks);
+    int status = dnvme_pair_put(c->pair, &c->fill.command, &piece, 1);
+    if (status == 0)
+        status = dnvme_pair_ring(c->pair);
+    const uint64_t until_ps = k_now_ps(kernel_of(c)) + COMMAND_PS;
+    while (status == 0 && !c->fill.done && k_now_ps(kernel_of(c)) < until_ps)
+        dnvme_pair_wait(c->pair, until_ps);
+    if (status != 0)
+        return status;
+    if (!c->fill.done)
+        return -ETIMEDOUT;
+    return c->fill.command.status == NVME_SC_SUCCESS ? 0 : -EIO;
+}
+
+/* Writes the span from memory of the host. With an error a command may still be the device's, so what it
+ * needs stays until the pair is freed. */
 static int fill(struct client *c)
 {
-    struct nvme_clients *all = c->all;
-    struct dnvme_buffer from;
-    int status = dnvme_buffer_new(c->site.client, FILL_BYTES, &from, NULL);
-    const uint32_t blocks = FILL_BYTES / (uint32_t)all->block_bytes * all->device_blocks;
-    for (uint64_t at = 0; status == 0 && at < all->span_bytes; at += FILL_BYTES) {
-        bool done = false;
-        struct nvme_user_command command = { .done = fill_done, .context = &done };
-        const struct nvme_user_piece piece = { from.bus[0], FILL_BYTES };
-        payload_fill(kernel_of(c), from.at, tag_of(c, at / all->block_bytes, 0), FILL_BYTES);
-        dnvme_io(&command, true, NSID, device_block(c, at / all->block_bytes), blocks);
-        status = dnvme_pair_put(c->pair, &command, &piece, 1);
-        if (status == 0)
-            status = dnvme_pair_ring(c->pair);
-        const uint64_t until_ps = k_now_ps(kernel_of(c)) + COMMAND_PS;
-        while (status == 0 && !done && k_now_ps(kernel_of(c)) < until_ps)
-            dnvme_pair_wait(c->pair, until_ps);
-        if (status == 0 && !done)
-            return -ETIMEDOUT; /* it is still the device's */
-        if (status == 0 && command.status != NVME_SC_SUCCESS)
-            status = -EIO;
-    }
-    dnvme_buffer_free(c->site.client, &from);
+    const struct nvme_clients *all = c->all;
+    int status = dnvme_buffer_new(c->site.client, FILL_BYTES, &c->fill.from, NULL);
+    for (uint64_t at = 0; status == 0 && at < all->span_bytes; at += FILL_BYTES)
+        status = fill_one(c, at / all->block_bytes);
+    if (status == 0)
+        free_buffer(c, &c->fill.from);
     return status;
 }
 
@@ -500,8 +519,8 @@ static void close_client(struct client *c)
         dnvme_client_kill(c->site.client);
     if (c->pair != NULL)
         dnvme_pair_free(c->pair);
-    if (c->buffer.bytes != 0)
-        dnvme_buffer_free(c->site.client, &c->buffer);
+    free_buffer(c, &c->buffer);
+    free_buffer(c, &c->fill.from);
     if (c->gpu != NULL)
         gpu_free(c->gpu, c->gpu_at);
     if (c->sq_gpu != NULL)

@@ -27,7 +27,7 @@ struct nvme_manager {
     struct dnvme_manager *manager;
     struct dnvme_manager_stats stats; /* the last ones */
     unsigned n_clients, n_left, n_preparing;
-    bool ready, failed;
+    bool ready, failed, ended;
 };
 
 enum { ROUND_ROBIN, WEIGHTED };
@@ -125,6 +125,7 @@ static void manage(struct nvme_manager *m, struct sisci_process *process)
         k_sleep(m->host->kernel, LOOK_PS);
     m->stats = dnvme_manager_stats(m->manager);
     m->ready = false;
+    m->ended = true;
     if (m->host->dead)
         dnvme_manager_kill(m->manager);
     else
@@ -268,9 +269,9 @@ int nvme_site_open(struct nvme_site *site, struct lending_host *host, struct nvm
     *site = (struct nvme_site){ .host = host, .manager = m };
     for (unsigned i = 0; n_paths > 1 && i < n_paths; i++)
         params.adapter[i] = i;
-    while (!m->ready && !m->failed)
+    while (!m->ready && !m->failed && !m->ended)
         k_sleep(host->kernel, LOOK_PS);
-    if (m->failed)
+    if (!m->ready)
         return -ENODEV;
     lend_discover(host->lend);
     if (sisci_open(host->sisci, &site->process, error) != SISCI_OK)

@@ -50,6 +50,8 @@ struct rogue {
     struct guard lender, victim;
     struct dnvme_buffer victim_buffer, own; /* own: data, then a list */
     struct dnvme_pair *pair;
+    struct nvme_user_command
+        command; /* under way; the device's until it is done or the pair freed */
     unsigned number;
     uint64_t first_block;
     uint32_t page_blocks; /* of the device, in a page */
@@ -159,15 +161,18 @@ static void command_done(struct nvme_user_command *command)
 }
 
 /* Sends it and waits; its status. */
-static uint16_t execute(struct rogue *r, struct nvme_user_command *command,
+static uint16_t execute(struct rogue *r, const struct nvme_user_command *command,
                         const struct nvme_user_piece *piece, unsigned n)
 {
     struct kernel *kernel = r->host->kernel;
     const uint64_t until_ps = k_now_ps(kernel) + COMMAND_PS;
+    if (r->failed)
+        return NVME_SC_INTERNAL_ERROR;
     r->command_done = false;
-    command->done = command_done;
-    command->context = r;
-    int status = dnvme_pair_put(r->pair, command, piece, n);
+    r->command = *command;
+    r->command.done = command_done;
+    r->command.context = r;
+    int status = dnvme_pair_put(r->pair, &r->command, piece, n);
     if (status == 0)
         status = dnvme_pair_ring(r->pair);
     while (status == 0 && !r->command_done && k_now_ps(kernel) < until_ps)
@@ -176,7 +181,7 @@ static uint16_t execute(struct rogue *r, struct nvme_user_command *command,
         status = -ETIMEDOUT;
     if (status != 0)
         fail(r, "a command", status, "the controller does not answer");
-    return status != 0 ? NVME_SC_INTERNAL_ERROR : command->status;
+    return status != 0 ? NVME_SC_INTERNAL_ERROR : r->command.status;
 }
 
 static uint64_t block_of(const struct rogue *r, uint64_t page)
@@ -327,10 +332,10 @@ static void rogue_body(void *arg)
         r->victim_lines = guard_harmed(&r->victim);
     r->done = true;
     program_finish(r->program);
-    if (r->own.bytes != 0)
-        dnvme_buffer_free(r->site.client, &r->own);
     if (r->pair != NULL)
         dnvme_pair_free(r->pair);
+    if (r->own.bytes != 0)
+        dnvme_buffer_free(r->site.client, &r->own);
     nvme_site_close(&r->site);
     k_pages_put(r->lender.host->kernel, (uint64_t)GUARD_PAGES * PAGE, r->lender.at);
     nvme_manager_left(r->manager);

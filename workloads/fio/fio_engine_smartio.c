@@ -81,24 +81,38 @@ static int open_pair(struct fio_job *job)
 {
     struct smartio_job *own = job->state;
     struct dnvme_pair_params params = dnvme_pair_params_default;
-    const uint64_t bytes = job->depth * job->buffer_bytes;
+    /* A request begins with a page, so that its list has an entry for each page of it. */
+    const uint64_t stride = (job->buffer_bytes + NVME_PAGE_BYTES - 1) / NVME_PAGE_BYTES *
+                            NVME_PAGE_BYTES;
     const uint64_t bytes_max = dnvme_client_bytes_max(own->site.client);
     if (bytes_max != 0 && job->buffer_bytes > bytes_max)
         return -EFBIG;
     params.entries = (uint16_t)SIM_MAX(job->depth + 1, (unsigned)params.entries);
-    while (params.list_bytes < job->buffer_bytes / NVME_PAGE_BYTES * sizeof(uint64_t))
+    while (params.list_bytes < stride / NVME_PAGE_BYTES * sizeof(uint64_t))
         params.list_bytes *= 2;
     int status = dnvme_pair_new(own->site.client, &params, &own->pair, NULL);
     if (status == 0)
-        status = dnvme_buffer_new(own->site.client, bytes, &own->buffer, NULL);
+        status = dnvme_buffer_new(own->site.client, job->depth * stride, &own->buffer, NULL);
     for (unsigned i = 0; i < job->depth && status == 0; i++) {
         struct fio_io_u *io_u = &job->io_u[i];
         struct smartio_io_u *request = io_u->state;
-        io_u->buffer = kaddr_add(own->buffer.at, i * job->buffer_bytes);
-        request->bus = own->buffer.bus[0] + i * job->buffer_bytes;
+        io_u->buffer = kaddr_add(own->buffer.at, i * stride);
+        request->bus = own->buffer.bus[0] + i * stride;
         request->command = (struct nvme_user_command){ .done = command_done, .context = io_u };
     }
     return status;
+}
+
+static void close_job(struct fio_job *job)
+{
+    const struct smartio_device *device = job->device->state;
+    struct smartio_job *own = job->state;
+    if (own->pair != NULL)
+        dnvme_pair_free(own->pair);
+    if (own->buffer.bytes != 0)
+        dnvme_buffer_free(own->site.client, &own->buffer);
+    nvme_site_close(&own->site);
+    nvme_manager_left(device->manager);
 }
 
 static int open_job(struct fio_job *job)
@@ -113,19 +127,9 @@ static int open_job(struct fio_job *job)
         status = open_pair(job);
     else if (error.text[0] != '\0')
         program_fail(job->device->program, "%s: %s", job->device->name, error.text);
+    if (status != 0)
+        close_job(job);
     return status;
-}
-
-static void close_job(struct fio_job *job)
-{
-    const struct smartio_device *device = job->device->state;
-    struct smartio_job *own = job->state;
-    if (own->pair != NULL)
-        dnvme_pair_free(own->pair);
-    if (own->buffer.bytes != 0)
-        dnvme_buffer_free(own->site.client, &own->buffer);
-    nvme_site_close(&own->site);
-    nvme_manager_left(device->manager);
 }
 
 /* ---- Requests -------------------------------------------------------------------------------- */

@@ -168,9 +168,9 @@ static void prepare(struct fio_thread *thread, bool fills)
     fio->opening = true;
     if (fills)
         buffer = k_alloc(kernel, K_NODE_LOCAL, FIO_FILL_BYTES, K_PAGE_BYTES);
-    if (!fio->failed)
+    if (!fio->failed && !fio_stops(thread))
         open_device(thread);
-    if (fills && !fio->failed) {
+    if (fills && thread->opened && !fio->failed) {
         const int status = fill(thread, buffer);
         if (status != 0)
             fio_fail(fio, "writing the span", status);
