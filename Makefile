@@ -174,7 +174,7 @@ random:
 	@scripts/setup.sh test
 	@BUILD='$(BUILD)' CC='$(CC)' scripts/random.sh $(if $(FROM),--from $(FROM)) $(SEEDS) $(AREAS)
 
-# RUNS inputs of one of the fuzzers of tests/fuzz/ (TARGET=nvme, rdma, nic); KEEP=1: what reaches
+# RUNS inputs of one of the fuzzers of tests/fuzz/ (TARGET=nvme, rdma, nic, ioat); KEEP=1: what reaches
 # new code then goes into the corpus.
 fuzz:
 	@scripts/setup.sh fuzz

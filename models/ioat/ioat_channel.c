@@ -84,7 +84,6 @@ static void descriptor_here(struct pcie_dma_request *request, enum pcie_dma_stat
     }
     if (status != PCIE_DMA_OK) {
         add_failed(ch, ch->fetch_address, ch->first ? IOAT_CHANERR_CHAIN : IOAT_CHANERR_NEXT);
-        ch->reloading = false;
         ioat_channel_go(ch);
         return;
     }
@@ -96,7 +95,6 @@ static void descriptor_here(struct pcie_dma_request *request, enum pcie_dma_stat
         ch->tail = ch->fetch_address;
         add_job(ch, ch->fetch_address, check(ch, &ch->fetched));
     }
-    ch->reloading = false;
     ioat_channel_go(ch);
 }
 
@@ -115,10 +113,9 @@ static void fetch(struct ioat_channel *ch)
     if (!ch->armed || ch->fetching || ch->stopping || ch->suspending || !more_to_fetch(ch) ||
         waiting > ch->engine->params.descriptors_ahead || ch->n_jobs == IOAT_JOBS || has_failed(ch))
         return;
-    if (ioat_is_v1(ch->engine) && ch->at_end) {
-        ch->reloading = true;
+    ch->reloading = ioat_is_v1(ch->engine) && ch->at_end;
+    if (ch->reloading)
         ch->append = false;
-    }
     ch->fetch_address = ch->reloading ? ch->tail : ch->next;
     if (ch->fetch_address % IOAT_DESC_BYTES != 0) {
         add_failed(ch, ch->fetch_address, ch->first ? IOAT_CHANERR_CHAIN : IOAT_CHANERR_NEXT_ALIGN);
