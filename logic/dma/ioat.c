@@ -62,9 +62,9 @@ struct ioat_drv {
     unsigned n_found;
 };
 
-const struct ioat_drv_options ioat_drv_options_default = { .ring = 1024,
-                                                           .poll_ps = 50 * K_NS,
-                                                           .timeout_ps = 200 * K_MS };
+const struct ioat_drv_options ioat_drv_options_default = {
+    .ring = 1024, .dca_cpu = -1, .poll_ps = 50 * K_NS, .timeout_ps = 200 * K_MS
+};
 
 static bool is_v1(const struct ioat_channel *ch)
 {
@@ -89,12 +89,18 @@ static void write_address(const struct ioat_channel *ch, uint32_t reg, uint64_t 
     write_reg(ch, reg + 4, (uint32_t)(address >> 32));
 }
 
+static bool has_dca(const struct ioat_channel *ch)
+{
+    return !is_v1(ch) && ch->function->ioat->options.dca_cpu >= 0;
+}
+
 /* Also lets the channel raise its next interrupt. */
 static void write_control(const struct ioat_channel *ch)
 {
     write_reg(ch, IOAT_CHANCTRL,
               IOAT_CHANCTRL_INT_DISABLE | IOAT_CHANCTRL_ERR_COMPLETION |
-                  IOAT_CHANCTRL_ANY_ERR_ABORT | IOAT_CHANCTRL_ERR_INT);
+                  IOAT_CHANCTRL_ANY_ERR_ABORT | IOAT_CHANCTRL_ERR_INT |
+                  (has_dca(ch) ? IOAT_CHANCTRL_COMPLETION_DCA : 0));
 }
 
 static uint32_t command_reg(const struct ioat_channel *ch)
@@ -139,9 +145,9 @@ static void fill(struct dma_channel *c, const struct dma_descriptor *d)
     const struct ioat_channel *ch = c->driver;
     const struct ioat_descriptor descriptor = {
         .bytes = (uint32_t)d->bytes,
-        .control = IOAT_CONTROL_COMPLETION |
-                   (d->flags & DMA_INTERRUPT ? IOAT_CONTROL_INTERRUPT : 0) |
-                   (d->flags & DMA_FENCE ? IOAT_CONTROL_FENCE : 0),
+        .control =
+            IOAT_CONTROL_COMPLETION | (d->flags & DMA_INTERRUPT ? IOAT_CONTROL_INTERRUPT : 0) |
+            (d->flags & DMA_FENCE ? IOAT_CONTROL_FENCE : 0) | (has_dca(ch) ? IOAT_CONTROL_DCA : 0),
         .source = d->source,
         .destination = d->destination,
     };
@@ -314,9 +320,12 @@ static void rearm(struct dma_channel *c)
 
 /* ---- Life of a channel ------------------------------------------------------------------------- */
 
-static void write_completion_address(const struct ioat_channel *ch)
+static void set_up_registers(const struct ioat_channel *ch)
 {
     write_address(ch, IOAT_CHANCMP, ch->completion_dma);
+    if (has_dca(ch))
+        write_reg(ch, IOAT_DCACTRL, (uint32_t)ch->function->ioat->options.dca_cpu);
+    write_control(ch);
 }
 
 static int start(struct dma_channel *c)
@@ -339,8 +348,7 @@ static int start(struct dma_channel *c)
     }
     ch->seen = 0;
     ch->running = false;
-    write_completion_address(ch);
-    write_control(ch);
+    set_up_registers(ch);
     return 0;
 }
 
@@ -372,8 +380,7 @@ static void abort_all(struct dma_channel *c)
     struct ioat_channel *ch = c->driver;
     if (reset(ch) == 0) {
         write_reg(ch, IOAT_CHANERR, read_reg(ch, IOAT_CHANERR));
-        write_completion_address(ch);
-        write_control(ch);
+        set_up_registers(ch);
     }
     ch->running = false;
 }

@@ -18,6 +18,7 @@ struct ioat_drv_options {
     unsigned ring;               /* descriptors per channel: a power of two, 4 .. 32768 */
     unsigned cpu;                /* handles the interrupts */
     uint32_t interrupt_delay_us; /* 3.2: from one interrupt of a channel to its next, 0 .. 16383 */
+    int dca_cpu;                 /* 3.2: whose cache data and completions go to; -1: to none */
     uint64_t poll_ps;            /* between looks of dma_wait(DMA_POLL) */
     uint64_t timeout_ps;         /* copies that do not come back are aborted; 0: never */
 };

@@ -58,6 +58,7 @@ static const struct stat_desc ioat_stats_table[] = {
     COUNT("write_lines", write_lines, "1", "writes of a cache line or a part of it"),
     COUNT("descriptor_fetches", fetches, "1", "reads of descriptors"),
     COUNT("completions", completions, "1", "completions written"),
+    COUNT("steered_writes", steered, "1", "of data and completions, to a CPU's cache (DCA)"),
     COUNT("fences", fences, "1", "descriptors with a fence"),
     COUNT("errors", errors, "1", "times that a channel halted on an error"),
     COUNT("bad_commands", bad_commands, "1", "commands that make no sense"),

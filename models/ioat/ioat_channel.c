@@ -176,6 +176,8 @@ static void end_job(struct ioat_channel *ch, struct ioat_job *job)
                                                  .buffer = (uint8_t *)&job->status,
                                                  .done = completion_written };
     ch->engine->stats.completions++;
+    if (ch->control & IOAT_CHANCTRL_COMPLETION_DCA)
+        ioat_steer(ch, &job->completion);
     pcie_dma_write(&ch->func->function.dma, &job->completion, ioat_slot(ch->engine));
 }
 

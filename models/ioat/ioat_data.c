@@ -191,6 +191,8 @@ static void write_piece(struct ioat_channel *ch, struct ioat_job *job, uint32_t 
         .attr = job->descriptor.control & IOAT_CONTROL_DEST_NO_SNOOP ? TLP_ATTR_NO_SNOOP : 0,
         .done = line_written
     };
+    if (job->descriptor.control & IOAT_CONTROL_DCA)
+        ioat_steer(ch, &write->request);
     job->written += bytes;
     job->n_writes++;
     ch->n_writes++;

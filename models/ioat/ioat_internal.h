@@ -42,7 +42,7 @@ struct ioat_params {
 
 struct ioat_stats {
     uint64_t descriptors, bytes, read_lines, write_lines, completions, fetches, fences;
-    uint64_t errors, bad_commands, resets;
+    uint64_t errors, bad_commands, resets, steered;
     struct stat_busy engine;
     struct stat_peak engine_peak;
 };
@@ -158,6 +158,16 @@ static inline sim_time ioat_slot(struct ioat_engine *engine)
     engine->free_ps = at_ps + engine->params.engine_interval_ps;
     engine->stats.engine.ps += engine->params.engine_interval_ps;
     return at_ps;
+}
+
+/* Direct cache access (3.2): the write goes to the cache of DCACTRL's CPU. */
+static inline void ioat_steer(const struct ioat_channel *ch, struct pcie_dma_request *request)
+{
+    if (ioat_is_v1(ch->engine))
+        return;
+    request->attr |= TLP_ATTR_STEERED;
+    request->tag = (uint16_t)ch->dca;
+    ch->engine->stats.steered++;
 }
 
 /* ioat_channel.c: chains, commands, ends */

@@ -2,7 +2,7 @@
  * Models: the registers of a function and of its channels, and its interrupts: one that software has
  *   to rearm per channel (CHANCTRL), a status with a bit per channel and a master enable that reading
  *   clears (INTRCTRL, ATTNSTATUS), or a vector per channel (3.2); INTRDELAY from the rearming on.
- * Does not model: registers of the DCA (3.2), of CRC and XOR, performance counters; the copies of
+ * Does not model: registers of the DCA's tag map (3.2), of CRC and XOR, performance counters; the copies of
  *   CHANERR in configuration space. A read of one register reads the double word around it: CHANCNT
  *   clears INTRCTRL's master enable, too.
  * Sources: sections by register name in the data sheets (hw/ioat_regs.h).
@@ -88,6 +88,7 @@ static uint32_t general_read(struct ioat_func *func, uint64_t offset)
     case IOAT_GENERAL: return read_general(func);
     case IOAT_ATTNSTATUS: return read_attention(func);
     case IOAT_CBVER: return v1 ? IOAT_VERSION_1_2 : IOAT_VERSION_3_2;
+    case IOAT_DMACAPABILITY: return v1 ? 0 : IOAT_DMACAP_DCA;
     case IOAT_INTRDELAY_WORD: return v1 ? 0 : func->delay_us | IOAT_INTRDELAY_SUPPORTED;
     default: return 0;
     }

@@ -112,6 +112,7 @@ void ioat_rig_run(const struct ioat_rig_world *world, void (*fn)(struct ioat_rig
     r.options = ioat_drv_options_default;
     r.options.ring = world->ring != 0 ? world->ring : 64;
     r.options.cpu = 1;
+    r.options.dca_cpu = world->dca ? 2 : -1;
     r.options.timeout_ps = 200 * K_US;
     fixture_open(&r.w, text);
     g_free(text);

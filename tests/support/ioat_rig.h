@@ -30,6 +30,7 @@ struct ioat_rig_world {
     const char *settings; /* of the device, more */
     bool iommu, driver;
     unsigned ring; /* 0: 64 */
+    bool dca;      /* to CPU 2 */
 };
 
 /* Boots, starts the kernel (and the driver), runs the body in a thread of CPU 0 to its end, takes all

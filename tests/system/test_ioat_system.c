@@ -269,6 +269,45 @@ static void test_fences_order(void **state)
     run(false, 0, fence_body, NULL);
 }
 
+/* ---- Caches -------------------------------------------------------------------------------------- */
+
+/* A copy leaves no line of both buffers in the private caches of CPUs, unless it is steered to one:
+ * then that one has the destination. */
+static void caches_body(struct ioat_rig *r)
+{
+    struct dma_channel *c = dma_channel_request(r->core, NULL, DMA_SHARED);
+    struct buffer from = buffer_new(r, 4 * KIB), to = buffer_new(r, 4 * KIB);
+    const struct numa *numa = host_numa(r->w.host);
+    const bool *steered = r->arg;
+    ioat_rig_fill(r, from.at, 4 * KIB, 2);
+    k_touch(r->kernel, to.at, 4 * KIB); /* CPU 0 has old copies, which are invalidated */
+    assert_true(numa_private_hit(numa, 0, (struct hpa){ to.at.v }, false));
+    copy_now(c, to.dma, from.dma, 4 * KIB);
+    for (unsigned at = 0; at < 4 * KIB; at += 64)
+        for (unsigned cpu = 0; cpu < 4; cpu++) {
+            assert_false(numa_private_hit(numa, cpu, (struct hpa){ from.at.v + at }, false));
+            assert_int_equal(numa_private_hit(numa, cpu, (struct hpa){ to.at.v + at }, false),
+                             *steered && cpu == 2);
+        }
+    assert_true(ioat_rig_holds(r, to.at, 4 * KIB, 2, 0));
+    assert_int_equal(ioat_rig_engine(r)->stats.steered, *steered ? 64 + 1 : 0);
+    buffer_free(r, &from);
+    buffer_free(r, &to);
+    dma_channel_release(c);
+}
+
+static void test_caches_are_not_filled_unless_asked(void **state)
+{
+    static bool steered[] = { false, false, true };
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        const struct ioat_rig_world world = { .version = versions[i != 0],
+                                              .driver = true,
+                                              .dca = steered[i] };
+        ioat_rig_run(&world, caches_body, &steered[i]);
+    }
+}
+
 /* ---- Errors -------------------------------------------------------------------------------------- */
 
 /* The third of five copies reads where nothing is: it alone fails, and what is behind it goes on. */
@@ -513,6 +552,7 @@ int main(void)
         cmocka_unit_test(test_rings_wrap),
         cmocka_unit_test(test_interrupts_wake),
         cmocka_unit_test(test_fences_order),
+        cmocka_unit_test(test_caches_are_not_filled_unless_asked),
         cmocka_unit_test(test_errors_are_reported_and_passed),
         cmocka_unit_test(test_abort_in_mid_chain),
         cmocka_unit_test(test_removal_ends_all),

@@ -30,6 +30,9 @@ enum tlp_at { TLP_AT_UNTRANSLATED = 0, TLP_AT_REQUEST = 1, TLP_AT_TRANSLATED = 2
 #define TLP_ATTR_NO_SNOOP         0x1u
 #define TLP_ATTR_RELAXED_ORDERING 0x2u
 #define TLP_ATTR_ID_ORDERING      0x4u
+/* A processing hint (TH, 2.2.7.1): the tag of a memory write is a steering tag, the number of the CPU
+ * that will read the data. */
+#define TLP_ATTR_STEERED 0x8u
 
 #define TLP_PAYLOAD_BYTES_MAX 4096u
 

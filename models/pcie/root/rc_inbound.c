@@ -5,6 +5,7 @@
  *   lines, posted ordering (a write becomes visible when all of its lines are ordered and every
  *   earlier write of its port is; a read looks at memory after that), completions cut at
  *   completion_bytes_max boundaries (at lines for short requests), in address order.
+ *   A write with a steering tag is prefetched by the CPU that it names (direct cache access).
  *   With write_lines: each line of a write holds one of so many buffers of its stack, from before
  *   `inbound` until the answer to it has come back, `outbound` after it was ordered; writes of all
  *   ports of the stack take them in the order of their arrival.
@@ -260,6 +261,14 @@ static void write_buffer_hold(struct rc_state *state, struct rc_stack *stack, si
     state->stats.write_line_held_ps += free_ps - at_ps + state->params.inbound_ps;
 }
 
+/* The CPU that the steering tag names prefetches the line as soon as it is written. */
+static __attribute__((cold)) void steer(struct rc_state *state, const struct tlp *tlp,
+                                        struct hpa hpa, sim_time at_ps)
+{
+    if (tlp->tag < numa_cores(state->host->numa))
+        numa_load(state->host->numa, tlp->tag, hpa, at_ps, NULL);
+}
+
 static void rc_write(struct model *rc, struct tlp *tlp, struct hpa hpa, sim_time arrive_ps,
                      sim_time translated_ps)
 {
@@ -282,6 +291,8 @@ static void rc_write(struct model *rc, struct tlp *tlp, struct hpa hpa, sim_time
         sim_time done_ps = numa_dma_write(state->host->numa, state->socket, hpa, n, at_ps, timed,
                                           &source);
         write_buffer_hold(state, stack, free_ps, done_ps);
+        if (SIM_UNLIKELY(tlp->attr & TLP_ATTR_STEERED))
+            steer(state, tlp, hpa, done_ps);
         if (stamp_traced(timed))
             trace_line(state, timed, hpa, n, at_ps, done_ps, source, true);
         if (timed != NULL && done_ps >= ordered_ps)
