@@ -703,6 +703,45 @@ static void test_chanctrl_attnstatus_intrctrl(void **unused)
     only("cb1.2", attention_body);
 }
 
+/* MSI, masked and not, moved to another CPU (PCI Local Bus 3.0, 6.8.1). */
+static void msi_body(struct ioat_rig *r)
+{
+    struct bench b = bench_new(r);
+    const unsigned cap = k_pci_find_capability(r->pci, PCI_CAP_ID_MSI, NULL);
+    unsigned n = 0;
+    struct k_irq *irq;
+    assert_int_equal(k_irq_request(r->pci, 0, 1, count_interrupt, &n, &irq), 0);
+    assert_int_equal(k_config_read(r->pci, cap + PCI_MSI_CONTROL, 2) & PCI_MSI_CONTROL_ENABLE,
+                     PCI_MSI_CONTROL_ENABLE);
+    k_writel(r->pci, 0, IOAT_GENERAL, (uint32_t)IOAT_INTRCTRL_MASTER_ENABLE << 24);
+    k_config_write(r->pci, cap + PCI_MSI_MASK, 4, 1);
+    chain(&b, 1, 64, IOAT_CONTROL_INTERRUPT);
+    start(&b, 0, 0);
+    settle(&b);
+    assert_int_equal(n, 0);
+    assert_int_equal(k_config_read(r->pci, cap + PCI_MSI_PENDING, 4), 1);
+    k_config_write(r->pci, cap + PCI_MSI_MASK, 4, 0);
+    settle(&b);
+    assert_int_equal(n, 1);
+    assert_int_equal(k_config_read(r->pci, cap + PCI_MSI_PENDING, 4), 0);
+    assert_int_equal(k_irq_set_cpu(irq, 3), 0);
+    const uint64_t before = os_cpu_stats(r->kernel, 3)->hard_irqs;
+    (void)k_readl(r->pci, 0, IOAT_ATTNSTATUS);
+    ioat_rig_write(r, 0, IOAT_CHANCTRL, IOAT_CHANCTRL_INT_DISABLE);
+    start(&b, 0, 0);
+    settle(&b);
+    assert_int_equal(n, 2);
+    assert_true(os_cpu_stats(r->kernel, 3)->hard_irqs > before);
+    k_irq_free(irq);
+    assert_int_equal(k_config_read(r->pci, cap + PCI_MSI_CONTROL, 2) & PCI_MSI_CONTROL_ENABLE, 0);
+}
+
+static void test_msi(void **unused)
+{
+    (void)unused;
+    only("cb1.2", msi_body);
+}
+
 /* Two channels that want attention at a time: one message, both bits. */
 static void channels_body(struct ioat_rig *r)
 {
@@ -945,6 +984,7 @@ int main(void)
         cmocka_unit_test(test_chanerr_of_addresses),
         cmocka_unit_test(test_chanerrmsk),
         cmocka_unit_test(test_chanctrl_attnstatus_intrctrl),
+        cmocka_unit_test(test_msi),
         cmocka_unit_test(test_attnstatus_of_several_channels),
         cmocka_unit_test(test_intrdelay_after_rearming),
         cmocka_unit_test(test_chanctrl_error_interrupt),
