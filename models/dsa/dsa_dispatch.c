@@ -89,13 +89,19 @@ static void read_list(struct dsa_batch *batch)
     pcie_dma_read(&batch->dsa->function.dma, &batch->fetch, 0);
 }
 
+/* It has begun, and its record is not being written. */
+static bool is_open(const struct dsa_batch *batch)
+{
+    return batch->engine != NULL && !batch->writing && !sim_event_pending(&batch->start);
+}
+
 /* Ends the batch if nothing of it is under way and nothing will follow. */
 static void batch_look(struct dsa_batch *batch)
 {
-    if (batch->engine == NULL || batch->writing || sim_event_pending(&batch->start))
+    if (!is_open(batch))
         return;
-    read_list(batch);
-    if (batch->reading || batch->ended != batch->started)
+    read_list(batch); /* which may fail at once, and end it */
+    if (!is_open(batch) || batch->reading || batch->ended != batch->started)
         return;
     if (batch->aborted)
         dsa_batch_free(batch);
@@ -255,7 +261,8 @@ static void begin_batch(struct dsa_engine *engine, struct dsa_queue *queue,
 
 static bool begin_from_queue(struct dsa_engine *engine)
 {
-    struct dsa_queue *queue = choose_queue(engine);
+    /* The end of a batch, just now, may have been that of a reset. */
+    struct dsa_queue *queue = engine->group != NULL ? choose_queue(engine) : NULL;
     uint32_t flags;
     if (queue == NULL)
         return false;
