@@ -145,6 +145,11 @@ static void dsa_release(struct model *model)
     pcie_function_release(&dsa->function);
 }
 
+unsigned dsa_work_queues(const struct model *model)
+{
+    return ((const struct dsa_device *)model->state)->params.queues;
+}
+
 const struct model_ops dsa_ops = {
     .type = "dsa.accelerator",
     .help = "copy engine with work queues that software writes descriptors into (Intel DSA)",

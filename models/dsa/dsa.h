@@ -7,4 +7,6 @@
 
 extern const struct model_ops dsa_ops;
 
+unsigned dsa_work_queues(const struct model *model);
+
 #endif

@@ -143,6 +143,12 @@ struct pcie_function *ioat_function(struct model *model, unsigned n)
     return n < engine->params.n_functions ? &engine->func[n].function : NULL;
 }
 
+unsigned ioat_channels(const struct model *model)
+{
+    const struct ioat_engine *engine = model->state;
+    return engine->params.n_functions * engine->params.n_channels;
+}
+
 /* ---- Set-up ------------------------------------------------------------------------------------ */
 
 static void ioat_init(struct model *model, struct sim_error_list *errors)

@@ -10,4 +10,7 @@ struct pcie_function;
 /* The n-th function; NULL: there are fewer. For tests. */
 struct pcie_function *ioat_function(struct model *model, unsigned n);
 
+/* Of all its functions. */
+unsigned ioat_channels(const struct model *model);
+
 #endif

@@ -77,6 +77,12 @@ static void copy_offload_check(struct program *program, struct sim_error_list *e
         program_mistake(program, "on", errors, "a host without a group `vm`", NULL);
     if (program_take(program, p->host, "driver of its DMA engine", 1) != 0)
         program_mistake(program, "on", errors, "a host without another such program", NULL);
+    char text[COPY_ENGINES_TEXT];
+    const char *expected = copy_engines_expected(program->workload->world, p->host, &p->engine,
+                                                 p->copier == COPIER_ENGINE ? p->n_channels : 0,
+                                                 text);
+    if (expected != NULL)
+        program_mistake(program, "channels", errors, expected, NULL);
     if ((p->engine.ring & (p->engine.ring - 1)) != 0)
         program_mistake(program, "ring", errors, "a power of two", NULL);
 }

@@ -86,6 +86,11 @@ static void dma_copy_check(struct program *program, struct sim_error_list *error
         program_mistake(program, "on", errors, "a host without a group `vm`", NULL);
     if (program_take(program, p->host, "driver of its DMA engine", 1) != 0)
         program_mistake(program, "on", errors, "a host without another such program", NULL);
+    char text[COPY_ENGINES_TEXT];
+    const char *expected = copy_engines_expected(program->workload->world, p->host, &p->engine,
+                                                 p->n_channels, text);
+    if (expected != NULL)
+        program_mistake(program, "channels", errors, expected, NULL);
     if (p->message_bytes + 4096 > p->buffer_bytes)
         program_mistake(program, "message_bytes", errors, "at most buffer_bytes, less 4096 bytes",
                         NULL);

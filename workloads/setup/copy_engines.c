@@ -3,6 +3,8 @@
 
 #include "logic/dma/dsa.h"
 #include "logic/dma/ioat.h"
+#include "models/dsa/dsa.h"
+#include "models/ioat/ioat.h"
 
 const char *const copy_queue_names[] = { "dedicated", "shared", NULL };
 
@@ -12,6 +14,36 @@ struct copy_engines {
     struct ioat_drv *ioat;
     struct dsa_drv *dsa;
 };
+
+/* That its driver makes of it. */
+static unsigned channels_of(const struct model *device, const struct copy_engines_params *params)
+{
+    if (device->ops == &ioat_ops)
+        return ioat_channels(device);
+    if (device->ops != &dsa_ops)
+        return 0;
+    const bool fits = params->queue == COPY_QUEUE_SHARED ||
+                      params->queues <= dsa_work_queues(device);
+    return fits ? params->queues : 0;
+}
+
+const char *copy_engines_expected(struct world *world, const struct lending_host *host,
+                                  const struct copy_engines_params *params, unsigned n,
+                                  char text[COPY_ENGINES_TEXT])
+{
+    unsigned have = 0;
+    for (const char *const *name = world_device_names(world); *name != NULL; name++) {
+        const struct model *device = world_device(world, *name);
+        if (device != NULL && world_host_of(world, device) == host->host)
+            have += channels_of(device, params);
+    }
+    if (n <= have)
+        return NULL;
+    snprintf(text, COPY_ENGINES_TEXT, "at most %u, the channels of copy engines of the host", have);
+    return have != 0 ? text
+                     : "a host with a copy engine: ioat.engine, or dsa.accelerator with as many "
+                       "work queues as `queues`";
+}
 
 struct copy_engines *copy_engines_new(struct lending_host *host,
                                       const struct copy_engines_params *params, unsigned cpu)

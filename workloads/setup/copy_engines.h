@@ -35,6 +35,13 @@ extern const char *const copy_queue_names[];
 
 struct copy_engines;
 
+/* In check(): why a program cannot have n channels of engines of the host, as what was expected of its
+ * setting `channels`; NULL: it can, as far as other programs leave them. `text` is a place for it. */
+#define COPY_ENGINES_TEXT 160u
+const char *copy_engines_expected(struct world *world, const struct lending_host *host,
+                                  const struct copy_engines_params *params, unsigned n,
+                                  char text[COPY_ENGINES_TEXT]);
+
 /* [thread] Registers the drivers with the host's kernel; cpu handles interrupts. The parameters must
  * have passed their ranges, and `ring` must be a power of two. The caller owns the result. */
 struct copy_engines *copy_engines_new(struct lending_host *host,
