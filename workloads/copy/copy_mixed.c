@@ -11,14 +11,14 @@
 
 #define LOOK_PS    SIM_PS_PER_US
 #define WINDOW_MAX 64u
-#define WARM_UPS   32u /* small copies: what is learnt is learnt */
+#define COPIES_MAX 16384u
 
 struct mixed {
     /* parameters */
     struct copy_settings settings;
-    uint32_t peer_cpu, window, copies;
+    uint32_t peer_cpu, window;
     uint64_t large_bytes, small_from, small_to;
-    sim_time pause_ps;
+    sim_time pause_ps, measured_ps;
     /* running */
     struct copy_site site;
     struct copy_process large, small;
@@ -43,8 +43,8 @@ static const struct param_desc copy_mixed_params[] = {
           "smallest of the small copies"),
     PARAM("small_to", PARAM_BYTES, struct mixed, small_to, 65536, 64, 67108864, PROV_NONE, "",
           "largest of them; each is four times as large as the one before"),
-    PARAM("copies", PARAM_U32, struct mixed, copies, 48, 1, 100000, PROV_NONE, "",
-          "small ones that are measured"),
+    PARAM("measured_us", PARAM_TIME, struct mixed, measured_ps, 10000, 100, 1e7, PROV_NONE, "",
+          "small copies are measured that begin within that time, after as long without"),
     PARAM("pause_us", PARAM_TIME, struct mixed, pause_ps, 5, 0, 1e6, PROV_NONE, "",
           "between small copies"),
     { .type = PARAM_END },
@@ -129,32 +129,38 @@ static uint64_t next_size(const struct mixed *m, uint64_t bytes)
     return bytes * 4 <= m->small_to ? bytes * 4 : m->small_from;
 }
 
-static void copy_small(struct mixed *m)
+static void copy_small(struct mixed *m, struct uaddr to, struct uaddr from, uint64_t mark,
+                       uint64_t bytes)
+{
+    struct kernel *kernel = m->site.kernel;
+    copy_fill(&m->small, from, mark, bytes);
+    const uint64_t begin_ps = k_now_ps(kernel);
+    const int status = adma_copy(m->small.adma, to, from, bytes);
+    const double us = (double)(k_now_ps(kernel) - begin_ps) / 1e6;
+    if (status != 0)
+        bad(m, "a small copy does not end well", status);
+    else if (!copy_check(&m->small, to, mark, bytes))
+        m->failed = true;
+    if (m->measuring && m->n < COPIES_MAX) {
+        m->took_us[m->n++] = us;
+        m->small_us += us;
+    }
+}
+
+static void copy_small_ones(struct mixed *m)
 {
     struct kernel *kernel = m->site.kernel;
     const uint16_t stream = program_new_stream(m->site.program);
     const struct uaddr from = copy_process_map(&m->small, m->small_to);
     const struct uaddr to = copy_process_map(&m->small, m->small_to);
-    uint64_t bytes = m->small_from;
-    for (unsigned i = 0; i < WARM_UPS + m->copies && !m->failed; i++) {
-        const uint64_t mark = payload_mark(stream, i * m->small_to);
-        if (i == WARM_UPS) {
+    const uint64_t from_ps = k_now_ps(kernel) + m->measured_ps, until_ps = from_ps + m->measured_ps;
+    uint64_t bytes = m->small_from, begin_ps;
+    for (unsigned i = 0; (begin_ps = k_now_ps(kernel)) < until_ps && !m->failed; i++) {
+        if (!m->measuring && begin_ps >= from_ps) {
             m->measuring = true;
-            m->large_copied = 0;
-            m->large_begin_ps = k_now_ps(kernel);
+            m->large_begin_ps = begin_ps;
         }
-        copy_fill(&m->small, from, mark, bytes);
-        const uint64_t begin_ps = k_now_ps(kernel);
-        const int status = adma_copy(m->small.adma, to, from, bytes);
-        const double us = (double)(k_now_ps(kernel) - begin_ps) / 1e6;
-        if (status != 0)
-            bad(m, "a small copy does not end well", status);
-        else if (!copy_check(&m->small, to, mark, bytes))
-            m->failed = true;
-        if (i >= WARM_UPS) {
-            m->took_us[m->n++] = us;
-            m->small_us += us;
-        }
+        copy_small(m, to, from, payload_mark(stream, i * m->small_to), bytes);
         bytes = next_size(m, bytes);
         k_sleep(kernel, m->pause_ps);
     }
@@ -170,7 +176,7 @@ static void small_body(void *arg)
         k_sleep(m->site.host->kernel, LOOK_PS);
     if (!m->failed) {
         copy_process_open(&m->small, &m->site);
-        copy_small(m);
+        copy_small_ones(m);
         copy_process_close(&m->small);
     }
     m->small_done = true;
@@ -181,7 +187,7 @@ static void mixed_start(struct program *program)
     struct mixed *m = program->state;
     struct kernel *kernel = m->site.host->kernel;
     program->finite = true;
-    m->took_us = program_zalloc(program, m->copies, sizeof(double));
+    m->took_us = program_zalloc(program, COPIES_MAX, sizeof(double));
     program_lending_uses_cpu(program, m->site.host, m->settings.cpu);
     program_lending_uses_cpu(program, m->site.host, m->peer_cpu);
     k_thread_new(kernel, "large", (int)m->settings.cpu, large_body, m);
@@ -192,7 +198,7 @@ static void mixed_record(struct program *program, sim_time duration_ps)
 {
     struct mixed *m = program->state;
     (void)duration_ps;
-    if (m->n != m->copies)
+    if (m->n == 0)
         return;
     program_sort(m->took_us, m->n);
     program_metric(program, "small_latency_us", "us", m->small_us / m->n);

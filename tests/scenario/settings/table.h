@@ -31,7 +31,7 @@ struct base {
     "programs.p.type=copy_ipc programs.p.message_bytes=16384 programs.p.volume_bytes=65536 "
 #define COPY_MIXED                                                                      \
     "programs.p.type=copy_mixed programs.p.large_bytes=65536 programs.p.small_to=16384" \
-    " programs.p.copies=8 programs.p.pause_us=1 programs.p.window=2 programs.p.small_bytes=16384"
+    " programs.p.measured_us=200 programs.p.pause_us=1 programs.p.window=2 programs.p.small_bytes=16384"
 #define BANDWIDTH "workload.measure=bandwidth workload.op=read_write workload.window_bytes=1048576 "
 #define IOMMU     "hosts.server.iommu.enabled=true " BANDWIDTH
 /* Of the hosts' ports that the bridges of lend.cfg are at, and one more device. */
@@ -521,9 +521,10 @@ static const struct row rows[] = {
             "mechanism=kammc channels=1 pin_cache_pages=0 engine_bytes=32768 message_bytes=8192"
             " round_trips=2 window=2 volume_bytes=131072"),
     PROGRAM("copy_ipc", "copies.ipc.ring", "slots=1 slot_bytes=1024"),
-    PROGRAM("copy_mixed", "copies.mixed",
-            "schedule=dedicated channels=1 pin_cache_pages=0 engine_bytes=32768 window=1"
-            " large_bytes=131072 small_from=4096 small_to=4096 copies=4 pause_us=3 learns=true"),
+    PROGRAM(
+        "copy_mixed", "copies.mixed",
+        "schedule=dedicated channels=1 pin_cache_pages=0 engine_bytes=32768 window=1"
+        " large_bytes=131072 small_from=4096 small_to=4096 measured_us=300 pause_us=3 learns=true"),
     PROGRAM("copy_mixed", "copies.dedicated", "dedicated_channels=2 small_bytes=1024"),
     PROGRAM("copy_mixed", "copies.adaptive", "reserve_us=1"),
     REASON("copy_latency", "on", NAMES),
