@@ -128,7 +128,7 @@ static void append_binary_tics(GString *script, double lo, double hi, int n_max)
 
 /* A little room at both ends, or text terminals draw the frame over the points. */
 static void append_x_axis(GString *script, const struct plot_spec *spec,
-                          const struct plot_data *data, const struct plot_output *output)
+                          const struct plot_data *data, bool narrow)
 {
     double lo, hi;
     x_range(data, &lo, &hi);
@@ -138,7 +138,7 @@ static void append_x_axis(GString *script, const struct plot_spec *spec,
     if (logarithmic)
         g_string_append_printf(script, "set logscale x %u\n", spec->log_x);
     if (logarithmic && spec->log_x == 2 && hi / lo >= 4.0)
-        append_binary_tics(script, lo, hi, is_small(output) ? 8 : 12);
+        append_binary_tics(script, lo, hi, narrow ? 8 : 12);
     if (!(hi >= lo))
         return;
     double margin = logarithmic ? pow(hi / lo, 0.04) : (hi - lo) * 0.04;
@@ -589,7 +589,7 @@ static void append_panel(GString *script, const char *title, const struct plot_p
         return;
     }
     if (!plot_is_bars(spec) && panel->data.categories->len == 0)
-        append_x_axis(script, spec, &panel->data, output);
+        append_x_axis(script, spec, &panel->data, is_small(output) || width != 0);
     append_y_axis(script, spec, &panel->data, output);
     if (plot_is_bars(spec))
         append_bars(script, panel, output);
