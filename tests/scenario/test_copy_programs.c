@@ -1,0 +1,117 @@
+/* The programs of workloads/copy on a small host with a DMA engine: what must hold of their results whatever
+ * the costs are, and what is refused. */
+#include <stdio.h>
+
+#include "tests/support/scenario_fixture.h"
+#include "tests/support/test.h"
+
+#define HOST                                                                                   \
+    "hosts = { server = { cpu = { sockets = 1; cores_per_socket = 2; };"                       \
+    " cache = { llc_size = 1048576; llc_slices = 2; llc_ways = 16; };"                         \
+    " dram = { node_size = 268435456; }; ports = ( { name = \"rp0\"; socket = 0; } ); }; };\n" \
+    "lending = { server = { host = \"server\"; }; };\n"                                        \
+    "workload = { type = \"programs\"; measured = \"server\"; };\n"                            \
+    "measure = { warmup_us = 1000; duration_us = 10000000; };\n"
+#define ENGINE        "devices = { engine = { type = \"ioat.engine\"; integrated = \"server.s0\"; }; };\n"
+#define PROGRAM(TEXT) "programs = { p = { " TEXT " }; };\n"
+
+static double value(const char *program, const char *name)
+{
+    char text[3000];
+    snprintf(text, sizeof(text), HOST ENGINE PROGRAM("%s"), program);
+    struct run_result *result = scenario_run(text);
+    const double is = scenario_value(result, name);
+    run_result_free(result);
+    return is;
+}
+
+/* A copy alone is not slower than one of a window, and four channels are quicker than one. */
+static void test_copies(void **state)
+{
+    (void)state;
+#define BY_ENGINE "by = \"engine\"; message_bytes = 262144; volume_bytes = 1048576;"
+    const double four_us = value("type = \"copy_latency\"; " BY_ENGINE, "latency_us");
+    const double one_us = value("type = \"copy_latency\"; channels = 1; " BY_ENGINE, "latency_us");
+    const double mbyte_s = value("type = \"copy_bandwidth\"; " BY_ENGINE, "bandwidth_mbyte_s");
+    assert_true(four_us > 0 && four_us < one_us);
+    assert_true(mbyte_s > 262144 / four_us);
+    /* Pages of cold buffers have to be pinned first. */
+    assert_true(value("type = \"copy_latency\"; cache = \"cold\"; area_bytes = 4194304; " BY_ENGINE,
+                      "latency_us") > four_us);
+}
+
+static void test_overlap(void **state)
+{
+    (void)state;
+    const double engine = value("type = \"copy_overlap\"; " BY_ENGINE, "overlap");
+    const double cpu = value(
+        "type = \"copy_overlap\"; message_bytes = 262144; volume_bytes = 1048576;", "overlap");
+    assert_true(engine > 0.2 && engine < 1);
+    assert_true(cpu > -0.05 && cpu < 0.05);
+    const double pins =
+        value("type = \"copy_overheads\"; cache = \"cold\"; area_bytes = 4194304; " BY_ENGINE,
+              "pin_share");
+    const double cached = value("type = \"copy_overheads\"; " BY_ENGINE, "pin_share");
+    assert_true(pins > 0.05 && cached < pins / 3);
+}
+
+/* The engine fills no cache, the CPU's copy evicts all of the buffer. */
+static void test_pollution(void **state)
+{
+    (void)state;
+#define POLLUTION "type = \"cache_pollution\"; buffer_bytes = 65536; copy_bytes = 4194304;"
+    const double none_ns = value(POLLUTION " by = \"none\";", "access_time_ns");
+    assert_true(value(POLLUTION " by = \"cpu\";", "access_time_ns") > 1.3 * none_ns);
+    assert_true(value(POLLUTION " by = \"engine\"; ", "access_time_ns") < 1.3 * none_ns);
+}
+
+/* A round trip is two messages, each at most as quick as in a window. */
+static void test_messages(void **state)
+{
+    static const char *const mechanism[] = { "adce", "kammc", "shared_memory" };
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        char text[300];
+        snprintf(text, sizeof(text),
+                 "type = \"copy_ipc\"; message_bytes = 1048576; volume_bytes = 4194304;"
+                 " mechanism = \"%s\";",
+                 mechanism[i]);
+        const double trip_us = value(text, "latency_us");
+        const double mbyte_s = value(text, "bandwidth_mbyte_s");
+        assert_true(mbyte_s > 0 && trip_us > 0.8 * 2 * 1048576 / mbyte_s);
+    }
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    scenario_refused(HOST ENGINE PROGRAM("type = \"copy_latency\"; cpu = 2;"), "cpu");
+    scenario_refused(HOST ENGINE PROGRAM("type = \"copy_latency\"; by = \"nobody\";"), "engine");
+    scenario_refused(HOST ENGINE PROGRAM("type = \"copy_latency\"; cache = \"cold\";"
+                                         " area_bytes = 65536; message_bytes = 65536;"),
+                     "two messages");
+    scenario_refused(HOST ENGINE PROGRAM("type = \"copy_overheads\"; by = \"cpu\";"),
+                     "the CPU has no such overheads");
+    scenario_refused(HOST ENGINE PROGRAM("type = \"copy_ipc\"; peer_cpu = 0;"), "another CPU");
+    scenario_refused(HOST ENGINE PROGRAM("type = \"copy_ipc\"; mechanism = \"nlbc\";"), "network");
+    scenario_refused(HOST ENGINE PROGRAM("type = \"copy_mixed\"; schedule = \"dedicated\";"
+                                         " dedicated_channels = 4;"),
+                     "fewer than `channels`");
+    scenario_refused(
+        HOST ENGINE PROGRAM("type = \"copy_mixed\"; small_from = 4096; small_to = 64;"),
+        "at least small_from");
+    scenario_refused(HOST ENGINE PROGRAM("type = \"cache_pollution\"; row_bytes = 100;"),
+                     "whole lines");
+    scenario_fails(HOST PROGRAM("type = \"copy_latency\"; by = \"engine\";"),
+                   "no copy engine of the host \"server\" has 4 channels");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_copies),    cmocka_unit_test(test_overlap),
+        cmocka_unit_test(test_pollution), cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
