@@ -79,6 +79,7 @@ struct adma_transfer {
     uint64_t from_at, to_at, bytes; /* places in the buffers */
     enum adma_transfer_state state;
     bool by_engine;
+    bool hit; /* all pages were pinned before */
     uint64_t bad_from, bad_to;
     uint64_t n_units;
     uint64_t started_ps;

@@ -46,6 +46,7 @@ bool adma_by_engine(struct adma *adma, uint64_t bytes, bool hit)
     return !adma->options.learns || learnt(adma, bytes, hit);
 }
 
+/* The other side's buffer may be gone by now. */
 void adma_learn(struct adma *adma, const struct adma_transfer *t)
 {
     struct adma_estimate *e;
@@ -53,7 +54,7 @@ void adma_learn(struct adma *adma, const struct adma_transfer *t)
     bool engine;
     if (!adma->options.learns)
         return;
-    e = estimate_of(adma, t->bytes, t->from->all_hit && t->to->all_hit);
+    e = estimate_of(adma, t->bytes, t->hit);
     engine = e->ps[BY_ENGINE] < e->ps[BY_CPU];
     e->ps[by] = e->n[by] == 0 ? t->spent_ps : (e->ps[by] * 3 + t->spent_ps) / 4;
     e->n[by]++;

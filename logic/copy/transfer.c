@@ -312,7 +312,8 @@ void adma_transfer_start(struct adma_transfer *t, struct adma_process *by)
     t->bad_from = t->bad_to = 0;
     t->n_lanes = 0;
     t->under_way = 0;
-    t->by_engine = adma_by_engine(adma, t->bytes, t->from->all_hit && t->to->all_hit);
+    t->hit = t->from->all_hit && t->to->all_hit;
+    t->by_engine = adma_by_engine(adma, t->bytes, t->hit);
     if (!t->by_engine) {
         adma->stats.cpu_copies++;
         copy_by_cpu(t, by, 0, t->bytes);
