@@ -3,7 +3,8 @@
  * posting, schedules and thresholds, rings that are full, engines that are late, fail, halt, finish in
  * any order, stop or are removed; memory that is unmapped and mapped again while a copy runs; processes
  * that are killed and closed at any time. Bytes are right, those around them untouched, pins and pages
- * balanced, and nobody waits for ever. A failing seed is printed.
+ * balanced, and nobody waits for ever. A failing seed is printed;
+ * ADMA_SEED=n runs that one alone, ADMA_CASES=n as many.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -475,7 +476,8 @@ static void say_seed(void)
 
 static void run(void (*one)(uint64_t seed), unsigned n)
 {
-    const char *only = getenv("ADMA_SEED");
+    const char *only = getenv("ADMA_SEED"), *more = getenv("ADMA_CASES");
+    n = more != NULL ? (unsigned)strtoul(more, NULL, 0) : n;
     for (uint64_t seed = FIRST; seed < FIRST + n; seed++) {
         current_seed = only != NULL ? strtoull(only, NULL, 0) : seed;
         one(current_seed);
