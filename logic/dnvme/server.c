@@ -337,12 +337,13 @@ static void look(struct dnvme_server *s, unsigned i)
         if (box->registered)
             registered_store(s, i, heartbeat);
     }
-    if ((uint32_t)load8(s, i, WIRE_REQUEST) != box->served)
-        answer(s, i);
+    /* Before the request: that may take longer than the lease, and what was loaded is old then. */
     if (box->registered && k_now_ps(s->kernel) - box->changed_ps > s->lease_ps) {
         s->stats.expired++;
         end_client(s, i);
     }
+    if ((uint32_t)load8(s, i, WIRE_REQUEST) != box->served)
+        answer(s, i);
 }
 
 void dnvme_server_round(struct dnvme_server *s)

@@ -361,6 +361,45 @@ static void test_lease(void **state)
     close_rig(r);
 }
 
+/* Renews the lease in a thread of its own, as clients do. */
+struct renewal {
+    struct client *c;
+    unsigned n;
+};
+
+static void renew_body(void *arg)
+{
+    struct renewal *renewal = arg;
+    struct rig *r = renewal->c->rig;
+    for (; renewal->n > 0; renewal->n--) {
+        dnvme_mail_heartbeat(&renewal->c->mail);
+        k_sleep(r->kernel, LEASE_PS / DNVME_HEARTBEATS);
+    }
+    r->n_running--;
+}
+
+/* A client that renews its lease keeps it while its own request takes longer than that. */
+static void test_slow_request(void **state)
+{
+    struct rig rig, *r = rig_of(&rig);
+    struct client c;
+    struct renewal renewal = { &c, 12 };
+    uint64_t q;
+    (void)state;
+    client_open(&c, r, 0, 1);
+    r->create_ps = LEASE_PS + FAKE_MS(1);
+    r->n_running++;
+    k_thread_new(r->kernel, "renew", 2, renew_body, &renewal);
+    assert_int_equal(call_create(&c, BUS(0), BUS(1), 64, &q), 0);
+    assert_true(renewal.n > 0);
+    k_sleep(r->kernel, FAKE_US(500));
+    assert_true(dnvme_mail_look(&c.mail));
+    assert_int_equal(r->server.stats.expired, 0);
+    assert_int_equal(r->server.stats.n_queues, 1);
+    assert_true(r->controller.there[1]);
+    close_rig(r);
+}
+
 /* A client does not get a mailbox that has one, which goes on as if nothing had come; a process that was
  * restarted gets its mailbox when the lease of the one before is over. */
 static void test_restart(void **state)
@@ -666,7 +705,8 @@ int main(void)
         cmocka_unit_test(test_restart),       cmocka_unit_test(test_dead_controller),
         cmocka_unit_test(test_slow_deletion), cmocka_unit_test(test_slow_creation),
         cmocka_unit_test(test_late_reply),    cmocka_unit_test(test_next_client),
-        cmocka_unit_test(test_no_manager),    cmocka_unit_test(test_at_random),
+        cmocka_unit_test(test_no_manager),    cmocka_unit_test(test_slow_request),
+        cmocka_unit_test(test_at_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
