@@ -303,7 +303,8 @@ int dnvme_near_number(struct dnvme_client *c, uint32_t *number, struct lend_erro
 {
     if (c->n_near == DNVME_SEGMENTS)
         return no_number(error);
-    *number = c->params.first_segment + c->n_near++ + (sisci_host_id(c->process) << 16);
+    *number = (sisci_host_id(c->process) * DNVME_CLIENTS_MAX + c->params.number) * DNVME_SEGMENTS +
+              c->n_near++;
     return 0;
 }
 

@@ -77,8 +77,8 @@ struct dnvme_client_params {
     uint32_t manager; /* number of the manager's host */
     uint32_t segment; /* of its mailboxes */
     unsigned number;  /* of the mailbox: below n_clients, and no other client's */
-    /* Local segments of the client take 4096 numbers from this one on, which must be free on this host;
-     * segments near the device the same numbers + host id << 16. */
+    /* Local segments of the client take 4096 numbers from this one on, which must be free on this host.
+     * Those of segments near the device follow from host and `number`. */
     uint32_t first_segment;
     unsigned n_paths; /* 1; 2: the device and the manager are reached by two adapters */
     unsigned adapter[DNVME_PATHS_MAX]; /* of this host; SISCI_ANY */

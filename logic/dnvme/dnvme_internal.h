@@ -8,7 +8,8 @@
 #include "logic/dnvme/dnvme.h"
 #include "logic/dnvme/wire_internal.h"
 
-#define DNVME_MAILBOXES 12288u /* where they begin in the manager's segment, behind its queues */
+#define DNVME_CLIENTS_MAX 256u
+#define DNVME_MAILBOXES   12288u /* where they begin in the manager's segment, behind its queues */
 
 /* ---- windows.c ------------------------------------------------------------------------------- */
 
@@ -139,7 +140,8 @@ void dnvme_mail_heartbeat(struct dnvme_mail *mail);
 /* Looks which heartbeat has been seen. False: the lease is over. */
 bool dnvme_mail_look(struct dnvme_mail *mail);
 
-#define DNVME_SEGMENTS 4096u
+#define DNVME_SEGMENTS \
+    4096u /* numbers of a client; with DNVME_CLIENTS_MAX, 12 bits are left for the host */
 
 /* ---- client.c -------------------------------------------------------------------------------- */
 
@@ -182,7 +184,9 @@ int dnvme_segment_number(struct dnvme_client *client, uint32_t *number, struct l
 void dnvme_number_free(struct dnvme_client *client, uint32_t number);
 /* Removes the segment and gives its number back. */
 void dnvme_segment_free(struct dnvme_client *client, struct sisci_segment *segment);
-/* For a segment near the device, which stays as long as the device is borrowed. */
+/* For a segment near the device, which stays as long as the device is borrowed. No other client of the
+ * device has the number: a mailbox has one client at a time, and the lender may keep segments of a host
+ * that is dead while the mailbox has a client on another one. -ENOSPC: the client has had all. */
 int dnvme_near_number(struct dnvme_client *client, uint32_t *number, struct lend_error *error);
 
 struct dnvme_pair {

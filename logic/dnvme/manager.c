@@ -292,8 +292,8 @@ int dnvme_manager_new(struct kernel *kernel, struct sisci_process *process,
     uint16_t n_queues = NVME_QUEUES_MAX - 1;
     *manager = NULL;
     error = error != NULL ? error : &own;
-    if (params->n_clients == 0 || params->n_clients > 256 || params->client_queues == 0 ||
-        params->poll_ps == 0 || params->timeout_ps == 0 ||
+    if (params->n_clients == 0 || params->n_clients > DNVME_CLIENTS_MAX ||
+        params->client_queues == 0 || params->poll_ps == 0 || params->timeout_ps == 0 ||
         params->lease_ps < 4 * DNVME_HEARTBEATS * params->poll_ps)
         return lend_fail(error, -EINVAL, "a parameter of the manager is out of range");
     struct dnvme_manager *m = k_zalloc(sizeof *m);

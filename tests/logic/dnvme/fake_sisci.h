@@ -14,6 +14,7 @@
 
 struct sisci_process {
     struct kernel *kernel;
+    uint32_t host;
 };
 struct sisci_device {
     struct sisci_process *process;
@@ -93,6 +94,7 @@ static void fabric_init(void)
 {
     static const struct k_pci_ops ops = { .mmio_read = read_by, .mmio_write = write_by };
     fabric.process.kernel = fabric.kernel;
+    fabric.process.host = 1;
     fabric.nvme = calloc(1, sizeof *fabric.nvme);
     nvme_fake_init(fabric.nvme, fabric.kernel);
     for (unsigned i = 0; i <= PATHS; i++) {
@@ -115,8 +117,7 @@ static enum sisci_error ask(unsigned adapter, struct lend_error *error)
 
 uint32_t sisci_host_id(const struct sisci_process *process)
 {
-    (void)process;
-    return 1;
+    return process->host;
 }
 
 enum sisci_error sisci_device_borrow(struct sisci_process *process, struct sisci_device_name name,

@@ -466,6 +466,32 @@ static void test_buffers(void **state)
     }
 }
 
+/* No number of a segment near the device is that of another client, on whatever host: each client has a
+ * range of its own. */
+static void test_near_numbers(void **state)
+{
+    static const uint32_t hosts[] = { 1, 2, 3, 17, 60, 255 };
+    static const unsigned mailboxes[] = { 0, 1, 15, 16, 17, 32, 255 };
+    enum { HOSTS = 6, BOXES = 7, N = HOSTS * BOXES };
+    uint32_t first[N], last[N];
+    (void)state;
+    for (unsigned i = 0; i < N; i++) {
+        struct sisci_process process = { .host = hosts[i / BOXES] };
+        struct dnvme_client c = { .process = &process };
+        struct lend_error error;
+        c.params.number = mailboxes[i % BOXES];
+        c.params.first_segment = 0x1000 * (c.params.number + 1);
+        assert_int_equal(dnvme_near_number(&c, &first[i], NULL), 0);
+        for (unsigned n = 1; n < DNVME_SEGMENTS; n++)
+            assert_int_equal(dnvme_near_number(&c, &last[i], NULL), 0);
+        assert_int_equal(last[i], first[i] + DNVME_SEGMENTS - 1);
+        assert_int_equal(dnvme_near_number(&c, &last[i], &error), -ENOSPC);
+    }
+    for (unsigned i = 0; i < N; i++)
+        for (unsigned k = 0; k < i; k++)
+            assert_true(last[i] < first[k] || last[k] < first[i]);
+}
+
 /* ---- At random ------------------------------------------------------------------------------- */
 
 struct chaos {
@@ -572,7 +598,7 @@ int main(void)
         cmocka_unit_test(test_lease),         cmocka_unit_test(test_device_lost),
         cmocka_unit_test(test_forgotten),     cmocka_unit_test(test_dead_controller),
         cmocka_unit_test(test_fails_in_done), cmocka_unit_test(test_buffers),
-        cmocka_unit_test(test_at_random),
+        cmocka_unit_test(test_near_numbers),  cmocka_unit_test(test_at_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
