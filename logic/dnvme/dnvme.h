@@ -170,8 +170,10 @@ struct dnvme_pair;
  * refuses; or an error of SISCI. */
 int dnvme_pair_new(struct dnvme_client *client, const struct dnvme_pair_params *params,
                    struct dnvme_pair **pair, struct lend_error *error);
-/* Deletes the queues and frees their memory. Commands that are under way end first, as the controller
- * completes what it has fetched; others end with NVME_SC_ABORTED_SQ_DELETED. */
+/* Deletes the queues and frees their memory. Returns when the controller executes none of the commands any
+ * more: some end first, others end with NVME_SC_ABORTED_SQ_DELETED. Waits as long as the deletion
+ * takes, or until the client is lost. If it is, or if the controller does not delete queues, commands end
+ * though the controller may still execute them. */
 void dnvme_pair_free(struct dnvme_pair *pair);
 /* For nvme_user_qp_poll(), nvme_user_qp_room(). */
 struct nvme_user_qp *dnvme_pair_qp(struct dnvme_pair *pair);

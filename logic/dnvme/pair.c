@@ -198,15 +198,28 @@ static void drain(struct dnvme_pair *pair)
         dnvme_pair_wait(pair, until_ps);
 }
 
-void dnvme_pair_free(struct dnvme_pair *pair)
+/* Until the controller does not execute commands of the pair any more; a request that is repeated waits for the
+ * same deletion. Of a client that is lost the manager deletes it. -EIO, -ENODEV: the controller does not
+ * delete queues any more. */
+static void delete_queues(struct dnvme_pair *pair)
 {
     struct dnvme_client *c = pair->client;
     const uint64_t handle = pair->handle;
+    while (!c->dead && !dnvme_client_lost(c)) {
+        const int status = dnvme_mail_call(&c->mail, WIRE_DELETE, &handle, sizeof handle, NULL, 0);
+        if (status != -ETIMEDOUT && status != -EHOSTUNREACH)
+            return;
+        k_sleep(c->kernel, RENEW_PS); /* -EHOSTUNREACH comes at once */
+    }
+}
+
+void dnvme_pair_free(struct dnvme_pair *pair)
+{
+    struct dnvme_client *c = pair->client;
     if (pair->initialised)
         drain(pair);
-    if (handle != 0 && !c->dead &&
-        !dnvme_client_lost(c)) /* then the manager does, when the client leaves */
-        dnvme_mail_call(&c->mail, WIRE_DELETE, &handle, sizeof handle, NULL, 0);
+    if (pair->handle != 0)
+        delete_queues(pair);
     if (pair->initialised) {
         nvme_user_qp_fail_all(&pair->qp, NVME_SC_ABORTED_SQ_DELETED);
         nvme_user_qp_release(&pair->qp);

@@ -492,6 +492,36 @@ static void test_near_numbers(void **state)
             assert_true(last[i] < first[k] || last[k] < first[i]);
 }
 
+/* The controller takes longer to delete a pair than a request to the manager may: its memory is freed when the
+ * queues are gone. With `cut`, no path works: it is freed when the client is lost, not before. */
+static void slow_free_body(void *arg)
+{
+    const bool *is_cut = arg;
+    struct dnvme_pair *pair;
+    open_io();
+    assert_int_equal(dnvme_pair_new(rig.client, &dnvme_pair_params_default, &pair, NULL), 0);
+    const struct nvme_fake_queue *q = &fabric.nvme->queue[dnvme_pair_number(pair)];
+    fabric.nvme->delay_ps = FAKE_MS(8); /* of two commands, one after the other */
+    for (unsigned i = 0; *is_cut && i < PATHS; i++)
+        cut(i, false);
+    assert_true(q->has_sq && q->has_cq);
+    dnvme_pair_free(pair);
+    assert_int_equal(dnvme_client_lost(rig.client), *is_cut);
+    assert_true(*is_cut || (!q->has_sq && !q->has_cq));
+    fabric.nvme->delay_ps = 0;
+    close_io();
+}
+
+static void test_slow_free(void **state)
+{
+    bool is_cut = false;
+    (void)state;
+    for (uint64_t seed = 1; seed <= 4; seed++)
+        run(slow_free_body, &is_cut, seed, 0);
+    is_cut = true;
+    run(slow_free_body, &is_cut, 1, 0);
+}
+
 /* ---- At random ------------------------------------------------------------------------------- */
 
 struct chaos {
@@ -598,7 +628,8 @@ int main(void)
         cmocka_unit_test(test_lease),         cmocka_unit_test(test_device_lost),
         cmocka_unit_test(test_forgotten),     cmocka_unit_test(test_dead_controller),
         cmocka_unit_test(test_fails_in_done), cmocka_unit_test(test_buffers),
-        cmocka_unit_test(test_near_numbers),  cmocka_unit_test(test_at_random),
+        cmocka_unit_test(test_near_numbers),  cmocka_unit_test(test_slow_free),
+        cmocka_unit_test(test_at_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
