@@ -130,9 +130,10 @@ struct dnvme_mail {
 /* Fields down to timeout_ps are set, and `incarnation` differs from that of any earlier client of the
  * mailbox. Registers with the manager. -EBUSY: the mailbox has a client whose lease is not over. */
 int dnvme_mail_open(struct dnvme_mail *mail, struct wire_hello *hello);
-/* Sends a request, again and again, until its reply is there. 0 or the manager's error; -EPROTO: the
- * reply has another length; -ETIMEDOUT; -EHOSTUNREACH: no map is valid; -ESTALE: the manager does not know
- * us any more. */
+/* Sends a request, again and again, until its reply is there. 0 or the manager's error, also that to the
+ * deletion of a pair that was created too late, without which no request is sent; -EPROTO: the reply has
+ * another length; -ETIMEDOUT; -EHOSTUNREACH: no map is valid; -ESTALE: the manager does not know us any
+ * more. */
 int dnvme_mail_call(struct dnvme_mail *mail, enum wire_type type, const void *body, size_t bytes,
                     void *reply, size_t reply_bytes);
 /* Sends a heartbeat; to be called DNVME_HEARTBEATS times a lease, and more often while it is not `echoed`. */

@@ -112,7 +112,8 @@ static void message(struct dnvme_mail *mail, enum wire_type type, const void *bo
 }
 
 /* Finds out what became of a request to create a queue pair, and deletes that. The request is still the last
- * one, so the manager carries it out once. -EPERM: the pair is not there any more. */
+ * one, so the manager carries it out once. -EPERM to the deletion: the pair is not there any more. If it is
+ * refused it is a new request the next time, as the manager has answered this one. */
 static int settle(struct dnvme_mail *mail)
 {
     struct wire_message *m = &mail->unsettled, answer;
@@ -128,9 +129,16 @@ static int settle(struct dnvme_mail *mail)
             m->header.type = 0;
     }
     if (m->header.type == WIRE_DELETE) {
-        const int status = wait_for(mail, m, &answer);
+        int status = wait_for(mail, m, &answer);
         if (status != 0)
             return status;
+        status = answer.header.status;
+        if (status != 0 && status != -EPERM) {
+            uint64_t handle;
+            memcpy(&handle, m->body, sizeof handle);
+            message(mail, WIRE_DELETE, &handle, sizeof handle, m);
+            return status;
+        }
         m->header.type = 0;
     }
     return 0;

@@ -515,6 +515,30 @@ static void test_slow_creation(void **state)
     close_rig(r);
 }
 
+/* The controller refuses at first to delete a pair that was created too late. */
+static void test_undo_refused(void **state)
+{
+    struct rig rig, *r = rig_of(&rig);
+    struct client c;
+    struct wire_namespace ns;
+    uint64_t q, nsid = 1;
+    (void)state;
+    client_open(&c, r, 0, 1);
+    c.mail.timeout_ps = FAKE_MS(1);
+    r->create_ps = FAKE_US(1500);
+    assert_int_equal(call_create(&c, BUS(0), BUS(1), 64, &q), -ETIMEDOUT);
+    r->create_ps = FAKE_US(5);
+    r->refuses = true;
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(dnvme_mail_call(&c.mail, WIRE_NAMESPACE, &nsid, 8, &ns, sizeof ns), -EIO);
+    assert_int_equal(r->server.stats.n_queues, 1);
+    r->refuses = false;
+    assert_int_equal(dnvme_mail_call(&c.mail, WIRE_NAMESPACE, &nsid, 8, &ns, sizeof ns), 0);
+    assert_int_equal(r->server.stats.n_queues, 0);
+    assert_int_equal(r->controller.n_deleted, r->controller.n_created);
+    close_rig(r);
+}
+
 /* The answer to a request that the client waits for no longer is not taken for that to the next one,
  * also if both are of the same kind. */
 static void test_late_reply(void **state)
@@ -706,7 +730,7 @@ int main(void)
         cmocka_unit_test(test_slow_deletion), cmocka_unit_test(test_slow_creation),
         cmocka_unit_test(test_late_reply),    cmocka_unit_test(test_next_client),
         cmocka_unit_test(test_no_manager),    cmocka_unit_test(test_slow_request),
-        cmocka_unit_test(test_at_random),
+        cmocka_unit_test(test_undo_refused),  cmocka_unit_test(test_at_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
