@@ -68,13 +68,17 @@ struct dnvme_server {
         uint32_t serial; /* of the pairs that had its number */
         struct dnvme_range sq, cq;
     } queue[NVME_QUEUES_MAX];
+    uint64_t
+        orphans_ps; /* when deletions of orphaned pairs that had failed were last begun again */
     struct dnvme_manager_stats stats;
 };
 /* Fields above `private` are set. */
 void dnvme_server_init(struct dnvme_server *server);
-/* Looks at all mailboxes once: registers clients, answers, ends leases. */
+/* Looks at all mailboxes once: registers clients, answers, ends leases. Once a lease begins again the deletions
+ * of orphaned pairs that have failed. */
 void dnvme_server_round(struct dnvme_server *server);
-/* Queue pair `id` is deleted; or, with an error, it may still be there: its owner may ask again. */
+/* Queue pair `id` is deleted; or, with an error, it may still be there: its owner may ask again, and
+ * dnvme_server_round() does if it has none. */
 void dnvme_server_deleted(struct dnvme_server *server, uint16_t id, int status);
 /* Ends all clients; their queue pairs are being deleted. */
 void dnvme_server_end(struct dnvme_server *server);

@@ -346,8 +346,20 @@ static void look(struct dnvme_server *s, unsigned i)
         answer(s, i);
 }
 
+/* What the controller refused to delete, once a lease. */
+static void delete_orphans(struct dnvme_server *s)
+{
+    if (k_now_ps(s->kernel) - s->orphans_ps < s->lease_ps)
+        return;
+    s->orphans_ps = k_now_ps(s->kernel);
+    for (unsigned q = 1; q < s->queue_end; q++)
+        if (s->queue[q].owner == DNVME_ORPHANED)
+            delete_begin(s, q);
+}
+
 void dnvme_server_round(struct dnvme_server *s)
 {
+    delete_orphans(s);
     for (unsigned i = 0; i < s->n; i++)
         look(s, i);
 }

@@ -33,10 +33,10 @@ struct rig {
     struct dnvme_server server;
     struct controller controller;
     bool stopping;
-    unsigned n_running, n_deleting;
-    uint64_t create_ps, delete_ps; /* that a creation and a deletion take */
-    bool refuses;                  /* to delete */
-    uint64_t created_ps[QUEUES];   /* for the client that has it now */
+    unsigned n_running, n_deleting, n_asked; /* to delete */
+    uint64_t create_ps, delete_ps;           /* that a creation and a deletion take */
+    bool refuses;                            /* to delete */
+    uint64_t created_ps[QUEUES];             /* for the client that has it now */
 };
 
 static int create(void *context, uint16_t id, const struct wire_create *wire, uint64_t *sq_bus)
@@ -80,6 +80,7 @@ static void delete_pair(void *context, uint16_t id)
     assert_true(r->controller.there[id]);
     *d = (struct deletion){ r, id };
     r->n_deleting++;
+    r->n_asked++;
     k_thread_new(r->kernel, "delete", 0, delete_body, d);
 }
 
@@ -601,6 +602,32 @@ static void test_next_client(void **state)
     close_rig(r);
 }
 
+/* The controller refuses to delete a queue of a client that has left: it is asked again once a lease, so that the
+ * number is not lost. */
+static void test_orphan(void **state)
+{
+    struct rig rig, *r = rig_of(&rig);
+    struct client c;
+    uint64_t q;
+    (void)state;
+    client_open(&c, r, 0, 1);
+    assert_int_equal(call_create(&c, BUS(0), BUS(1), 64, &q), 0);
+    r->refuses = true;
+    assert_int_equal(dnvme_mail_call(&c.mail, WIRE_BYE, NULL, 0, NULL, 0), 0);
+    k_sleep(r->kernel, 4 * LEASE_PS);
+    assert_int_equal(r->server.stats.n_queues, 1);
+    assert_true(r->n_asked >= 4 && r->n_asked <= 6);
+    r->refuses = false;
+    k_sleep(r->kernel, LEASE_PS + FAKE_MS(1));
+    assert_int_equal(r->server.stats.n_queues, 0);
+    assert_int_equal(r->server.stats.reclaimed, 1);
+    assert_int_equal(r->controller.n_deleted, 1);
+    const unsigned n_asked = r->n_asked;
+    k_sleep(r->kernel, 2 * LEASE_PS);
+    assert_int_equal(r->n_asked, n_asked);
+    close_rig(r);
+}
+
 /* No manager is there. */
 static void test_no_manager(void **state)
 {
@@ -730,7 +757,8 @@ int main(void)
         cmocka_unit_test(test_slow_deletion), cmocka_unit_test(test_slow_creation),
         cmocka_unit_test(test_late_reply),    cmocka_unit_test(test_next_client),
         cmocka_unit_test(test_no_manager),    cmocka_unit_test(test_slow_request),
-        cmocka_unit_test(test_undo_refused),  cmocka_unit_test(test_at_random),
+        cmocka_unit_test(test_undo_refused),  cmocka_unit_test(test_orphan),
+        cmocka_unit_test(test_at_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
