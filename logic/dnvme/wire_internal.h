@@ -7,7 +7,7 @@
  * A request is written body first, its first word last, and carries a check of all of it: a link that
  * went down and up again meanwhile may have dropped words before the last one. The client repeats the
  * request as it is until the reply has its sequence number; the manager carries a sequence number out
- * once.
+ * once, and none that is older than the last.
  *
  * A client has a mailbox until it says so or its lease is over. If another, such as a process that was
  * started again in its place, comes before that, the manager tells it so and does not look at its requests.
