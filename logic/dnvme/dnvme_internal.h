@@ -221,6 +221,7 @@ struct dnvme_multi {
     struct dnvme_pair *pair[DNVME_PATHS_MAX];
     enum dnvme_path_state state[DNVME_PATHS_MAX];
     unsigned in_use[DNVME_PATHS_MAX]; /* calls of the I/O thread that are in the pair now */
+    bool rebuilt[DNVME_PATHS_MAX];    /* the path was, since it was UP */
     unsigned active;
     struct dnvme_io *again,
         **again_end;      /* the I/O thread's; in the order in which they are issued */

@@ -241,11 +241,13 @@ static void restore(struct dnvme_multi *m, unsigned i)
     bool rebuilt;
     if (dnvme_path_restore(m->client, i, &rebuilt) != 0)
         return;
+    m->rebuilt[i] = m->rebuilt[i] || rebuilt;
     m->params.path = i;
     if (dnvme_pair_new(m->client, &m->params, &m->pair[i], NULL) != 0)
         return;
-    m->stats.resumed += !rebuilt;
-    m->stats.rebuilt += rebuilt;
+    m->stats.resumed += !m->rebuilt[i];
+    m->stats.rebuilt += m->rebuilt[i];
+    m->rebuilt[i] = false;
     m->stats.restored_ps = k_now_ps(m->client->kernel);
     m->state[i] = DNVME_PATH_UP;
 }

@@ -466,6 +466,38 @@ static void test_buffers(void **state)
     }
 }
 
+/* A path is made anew, but its pair cannot be created at first: it counts as rebuilt, once. */
+static void rebuilt_later_body(void *arg)
+{
+    (void)arg;
+    open_io();
+    cut(1, false);
+    wait_for(FAKE_MS(1));
+    fabric.nvme->refuse_create_sq = NVME_SC_INVALID_FIELD;
+    mend(1);
+    wait_for(FAKE_MS(3));
+    assert_int_equal(rig.multi->state[1], DNVME_PATH_NONE);
+    assert_true(dnvme_path_works(rig.client, 1));
+    fabric.nvme->refuse_create_sq = 0;
+    wait_for(FAKE_MS(2));
+    assert_int_equal(rig.multi->state[1], DNVME_PATH_UP);
+    assert_int_equal(dnvme_multi_stats(rig.multi).rebuilt, 1);
+    assert_int_equal(dnvme_multi_stats(rig.multi).resumed, 0);
+    cut(1, true); /* that of before does not count again */
+    wait_for(FAKE_MS(1));
+    mend(1);
+    wait_for(FAKE_MS(2));
+    assert_int_equal(dnvme_multi_stats(rig.multi).rebuilt, 1);
+    assert_int_equal(dnvme_multi_stats(rig.multi).resumed, 1);
+    close_io();
+}
+
+static void test_rebuilt_later(void **state)
+{
+    (void)state;
+    run(rebuilt_later_body, NULL, 2, 0);
+}
+
 /* No number of a segment near the device is that of another client, on whatever host: each client has a
  * range of its own. */
 static void test_near_numbers(void **state)
@@ -629,7 +661,7 @@ int main(void)
         cmocka_unit_test(test_forgotten),     cmocka_unit_test(test_dead_controller),
         cmocka_unit_test(test_fails_in_done), cmocka_unit_test(test_buffers),
         cmocka_unit_test(test_near_numbers),  cmocka_unit_test(test_slow_free),
-        cmocka_unit_test(test_at_random),
+        cmocka_unit_test(test_rebuilt_later), cmocka_unit_test(test_at_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
