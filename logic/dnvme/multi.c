@@ -93,8 +93,8 @@ static int issue(struct dnvme_multi *m, struct dnvme_io *io)
 {
     const unsigned i = m->active;
     const struct nvme_user_piece piece = { io->buffer->bus[i] + io->offset, io->bytes };
-    if (!io->buffer->mapped
-             [i]) { /* the link was down when the buffer was made, and we have not seen it */
+    /* The link was down when the buffer was made, and we have not seen it. */
+    if (!io->buffer->mapped[i]) {
         fail(m, i);
         return -ESTALE;
     }
