@@ -228,6 +228,7 @@ struct dnvme_multi {
     uint64_t progress_ps; /* when the last command ended, or the first was issued */
     uint64_t looked_ps;   /* when the active pair was last found without a completion */
     struct dnvme_multi_stats stats;
+    bool work;   /* for the recovery thread, since it last began to look at all paths */
     bool broken; /* the controller does not delete queues any more */
     bool over;   /* nothing is issued again */
     bool stopping, stopped;

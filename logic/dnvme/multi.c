@@ -73,10 +73,17 @@ static struct dnvme_pair *enter(struct dnvme_multi *m, unsigned i)
     return m->pair[i];
 }
 
+/* The recovery thread may not be waiting, but in a call for another path. */
+static void wake_recovery(struct dnvme_multi *m)
+{
+    m->work = true;
+    k_wake(m->client->kernel, &m->wait);
+}
+
 static void leave(struct dnvme_multi *m, unsigned i)
 {
     if (--m->in_use[i] == 0 && m->state[i] == DNVME_PATH_DOWN)
-        k_wake(m->client->kernel, &m->wait);
+        wake_recovery(m);
 }
 
 static void fail(struct dnvme_multi *m, unsigned i)
@@ -84,7 +91,7 @@ static void fail(struct dnvme_multi *m, unsigned i)
     m->state[i] = DNVME_PATH_DOWN;
     m->stats.failures += i == m->active;
     m->stats.lost_paths++;
-    k_wake(m->client->kernel, &m->wait);
+    wake_recovery(m);
 }
 
 /* 0: it is in the queue of the active path. The device may not have been told: ring_again() does that.
@@ -132,7 +139,7 @@ static void collect(struct dnvme_multi *m, unsigned i)
 {
     nvme_user_qp_fail_all(&m->pair[i]->qp, NVME_SC_ABORTED_SQ_DELETED);
     m->state[i] = DNVME_PATH_NONE;
-    k_wake(m->client->kernel, &m->wait);
+    wake_recovery(m);
 }
 
 /* The path in use works, as far as is known; false: none does. */
@@ -270,9 +277,11 @@ static void body(void *arg)
     struct dnvme_multi *m = arg;
     struct kernel *kernel = m->client->kernel;
     while (!m->stopping) {
+        m->work = false;
         for (unsigned i = 0; i < m->client->params.n_paths && !dnvme_client_lost(m->client); i++)
             recover(m, i);
-        k_wait(kernel, &m->wait, k_now_ps(kernel) + RETRY_PS);
+        if (!m->work && !m->stopping)
+            k_wait(kernel, &m->wait, k_now_ps(kernel) + RETRY_PS);
     }
     m->stopped = true;
     k_wake(kernel, &m->wait);

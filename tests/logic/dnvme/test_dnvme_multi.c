@@ -498,6 +498,41 @@ static void test_rebuilt_later(void **state)
     run(rebuilt_later_body, NULL, 2, 0);
 }
 
+/* A path fails while recovery restores the other: its pair is deleted as soon as that is done, not when the
+ * link is looked at again (500 us). */
+static void fails_in_recovery_body(void *arg)
+{
+    struct kernel *kernel = fabric.kernel;
+    struct dnvme_buffer more[16]; /* so that it takes some time */
+    (void)arg;
+    open_io();
+    for (unsigned i = 0; i < 16; i++)
+        assert_int_equal(dnvme_buffer_new(rig.client, BLOCK, &more[i], NULL), 0);
+    cut(1, false);
+    wait_for(FAKE_MS(1));
+    mend(1);
+    while (!dnvme_path_works(rig.client, 1)) /* then buffers are mapped by it */
+        wait_for(5 * K_US);
+    assert_int_equal(rig.multi->state[1], DNVME_PATH_NONE);
+    cut(0, true);
+    while (rig.multi->state[1] != DNVME_PATH_UP)
+        wait_for(5 * K_US);
+    const uint64_t restored_ps = k_now_ps(kernel);
+    assert_int_equal(rig.multi->state[0], DNVME_PATH_DOWN);
+    while (rig.multi->state[0] == DNVME_PATH_DOWN)
+        wait_for(5 * K_US);
+    assert_true(k_now_ps(kernel) - restored_ps < 400 * K_US);
+    for (unsigned i = 0; i < 16; i++)
+        dnvme_buffer_free(rig.client, &more[i]);
+    close_io();
+}
+
+static void test_fails_in_recovery(void **state)
+{
+    (void)state;
+    run(fails_in_recovery_body, NULL, 2, 0);
+}
+
 /* No number of a segment near the device is that of another client, on whatever host: each client has a
  * range of its own. */
 static void test_near_numbers(void **state)
@@ -661,7 +696,8 @@ int main(void)
         cmocka_unit_test(test_forgotten),     cmocka_unit_test(test_dead_controller),
         cmocka_unit_test(test_fails_in_done), cmocka_unit_test(test_buffers),
         cmocka_unit_test(test_near_numbers),  cmocka_unit_test(test_slow_free),
-        cmocka_unit_test(test_rebuilt_later), cmocka_unit_test(test_at_random),
+        cmocka_unit_test(test_rebuilt_later), cmocka_unit_test(test_fails_in_recovery),
+        cmocka_unit_test(test_at_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
