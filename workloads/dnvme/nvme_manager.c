@@ -123,6 +123,7 @@ static void manage(struct nvme_manager *m, struct sisci_process *process)
     m->ready = true;
     while (!m->host->dead && (!program_ending(m->program) || m->n_left < m->n_clients))
         k_sleep(m->host->kernel, LOOK_PS);
+    m->program->closing = true; /* the controller waits for commands whose link is down */
     m->stats = dnvme_manager_stats(m->manager);
     m->ready = false;
     m->ended = true;
@@ -147,6 +148,7 @@ static void body(void *arg)
     manage(m, process);
     if (!m->host->dead)
         sisci_close(process);
+    m->program->closing = false;
 }
 
 static void nvme_manager_start(struct program *program)

@@ -28,6 +28,7 @@ struct program {
     void *state;             /* ops->state_bytes, params read into it */
     bool enabled;            /* false: it is checked only */
     bool finite; /* set by start(): it ends by itself; the measurement ends with the last of them */
+    bool closing;  /* set and cleared by its threads: it still has what it must give back */
     bool own_time; /* set by check(): its rates are over a time of its own, and do not add up */
     bool finished;
     bool has_whole;                     /* an operation began and ended while it was measured */

@@ -17,7 +17,8 @@
 #define CONNECT_TRIES    100u
 #define CONNECT_PAUSE_PS (50 * SIM_PS_PER_US)
 #define END_PS           (20 * SIM_PS_PER_MS)
-#define PORTS            64u /* of a program */
+#define CLOSING_PS       (2 * SIM_PS_PER_S) /* a device that waits for time-outs is done by then */
+#define PORTS            64u                /* of a program */
 
 static const struct param_desc programs_params[] = {
     PARAM_TEXT("measured", struct programs, measured_name, "server",
@@ -252,6 +253,14 @@ static bool go_on(struct workload *workload, const bool *done, sim_time until_ps
     return workload_goes_on(workload);
 }
 
+static bool any_closing(const struct programs *all)
+{
+    for (unsigned i = 0; i < all->n_programs; i++)
+        if (all->program[i].closing)
+            return true;
+    return false;
+}
+
 /* Lets programs end and what is under way arrive, then shuts the hosts down; not where the run has
  * been interrupted or has failed already. */
 static void end(struct programs *all)
@@ -260,8 +269,11 @@ static void end(struct programs *all)
     const bool never = false;
     all->measuring = false;
     all->ending = true;
-    if (!go_on(workload, &never, sim_now(workload->sim) + END_PS))
-        return;
+    const sim_time until_ps = sim_now(workload->sim) + CLOSING_PS;
+    do {
+        if (!go_on(workload, &never, sim_now(workload->sim) + END_PS))
+            return;
+    } while (any_closing(all) && sim_now(workload->sim) < until_ps);
     if (all->fault[0] != '\0' && all->lending != NULL)
         lending_excuse(all->lending);
     network_down(all->network, workload->interrupt);
