@@ -26,7 +26,7 @@ refused() { # refused TEXT ARGUMENT...: exit status 2, and the text among its me
     return $status
 }
 
-echo 1..8
+echo 1..11
 for program in dma_copy copy_offload; do
     scenario "$program" ""
     refused "expected a host with a copy engine"
@@ -37,6 +37,19 @@ for program in dma_copy copy_offload; do
     refused "expected a power of two" --set programs.p.ring=1000
     ok $? "$program: a ring of any size"
 done
+
+copies() { # copies PROGRAMS: the small host with these programs
+    awk -v p="$1" '/^programs = / { print "programs = { " p " };"; next } { print }' tests/scenario/settings/copies.cfg >"$folder/run.cfg"
+}
+copies 'p = { type = "copy_latency"; on = "borrower"; by = "engine"; channels = 5; };'
+refused "expected at most 4, the channels of copy engines"
+ok $? "copy_latency: more channels than the host has"
+copies 'p = { type = "copy_latency"; on = "borrower"; by = "engine"; };
+    q = { type = "copy_bandwidth"; on = "borrower"; by = "engine"; cpu = 1; };'
+refused "expected a host whose copy engines no other program drives"
+ok $? "one program drives the engines of a host"
+"$nudma" run "$folder/run.cfg" --db "$folder/db" --set programs.q.enabled=false >"$folder/out" 2>&1
+ok $? "beside one that is switched off"
 
 less() { # less ARGUMENT...: every copy is checked by the program; cpu_us is less than latency_us
     "$nudma" run "$folder/run.cfg" --db "$folder/db" --force --set measure.duration_us=10000000 "$@" \

@@ -228,14 +228,18 @@ static void test_fio_blocks(void **state)
     run_result_free(result);
 }
 
-/* A command that takes longer than programs wait for one (50 ms) ends the run with a message; what the
- * device may still execute stays until the queue pair is gone. */
+/* A command that takes longer than programs wait for one (50 ms) ends the run with a message, as does a span
+ * that is not written when the run ends; what the device may still execute stays until the queue pair is
+ * gone. */
 static void test_slow_device(void **state)
 {
     (void)state;
     g_autofree char *fill = text_of((struct set){
         .iommu = true, .warmup_us = 200000, .ssd = "write_latency_ns = 60000000;", .clients = "" });
     scenario_fails(fill, "p: borrower: cannot begin: Connection timed out");
+    g_autofree char *span = text_of(
+        (struct set){ .iommu = true, .warmup_us = 1000, .clients = "span_bytes = 134217728;" });
+    scenario_fails(span, "p: not one command was measured: span_bytes is written first");
     g_autofree char *wild = text_of((struct set){
         .iommu = true,
         .warmup_us = 8000,

@@ -16,6 +16,7 @@
 #include "models/base/payload.h"
 #include "models/host/host.h"
 #include "workloads/copy/copy_offload.h"
+#include "workloads/copy/copy_site.h"
 #include "workloads/setup/copy_engines.h"
 
 enum copier { COPIER_CPU, COPIER_ENGINE };
@@ -75,14 +76,8 @@ static void copy_offload_check(struct program *program, struct sim_error_list *e
     program_check_cpus(program, "cpu", p->host, p->cpu, 1, errors);
     if (p->host->vm != NULL)
         program_mistake(program, "on", errors, "a host without a group `vm`", NULL);
-    if (program_take(program, p->host, "driver of its DMA engine", 1) != 0)
-        program_mistake(program, "on", errors, "a host without another such program", NULL);
-    char text[COPY_ENGINES_TEXT];
-    const char *expected = copy_engines_expected(program->workload->world, p->host, &p->engine,
-                                                 p->copier == COPIER_ENGINE ? p->n_channels : 0,
-                                                 text);
-    if (expected != NULL)
-        program_mistake(program, "channels", errors, expected, NULL);
+    copy_site_check_engines(program, p->host, &p->engine,
+                            p->copier == COPIER_ENGINE ? p->n_channels : 0, errors);
     if ((p->engine.ring & (p->engine.ring - 1)) != 0)
         program_mistake(program, "ring", errors, "a power of two", NULL);
 }
@@ -261,7 +256,7 @@ static void copy_offload_record(struct program *program, sim_time duration_ps)
 {
     struct copy_offload *p = program->state;
     (void)duration_ps;
-    if (!program_has_measured(program, "copy twice") || p->latency_ps.n == 0)
+    if (!program_has_measured(program, "copy") || p->latency_ps.n == 0)
         return;
     program_metric(program, "latency_us", "us", stat_mean_value(&p->latency_ps) / 1e6);
     program_metric(program, "cpu_us", "us", stat_mean_value(&p->cpu_ps) / 1e6);

@@ -12,6 +12,22 @@ const char *const copy_by_names[] = { "cpu", "engine", NULL };
 const char *const copy_by_all_names[] = { "cpu", "engine", "none", NULL };
 const char *const copy_schedule_names[] = { "round_robin", "dedicated", "adaptive", NULL };
 
+void copy_site_check_engines(struct program *program, struct lending_host *host,
+                             const struct copy_engines_params *params, unsigned n,
+                             struct sim_error_list *errors)
+{
+    char text[COPY_ENGINES_TEXT];
+    if (!program->enabled) /* another variant may have it, and the engine */
+        return;
+    if (n != 0 && program_take(program, host, "driver of its copy engines", 1) != 0)
+        program_mistake(program, "on", errors,
+                        "a host whose copy engines no other program drives: one does, for itself",
+                        NULL);
+    const char *expected = copy_engines_expected(program->workload->world, host, params, n, text);
+    if (expected != NULL)
+        program_mistake(program, "channels", errors, expected, NULL);
+}
+
 bool copy_site_check(struct copy_site *site, struct program *program,
                      const struct copy_settings *settings, unsigned n_cpus,
                      struct sim_error_list *errors)
@@ -24,9 +40,9 @@ bool copy_site_check(struct copy_site *site, struct program *program,
     program_check_cpus(program, "cpu", site->host, settings->cpu, n_cpus, errors);
     if (site->host->vm != NULL)
         program_mistake(program, "on", errors, "a host without a group `vm`", NULL);
-    if (settings->by == COPY_BY_ENGINE &&
-        program_take(program, site->host, "driver of its DMA engine", 1) != 0)
-        program_mistake(program, "on", errors, "a host without another such program", NULL);
+    const struct copy_engines_params engines = { .queues = settings->channels };
+    copy_site_check_engines(program, site->host, &engines,
+                            settings->by == COPY_BY_ENGINE ? settings->channels : 0, errors);
     if (settings->schedule == ADMA_DEDICATED && settings->n_dedicated >= settings->channels)
         program_mistake(program, "dedicated_channels", errors, "fewer than `channels`", NULL);
     return site->host->vm == NULL;

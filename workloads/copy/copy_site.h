@@ -11,7 +11,7 @@
 
 extern const struct program_ops program_copy_latency_ops, program_copy_bandwidth_ops,
     program_copy_overlap_ops, program_copy_overheads_ops, program_cache_pollution_ops,
-    program_copy_ipc_ops, program_copy_mixed_ops;
+    program_copy_ipc_ops, program_copy_mixed_ops, program_dma_copy_ops;
 
 enum copy_by { COPY_BY_CPU, COPY_BY_ENGINE, COPY_BY_NOBODY };
 extern const char *const copy_by_names[];       /* cpu, engine */
@@ -64,6 +64,11 @@ struct copy_site {
 bool copy_site_check(struct copy_site *site, struct program *program,
                      const struct copy_settings *settings, unsigned n_cpus,
                      struct sim_error_list *errors);
+/* In check(): the host's engines have n channels (0: none is needed), and no earlier program that takes part
+ * drives them. */
+void copy_site_check_engines(struct program *program, struct lending_host *host,
+                             const struct copy_engines_params *params, unsigned n,
+                             struct sim_error_list *errors);
 /* [thread] n_channels 0: copies by the CPU within the module. False: the program has failed. */
 bool copy_site_open(struct copy_site *site, unsigned n_channels);
 /* [thread] After all processes have been closed. */

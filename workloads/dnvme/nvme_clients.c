@@ -440,7 +440,8 @@ static int fill(struct client *c)
 {
     const struct nvme_clients *all = c->all;
     int status = dnvme_buffer_new(c->site.client, FILL_BYTES, &c->fill.from, NULL);
-    for (uint64_t at = 0; status == 0 && at < all->span_bytes; at += FILL_BYTES)
+    for (uint64_t at = 0; status == 0 && at < all->span_bytes && !program_ending(all->program);
+         at += FILL_BYTES)
         status = fill_one(c, at / all->block_bytes);
     if (status == 0)
         free_buffer(c, &c->fill.from);

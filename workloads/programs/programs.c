@@ -666,7 +666,7 @@ bool program_has_measured(struct program *program, const char *what)
     if (!program->has_whole)
         program_fail(program,
                      "not one %s began and ended within the %.15g us that were measured: raise "
-                     "measure.duration_us",
+                     "measure.duration_us, or lower measure.warmup_us if all had ended before",
                      what,
                      (double)(sim_now(program->workload->sim) - program->all->begin_ps) / 1e6);
     return program->has_whole;

@@ -12,8 +12,7 @@
 #include <string.h>
 
 #include "models/base/payload.h"
-#include "workloads/programs/program.h"
-#include "workloads/setup/copy_engines.h"
+#include "workloads/copy/copy_site.h"
 
 #define CHANNELS_MAX 16u
 
@@ -84,13 +83,7 @@ static void dma_copy_check(struct program *program, struct sim_error_list *error
     program_check_cpus(program, "cpu", p->host, p->cpu, 1, errors);
     if (p->host->vm != NULL)
         program_mistake(program, "on", errors, "a host without a group `vm`", NULL);
-    if (program_take(program, p->host, "driver of its DMA engine", 1) != 0)
-        program_mistake(program, "on", errors, "a host without another such program", NULL);
-    char text[COPY_ENGINES_TEXT];
-    const char *expected = copy_engines_expected(program->workload->world, p->host, &p->engine,
-                                                 p->n_channels, text);
-    if (expected != NULL)
-        program_mistake(program, "channels", errors, expected, NULL);
+    copy_site_check_engines(program, p->host, &p->engine, p->n_channels, errors);
     if (p->message_bytes + 4096 > p->buffer_bytes)
         program_mistake(program, "message_bytes", errors, "at most buffer_bytes, less 4096 bytes",
                         NULL);
