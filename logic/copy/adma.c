@@ -178,15 +178,19 @@ struct adma_process *adma_open(struct adma *adma, struct umem *umem)
 
 void adma_kill(struct adma_process *process)
 {
+    struct adma *adma = process->adma;
     process->killed = true;
     for (unsigned i = 0; i < ADMA_REQUESTS_MAX; i++)
         if (k_has_waiters(&process->request[i].semaphore))
             k_wake(process->kernel, &process->request[i].semaphore);
-    for (struct adma_connection *c = process->adma->connections; c != NULL; c = c->next)
+    /* Several threads may wait. A wake-up takes time, in which any connection may go: look from the start
+     * again. Who has been woken waits no more. */
+    for (struct adma_connection *c = adma->connections; c != NULL;)
         if (c->end[0].process == process && k_has_waiters(&c->wait)) {
-            k_wake(process->kernel, &c->wait);
-            break; /* a process waits for one at a time: a wake-up takes time */
-        }
+            k_wake(adma->kernel, &c->wait);
+            c = adma->connections;
+        } else
+            c = c->next;
 }
 
 void adma_close(struct adma_process *process)

@@ -1,0 +1,146 @@
+/*
+ * The copy module with several threads of a process, and processes that outlive each other: what one thread
+ * does while another one is in the middle of a call.
+ */
+#include "tests/support/adma_rig.h"
+
+#define PAGE K_PAGE_BYTES
+#define PORT 5u
+
+static struct adma_rig rig;
+static struct dma_fake_options engine;
+static struct adma_options options;
+static struct umem *umem[2];
+static struct adma_process *process[2];
+static unsigned n_done;
+
+static void defaults(void)
+{
+    engine = (struct dma_fake_options){ .n_channels = 1, .ring = 64, .copy_ps = 300 * K_NS };
+    options = adma_options_default;
+    options.n_channels = 1;
+}
+
+static void open_all(void)
+{
+    const struct fake_options kernel = { .seed = 1, .n_cpus = 3 };
+    adma_rig_open(&rig, &kernel, &engine, &options);
+    for (unsigned i = 0; i < 2; i++) {
+        umem[i] = umem_new(rig.kernel);
+        process[i] = adma_open(rig.adma, umem[i]);
+    }
+    n_done = 0;
+}
+
+static void close_one(unsigned i)
+{
+    if (process[i] == NULL)
+        return;
+    adma_close(process[i]);
+    umem_free(umem[i]);
+    process[i] = NULL;
+}
+
+static void close_all(void)
+{
+    for (unsigned i = 0; i < 2; i++)
+        close_one(i);
+    adma_rig_close(&rig);
+}
+
+static void thread(unsigned cpu, void (*body)(void *), uintptr_t arg)
+{
+    k_thread_new(rig.kernel, "test", (int)cpu, body, (void *)arg);
+}
+
+/* Until so many bodies have ended. */
+static void until_done(unsigned n)
+{
+    for (unsigned i = 0; i < 100 && n_done < n; i++)
+        fake_run_until(rig.kernel, rig.kernel->now_ps + K_MS);
+    assert_int_equal(n_done, n);
+}
+
+/* ---- A reader that outlives its writer -------------------------------------------------------- */
+
+static bool writer_gone;
+
+static void writes_and_goes(void *arg)
+{
+    (void)arg;
+    const int fd = adma_connect(process[0], PORT, UINT64_MAX);
+    const struct uaddr at = umem_map(umem[0], 0, 2 * PAGE, 0);
+    assert_int_equal(adma_write(process[0], fd, at, 2 * PAGE, UINT64_MAX), 2 * PAGE);
+    close_one(0);
+    writer_gone = true;
+    n_done++;
+}
+
+static void reads_later(void *arg)
+{
+    (void)arg;
+    const int fd = adma_accept(process[1], PORT, UINT64_MAX);
+    const struct uaddr at = umem_map(umem[1], 0, 2 * PAGE, 0);
+    const adma_cookie cookie = adma_iread(process[1], fd, at, 2 * PAGE);
+    while (!writer_gone)
+        k_sleep(rig.kernel, K_US);
+    k_sleep(rig.kernel, 10 * K_MS); /* by then the writer's structures have been freed */
+    assert_int_equal(adma_wait(process[1], cookie, UINT64_MAX), 2 * PAGE);
+    n_done++;
+}
+
+static void test_writer_goes(void **state)
+{
+    (void)state;
+    defaults();
+    options.learns = true;
+    open_all();
+    writer_gone = false;
+    thread(0, reads_later, 0);
+    thread(1, writes_and_goes, 0);
+    until_done(2);
+    close_all();
+}
+
+/* ---- Threads that wait for a peer ------------------------------------------------------------- */
+
+static int got[2];
+
+static void accepts(void *arg)
+{
+    const unsigned i = (unsigned)(uintptr_t)arg;
+    got[i] = adma_accept(process[0], PORT + i, UINT64_MAX);
+    n_done++;
+}
+
+static void kills(void *arg)
+{
+    (void)arg;
+    k_sleep(rig.kernel, K_MS);
+    adma_kill(process[0]);
+    n_done++;
+}
+
+/* All threads that wait for a peer get to know that their process dies. */
+static void test_kill(void **state)
+{
+    (void)state;
+    defaults();
+    open_all();
+    thread(0, accepts, 0);
+    thread(1, accepts, 1);
+    thread(2, kills, 0);
+    until_done(3);
+    assert_int_equal(got[0], -EINTR);
+    assert_int_equal(got[1], -EINTR);
+    close_all();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_writer_goes),
+        cmocka_unit_test(test_kill),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
