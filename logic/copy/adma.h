@@ -130,7 +130,7 @@ int adma_copy(struct adma_process *process, struct uaddr to, struct uaddr from, 
 /* ---- Copies between two processes ------------------------------------------------------------- */
 
 /* Meet another process that calls the other one for the same port. Return a descriptor, or -ETIMEDOUT,
- * -EMFILE, -EINTR. */
+ * -EMFILE, -EINTR, or -EBADF: another thread has disconnected the descriptor meanwhile. */
 int adma_connect(struct adma_process *process, uint32_t port, uint64_t until_ps);
 int adma_accept(struct adma_process *process, uint32_t port, uint64_t until_ps);
 /* Ends the connection. Requests of it that have no counterpart end: reads with 0 bytes, as at the end of

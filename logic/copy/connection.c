@@ -238,19 +238,24 @@ static int join(struct adma_process *process, struct adma_connection *c, int fd)
     return fd;
 }
 
+/* Another thread of the process may disconnect meanwhile: then fd is free, or another connection. */
 static int wait_for_peer(struct adma_process *process, struct adma_connection *c, int fd,
                          uint64_t until_ps)
 {
-    while (!c->whole && !process->killed && k_now_ps(process->kernel) < until_ps)
+    struct adma_endpoint *end = &c->end[0];
+    int error = 0;
+    while (!c->whole && end->process != NULL && !process->killed &&
+           k_now_ps(process->kernel) < until_ps)
         k_wait(process->kernel, &c->wait, until_ps);
-    if (c->whole) {
-        let_go(c);
-        return fd;
+    if (end->process == NULL)
+        error = process->killed ? -EINTR : -EBADF;
+    else if (!c->whole) {
+        error = process->killed ? -EINTR : -ETIMEDOUT;
+        process->fd[fd] = NULL;
+        end->process = NULL;
     }
-    process->fd[fd] = NULL;
-    c->end[0].process = NULL;
     let_go(c);
-    return process->killed ? -EINTR : -ETIMEDOUT;
+    return error != 0 ? error : fd;
 }
 
 static int meet(struct adma_process *process, uint32_t port, bool connects, uint64_t until_ps)
@@ -263,7 +268,7 @@ static int meet(struct adma_process *process, uint32_t port, bool connects, uint
     if (fd < 0)
         return fd;
     for (c = adma->connections; c != NULL; c = c->next)
-        if (!c->whole && c->port == port && c->connects != connects)
+        if (!c->whole && c->end[0].process != NULL && c->port == port && c->connects != connects)
             return join(process, c, fd);
     c = k_zalloc(sizeof(*c));
     c->adma = adma;
@@ -299,6 +304,8 @@ static void close_end(struct adma_endpoint *end)
         while (c->end[i].writes != NULL)
             adma_withdraw(c->end[i].writes, -EPIPE);
     }
+    if (k_has_waiters(&c->wait)) /* a thread that waits for a peer at this end */
+        k_wake(c->adma->kernel, &c->wait);
     let_go(c);
 }
 

@@ -136,11 +136,66 @@ static void test_kill(void **state)
     close_all();
 }
 
+static bool late_done;
+
+/* Takes the lowest descriptor, which the thread that waits has had. */
+static void disconnects_and_connects(void *arg)
+{
+    (void)arg;
+    k_sleep(rig.kernel, K_MS);
+    assert_int_equal(adma_disconnect(process[0], 0), 0);
+    assert_int_equal(adma_connect(process[0], PORT + 1, UINT64_MAX), 0);
+    k_sleep(rig.kernel, 10 * K_MS); /* the first wait is over */
+    const struct uaddr at = umem_map(umem[0], 0, PAGE, 0);
+    assert_int_equal(adma_write(process[0], 0, at, PAGE, UINT64_MAX), PAGE);
+    n_done++;
+}
+
+static void accepts_and_reads(void *arg)
+{
+    (void)arg;
+    k_sleep(rig.kernel, 2 * K_MS);
+    /* Nobody waits at the first port any more. */
+    const uint64_t until_ps = k_now_ps(rig.kernel) + K_MS / 2;
+    assert_int_equal(adma_connect(process[1], PORT, until_ps), -ETIMEDOUT);
+    const int fd = adma_accept(process[1], PORT + 1, UINT64_MAX);
+    const struct uaddr at = umem_map(umem[1], 0, PAGE, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(adma_read(process[1], fd, at, PAGE, UINT64_MAX), PAGE);
+    n_done++;
+}
+
+static void waits_in_vain(void *arg)
+{
+    (void)arg;
+    const uint64_t until_ps = k_now_ps(rig.kernel) + 5 * K_MS;
+    got[0] = adma_accept(process[0], PORT, until_ps);
+    late_done = k_now_ps(rig.kernel) >= until_ps;
+    n_done++;
+}
+
+/* A thread waits for a peer while another one disconnects, and gets the same descriptor anew: the first
+ * one's call ends at once and leaves the new connection alone. */
+static void test_disconnect(void **state)
+{
+    (void)state;
+    defaults();
+    open_all();
+    thread(0, waits_in_vain, 0);
+    thread(1, disconnects_and_connects, 0);
+    thread(2, accepts_and_reads, 0);
+    until_done(3);
+    assert_int_equal(got[0], -EBADF);
+    assert_false(late_done);
+    close_all();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_writer_goes),
         cmocka_unit_test(test_kill),
+        cmocka_unit_test(test_disconnect),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
