@@ -33,6 +33,7 @@ struct adma_pin {
     struct kaddr addr;
     uint64_t dma;
     uint32_t users;                 /* buffers that contain it */
+    bool ready;                     /* paid for: pinned and mapped are final */
     bool pinned;                    /* k_pin() has succeeded */
     bool mapped;                    /* dma is valid */
     bool cached;                    /* in the table: found by later buffers */
@@ -45,7 +46,7 @@ struct adma_buffer {
     struct uaddr at;
     uint64_t bytes;
     uint32_t n_pins, n_room;
-    bool all_hit; /* every page was pinned before */
+    bool all_hit; /* every page was pinned before, and ready */
     struct adma_pin **pin;
 };
 
@@ -176,6 +177,7 @@ struct adma_process {
     struct adma_pin *free_pins, *chunks;
     struct adma_pin idle; /* head of the list of cached pins without users, oldest first */
     uint64_t n_cached, n_pins;
+    struct k_wait_queue to_be_ready; /* threads that have found pins that are not ready */
 };
 
 struct adma_estimate {

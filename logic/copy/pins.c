@@ -2,7 +2,8 @@
  * What it does: pins the pages of buffers for an engine, and keeps them pinned for the next copy from or to
  *   the same memory. A table by page number finds pins; those without users are in order of last use,
  *   and the oldest go when the cache is full. Unmapping takes pins out of the table; those in use
- *   stay pinned for their buffers and go with the last of these, the others go at once.
+ *   stay pinned for their buffers and go with the last of these, the others go at once. Threads of a
+ *   process that pin the same page pin it once: all but the first wait until it is ready.
  * Leaves out: a limit for all processes together.
  * Follows: section 3.5 of the paper (pages stay locked; the module knows of freed memory); get_user_pages()
  *   and mmu notifiers of Linux.
@@ -94,7 +95,7 @@ static void unpin(struct adma_process *process, struct adma_pin *pin)
     pin->next = process->free_pins;
     process->free_pins = pin;
     process->n_pins--;
-    adma->stats.pages_unpinned++;
+    adma->stats.pages_unpinned += was.pinned;
     if (was.mapped && device != NULL)
         k_dma_unmap(device, was.dma, K_PAGE_BYTES, K_DMA_BOTH);
     if (was.pinned)
@@ -170,8 +171,16 @@ static struct adma_pin *add_pin(struct adma_process *process, uint64_t number)
     return pin;
 }
 
+/* It is being paid for, and it fails: nobody else shall find it. */
+static void fail_pin(struct adma_process *process, struct adma_pin *pin)
+{
+    if (pin->cached)
+        out_of_table(process, pin);
+}
+
 /* Pays for the new pins [from, n_pins) of the buffer: a call for each run of contiguous pages. Memory may be
- * unmapped meanwhile. On an error, all of them have been paid for, so that they can be given up. */
+ * unmapped meanwhile, and others may find the pins: they wait until these are ready, as all of
+ * them are at return, on an error, too. */
 static int pay(struct adma_process *process, struct adma_buffer *buffer, uint32_t from)
 {
     struct k_device *device = engine_of(process->adma);
@@ -184,19 +193,38 @@ static int pay(struct adma_process *process, struct adma_buffer *buffer, uint32_
         const int status = k_pin(process->kernel, at, (size_t)(end - i) * K_PAGE_BYTES);
         error = error != 0 ? error : status;
         for (uint32_t k = i; k < end; k++)
-            buffer->pin[k]->pinned = status == 0;
-        process->adma->stats.pages_pinned += end - i;
+            if (status == 0)
+                buffer->pin[k]->pinned = true;
+            else
+                fail_pin(process, buffer->pin[k]);
+        process->adma->stats.pages_pinned += status == 0 ? end - i : 0;
     }
-    for (uint32_t i = from; device != NULL && i < buffer->n_pins; i++) {
+    for (uint32_t i = from; i < buffer->n_pins; i++) {
         struct adma_pin *pin = buffer->pin[i];
         uint64_t dma;
-        const int status = k_dma_map(device, pin->addr, K_PAGE_BYTES, K_DMA_BOTH, &dma);
-        if (status == 0) {
+        if (device != NULL && pin->pinned &&
+            k_dma_map(device, pin->addr, K_PAGE_BYTES, K_DMA_BOTH, &dma) == 0) {
             pin->dma = dma;
             pin->mapped = true;
         }
+        pin->ready = true;
     }
+    if (k_has_waiters(&process->to_be_ready))
+        k_wake(process->kernel, &process->to_be_ready);
     return error;
+}
+
+/* Until those who pin the buffer's pages, too, have done so. The buffer's own new pins are ready: two
+ * threads do not wait for each other. */
+static int wait_for_others(struct adma_process *process, const struct adma_buffer *buffer)
+{
+    for (uint32_t i = 0; i < buffer->n_pins; i++) {
+        while (!buffer->pin[i]->ready)
+            k_wait(process->kernel, &process->to_be_ready, UINT64_MAX);
+        if (!buffer->pin[i]->pinned)
+            return -ENOMEM;
+    }
+    return 0;
 }
 
 static void room_for(struct adma_buffer *buffer, uint64_t n)
@@ -209,7 +237,7 @@ static void room_for(struct adma_buffer *buffer, uint64_t n)
 }
 
 /* Pins more pages: first those that are in the table, then those that are not, each as far as
- * they go. Each pin is whole, and paid for, when it is visible to others: nothing charges between. */
+ * they go. Those of the table may not be ready yet. */
 static int pin_some(struct adma_process *process, struct adma_buffer *buffer, uint64_t n_pages)
 {
     const uint64_t first = buffer->at.v / K_PAGE_BYTES, end = first + n_pages;
@@ -218,6 +246,7 @@ static int pin_some(struct adma_process *process, struct adma_buffer *buffer, ui
     while (number < end && (pin = find(process, number)) != NULL) {
         if (pin->users++ == 0)
             from_idle(pin);
+        buffer->all_hit = buffer->all_hit && pin->ready;
         buffer->pin[buffer->n_pins++] = pin;
         process->adma->stats.pages_hit++;
         number++;
@@ -254,6 +283,8 @@ int adma_pin_buffer(struct adma_process *process, struct adma_buffer *buffer, st
         k_compute(process->kernel, k_costs(process->kernel)->pin_lookup_cycles);
     while (error == 0 && buffer->n_pins < n_pages)
         error = pin_some(process, buffer, n_pages);
+    if (error == 0 && !buffer->all_hit)
+        error = wait_for_others(process, buffer);
     if (error != 0)
         adma_unpin_buffer(process, buffer);
     process->times.pin_ps += adma_lap(process->kernel, &since_ps);

@@ -190,12 +190,91 @@ static void test_disconnect(void **state)
     close_all();
 }
 
+/* ---- Threads that pin the same pages ---------------------------------------------------------- */
+
+#define N_PAGES 64u
+
+static struct uaddr shared, own[2];
+static unsigned n_pinned;
+
+/* Its target is pinned when both begin to copy from pages that nobody has used before. */
+static void copies_shared(void *arg)
+{
+    const unsigned i = (unsigned)(uintptr_t)arg;
+    const struct uaddr other = umem_map(umem[0], 0, N_PAGES * PAGE, 0);
+    own[i] = umem_map(umem[0], 0, N_PAGES * PAGE, 0);
+    assert_int_equal(adma_copy(process[0], own[i], other, N_PAGES * PAGE), 0);
+    n_pinned++;
+    while (n_pinned < 2)
+        k_compute(rig.kernel, 10);
+    assert_int_equal(adma_copy(process[0], own[i], shared, N_PAGES * PAGE), 0);
+    n_done++;
+}
+
+/* The pages are pinned once, and the engine makes both copies. */
+static void test_shared_source(void **state)
+{
+    (void)state;
+    defaults();
+    open_all();
+    shared = umem_map(umem[0], 0, N_PAGES * PAGE, 0);
+    adma_rig_fill(umem[0], shared, 7, 0, N_PAGES * PAGE);
+    n_pinned = 0;
+    thread(0, copies_shared, 0);
+    thread(1, copies_shared, 1);
+    until_done(2);
+    const struct adma_stats *stats = adma_stats(rig.adma);
+    assert_int_equal(stats->engine_copies, 4);
+    assert_int_equal(stats->redone, 0);
+    assert_int_equal(stats->cpu_bytes, 0);
+    assert_int_equal(stats->pages_pinned, 5 * N_PAGES);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(adma_rig_same(umem[0], own[i], 7, 0, N_PAGES * PAGE), N_PAGES * PAGE);
+    close_all();
+}
+
+static int failed[2];
+
+static void copies_or_fails(void *arg)
+{
+    const unsigned i = (unsigned)(uintptr_t)arg;
+    failed[i] = adma_copy(process[0], own[i], shared, N_PAGES * PAGE);
+    n_done++;
+}
+
+/* Pages whose pinning fails do not stay in the cache: the next copy pins them. Who has waited for them fails,
+ * too, and nothing is left. */
+static void test_pin_fails(void **state)
+{
+    (void)state;
+    defaults();
+    open_all();
+    shared = umem_map(umem[0], 0, N_PAGES * PAGE, 10);
+    own[0] = own[1] = umem_map(umem[0], 0, N_PAGES * PAGE, 10);
+    rig.kernel->options.fail_pin_every = 1;
+    thread(0, copies_or_fails, 0);
+    thread(1, copies_or_fails, 1);
+    until_done(2);
+    assert_int_equal(failed[0], -ENOMEM);
+    assert_int_equal(failed[1], -ENOMEM);
+    assert_int_equal(adma_stats(rig.adma)->pages_hit, N_PAGES);
+    assert_int_equal(rig.kernel->pins_live, 0);
+    rig.kernel->options.fail_pin_every = 0;
+    thread(0, copies_or_fails, 0);
+    until_done(3);
+    assert_int_equal(failed[0], 0);
+    assert_int_equal(adma_stats(rig.adma)->pages_pinned, 2 * N_PAGES);
+    assert_int_equal(rig.kernel->pins_live, 2 * N_PAGES);
+    assert_int_equal(adma_stats(rig.adma)->redone, 0);
+    close_all();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_writer_goes),
-        cmocka_unit_test(test_kill),
-        cmocka_unit_test(test_disconnect),
+        cmocka_unit_test(test_writer_goes), cmocka_unit_test(test_kill),
+        cmocka_unit_test(test_disconnect),  cmocka_unit_test(test_shared_source),
+        cmocka_unit_test(test_pin_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,6 +49,7 @@ struct fake_options {
     uint64_t stall_ps;        /* 0: 20 us */
     unsigned fail_page_every; /* every n-th allocation of pages or DMA memory fails; 0: none */
     unsigned fail_map_every;  /* every n-th k_dma_map() */
+    unsigned fail_pin_every;  /* every n-th k_pin() */
     bool count_faults;        /* instead of aborting */
     bool iommu;               /* requesters' addresses are translated */
     bool msix;                /* k_irq_request() writes the device's MSI-X table */
@@ -150,7 +151,7 @@ struct kernel {
     struct k_pci_dev *pci[16];
     const struct k_pci_driver *pci_driver[8];
     unsigned n_pci, n_pci_drivers;
-    unsigned n_page_allocs, n_maps, n_vectors;
+    unsigned n_page_allocs, n_maps, n_pins, n_vectors;
     struct k_iommu_domain *domains;
     struct fake_resource *resources;
     unsigned iommu_calls, iommu_fail_at; /* the n-th from now on fails; 0: none */

@@ -164,6 +164,8 @@ int k_pin(struct kernel *kernel, struct kaddr at, size_t bytes)
 {
     fake_bytes(kernel, at, NULL, NULL, bytes);
     k_compute(kernel, kernel->costs.pin_cycles);
+    if (fake_fails(&kernel->n_pins, kernel->options.fail_pin_every))
+        return -ENOMEM;
     kernel->pins_live += pages_of(at, bytes);
     return 0;
 }
