@@ -79,6 +79,15 @@ static void bad(struct mixed *m, const char *what, int64_t status)
 
 /* ---- Large copies ----------------------------------------------------------------------------- */
 
+static void end_large(struct mixed *m, adma_cookie cookie, struct uaddr to, uint64_t mark)
+{
+    const int status = adma_wait_copy(m->large.adma, cookie);
+    if (status != 0)
+        bad(m, "a large copy does not end well", status);
+    else if (!copy_check(&m->large, to, mark, m->large_bytes))
+        m->failed = true;
+}
+
 static void copy_large(struct mixed *m)
 {
     struct adma_process *adma = m->large.adma;
@@ -91,18 +100,17 @@ static void copy_large(struct mixed *m)
     for (uint32_t i = 0; i < m->window; i++)
         to[i] = copy_process_map(&m->large, bytes);
     for (uint32_t i = 0; !m->small_done && !m->failed; i = (i + 1) % m->window) {
-        const int status = cookie[i] != 0 ? adma_wait_copy(adma, cookie[i]) : 0;
-        if (status != 0)
-            bad(m, "a large copy does not end well", status);
+        if (cookie[i] != 0)
+            end_large(m, cookie[i], to[i], mark);
         m->large_copied += cookie[i] != 0 && m->measuring ? bytes : 0;
+        copy_fill(&m->large, to[i], 0, bytes); /* each copy's own bytes are checked */
         cookie[i] = adma_icopy(adma, to[i], from, bytes);
         if (cookie[i] < 0)
             bad(m, "a large copy cannot be begun", cookie[i]);
     }
     for (uint32_t i = 0; i < m->window && !m->failed; i++)
-        if (cookie[i] > 0 && adma_wait_copy(adma, cookie[i]) == 0 &&
-            !copy_check(&m->large, to[i], mark, bytes))
-            m->failed = true;
+        if (cookie[i] > 0)
+            end_large(m, cookie[i], to[i], mark);
 }
 
 static void large_body(void *arg)
