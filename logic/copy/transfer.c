@@ -166,8 +166,14 @@ static uint64_t unit_end(const struct adma_transfer *t, uint64_t unit)
     return min_u64(t->bytes, (unit + 1) * K_PAGE_BYTES - in_page);
 }
 
+/* All of it has been given. Its transfer may end as soon as time passes, and its structure be another's:
+ * so it leaves the list now, whose first it is if it waits. */
 static void close_lane(struct adma_lane *lane)
 {
+    struct adma_channel *channel = lane->channel;
+    if (lane->waiting)
+        channel->waiting = lane->next;
+    lane->waiting = false;
     lane->open = false;
     lane->transfer->n_open--;
 }
@@ -191,6 +197,7 @@ static bool refuse(struct adma_lane *lane, uint64_t bytes)
     lane->channel->bytes_under_way -= bytes;
     note_bad(lane->transfer, lane->at, lane->at + bytes);
     advance(lane, bytes);
+    settle(lane->transfer);
     return true;
 }
 
@@ -267,18 +274,9 @@ static void feed(struct adma_channel *channel)
     if (channel->feeding || channel->terminating)
         return;
     channel->feeding = true;
-    while (channel->waiting != NULL) {
-        struct adma_lane *lane = channel->waiting;
-        struct adma_transfer *t = lane->transfer;
-        if (!give(lane))
-            break;
+    /* A lane that has been given wholly has left the list, and may be gone. */
+    while (channel->waiting != NULL && give(channel->waiting))
         issue(channel, ISSUE_EVERY);
-        if (lane->open)
-            continue;
-        channel->waiting = lane->next;
-        lane->waiting = false;
-        settle(t);
-    }
     channel->feeding = false;
     issue(channel, 1);
 }

@@ -2,6 +2,7 @@
  * The copy module with several threads of a process, and processes that outlive each other: what one thread
  * does while another one is in the middle of a call.
  */
+#include "logic/copy/adma_internal.h"
 #include "tests/support/adma_rig.h"
 
 #define PAGE K_PAGE_BYTES
@@ -269,12 +270,78 @@ static void test_pin_fails(void **state)
     close_all();
 }
 
+/* ---- A ring that is too small ----------------------------------------------------------------- */
+
+#define N_THREADS 3u
+
+struct busy {
+    struct umem *umem;
+    unsigned number, n_pages, wrong;
+};
+
+static void copies_much(void *arg)
+{
+    struct busy *b = arg;
+    struct adma_process *p = adma_open(rig.adma, b->umem);
+    const uint64_t bytes = b->n_pages * PAGE;
+    const struct uaddr from = umem_map(b->umem, 0, bytes, 0), to = umem_map(b->umem, 0, bytes, 0);
+    for (unsigned i = 0; i < 30; i++) {
+        const uint64_t content = i * N_THREADS + b->number + 1;
+        adma_rig_fill(b->umem, from, content, 0, bytes);
+        b->wrong += adma_copy(p, to, from, bytes) != 0;
+        b->wrong += adma_rig_same(b->umem, to, content, 0, bytes) != bytes;
+    }
+    adma_close(p);
+    umem_free(b->umem);
+    n_done++;
+}
+
+/* Lists of lanes that wait for room have none that has been given wholly: its transfer may end at any
+ * time, and its structure be in use for the next one. */
+static void look_at_lists(void)
+{
+    for (unsigned i = 0; i < rig.adma->n_channels; i++)
+        for (const struct adma_lane *lane = rig.adma->channel[i].waiting; lane != NULL;
+             lane = lane->next) {
+            assert_true(lane->waiting && lane->open);
+            assert_int_equal(lane->transfer->state, TRANSFER_RUNS);
+        }
+}
+
+/* Several processes have more to copy than the ring takes, on CPUs that stop now and then. */
+static void test_small_ring(void **state)
+{
+    const struct fake_options kernel = {
+        .seed = 1, .n_cpus = 4, .stall_percent = 15, .stall_ps = FAKE_US(200)
+    };
+    struct busy busy[N_THREADS];
+    (void)state;
+    defaults();
+    engine.copy_ps = 100 * K_NS;
+    adma_rig_open(&rig, &kernel, &engine, &options);
+    n_done = 0;
+    for (unsigned i = 0; i < N_THREADS; i++) {
+        busy[i] =
+            (struct busy){ .umem = umem_new(rig.kernel), .number = i, .n_pages = 150 - 60 * i };
+        k_thread_new(rig.kernel, "test", (int)i, copies_much, &busy[i]);
+    }
+    const uint64_t until_ps = rig.kernel->now_ps + 4000 * K_MS;
+    while (n_done < N_THREADS && rig.kernel->now_ps < until_ps) {
+        fake_run_until(rig.kernel, rig.kernel->now_ps + 20 * K_NS);
+        look_at_lists();
+    }
+    assert_int_equal(n_done, N_THREADS);
+    for (unsigned i = 0; i < N_THREADS; i++)
+        assert_int_equal(busy[i].wrong, 0);
+    adma_rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_writer_goes), cmocka_unit_test(test_kill),
         cmocka_unit_test(test_disconnect),  cmocka_unit_test(test_shared_source),
-        cmocka_unit_test(test_pin_fails),
+        cmocka_unit_test(test_pin_fails),   cmocka_unit_test(test_small_ring),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
