@@ -26,8 +26,9 @@ struct dma_channel_ops {
     /* Lets the engine raise its next interrupt: all that ends after this returns raises one. From the
      * soft interrupt that dma_channel_interrupt() has scheduled, before clean(). */
     void (*rearm)(struct dma_channel *channel);
-    /* Looks at what the engine has written and calls dma_copy_ended() for each copy that has ended,
-     * dma_channel_stopped() if the channel has halted. */
+    /* Looks at what the engine has written and calls dma_copy_ended() for each copy that has ended; if
+     * the channel has halted, dma_channel_stopped() before it ends the copy that has failed, whose
+     * callback may issue more. */
     void (*clean)(struct dma_channel *channel);
     /* [thread] Polls until clean() would find something new, or until_ps. */
     void (*spin)(struct dma_channel *channel, uint64_t until_ps);

@@ -226,9 +226,9 @@ static void copy_ends(struct dsa_channel *ch, uint64_t sequence, uint8_t status)
         dma_copy_ended(ch->dma, sequence, DMA_COMPLETE, 0, NULL);
         return;
     }
-    dma_copy_ended(ch->dma, sequence, DMA_ERROR, status, status_text(status));
-    if (ch->dma->mode & DMA_HOLD_ERRORS)
+    if (ch->dma->mode & DMA_HOLD_ERRORS) /* before the callback, which may issue more */
         dma_channel_stopped(ch->dma);
+    dma_copy_ended(ch->dma, sequence, DMA_ERROR, status, status_text(status));
 }
 
 /* Of a batch that failed, a copy without a record did not. */

@@ -245,8 +245,8 @@ static void clean_halted(struct dma_channel *c)
         return;
     ch->failed = failed;
     dma_copies_complete(c, failed);
-    dma_copy_ended(c, failed, DMA_ERROR, error, error_text(error));
     dma_channel_stopped(c);
+    dma_copy_ended(c, failed, DMA_ERROR, error, error_text(error));
 }
 
 static void clean(struct dma_channel *c)
