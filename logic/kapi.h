@@ -403,6 +403,12 @@ unsigned k_pci_find_extended(struct k_pci_dev *dev, unsigned id);
 unsigned k_pci_find_capability(struct k_pci_dev *dev, unsigned id, uint32_t *header);
 /* Lets the function answer memory requests and send requests of its own (Bus Master Enable). */
 void k_pci_enable(struct k_pci_dev *dev);
+/* Writes the base addresses again that firmware had assigned: a reset clears them. */
+void k_pci_write_bars(struct k_pci_dev *dev);
+/* What a driver does first when it finds that somebody has reset its function: base addresses again,
+ * then k_pci_enable(); nothing if the function is enabled. Interrupts have to be requested again.
+ * 0; -ENODEV: nobody answers. */
+int k_pci_restore(struct k_pci_dev *dev);
 
 /* Configuration space: 1, 2 or 4 aligned bytes. Both suspend the CPU for the round trip; a read
  * that nobody answers returns all ones. */

@@ -52,6 +52,33 @@ int k_pci_configure_vfs(struct k_pci_dev *dev, unsigned n)
     return dev->driver->configure_vfs != NULL ? dev->driver->configure_vfs(dev, n) : -ENOSYS;
 }
 
+void k_pci_write_bars(struct k_pci_dev *dev)
+{
+    for (unsigned i = 0; i < K_PCI_BARS; i++) {
+        const uint64_t base = dev->bar_base[i];
+        if (dev->bar_bytes[i] == 0)
+            continue;
+        const uint32_t low = k_config_read(dev, PCI_BAR0 + 4 * i, 4);
+        k_config_write(dev, PCI_BAR0 + 4 * i, 4, (uint32_t)base);
+        if ((low & PCI_BAR_TYPE_MASK) == PCI_BAR_TYPE_64)
+            k_config_write(dev, PCI_BAR0 + 4 * i + 4, 4, (uint32_t)(base >> 32));
+    }
+}
+
+int k_pci_restore(struct k_pci_dev *dev)
+{
+    const uint32_t wanted = PCI_COMMAND_MEMORY | PCI_COMMAND_BUS_MASTER;
+    const uint32_t command = k_config_read(dev, PCI_COMMAND, 2);
+    if (command == UINT16_MAX)
+        return -ENODEV;
+    if ((command & wanted) == wanted)
+        return 0;
+    if (dev->pf == NULL) /* a virtual function has none of its own */
+        k_pci_write_bars(dev);
+    k_pci_enable(dev);
+    return 0;
+}
+
 void k_pci_enable(struct k_pci_dev *dev)
 {
     uint32_t command = k_config_read(dev, PCI_COMMAND, 2);

@@ -157,6 +157,32 @@ static int configure(struct dsa_function *f)
     return status;
 }
 
+/* A function-level reset clears base addresses, command register, vectors and queues. */
+static int recover(struct dsa_function *f)
+{
+    int status = k_pci_restore(f->pci);
+    if (status != 0)
+        return status;
+    irqs_free(f);
+    status = irqs_request(f);
+    return status == 0 ? configure(f) : status;
+}
+
+int dsa_recover(struct dsa_function *f)
+{
+    if (f->recovering) { /* for all channels, whose work ends with it */
+        while (f->recovering)
+            k_sleep(f->drv->kernel, 1 * K_US);
+        return 0;
+    }
+    if (f->removing)
+        return -ENODEV;
+    f->recovering = true;
+    const int status = recover(f);
+    f->recovering = false;
+    return status;
+}
+
 static void set_up(struct dsa_function *f)
 {
     const struct dsa_drv_options *options = &f->drv->options;
@@ -219,6 +245,9 @@ static void remove_function(struct k_pci_dev *pci, bool gone)
 {
     struct dsa_function *f = pci->device.driver_data;
     struct dsa_drv *drv = f->drv;
+    f->removing = true;
+    while (f->recovering)
+        k_sleep(drv->kernel, 1 * K_US);
     irqs_free(f);
     K_LIST_REMOVE(drv->functions, f);
     pci->device.driver_data = NULL;

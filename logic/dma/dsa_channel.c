@@ -336,16 +336,23 @@ static int resume(struct dma_channel *c)
     return 0;
 }
 
-/* A queue of its own is aborted; of a shared one all is waited for that is in it. */
+/* A queue of its own is aborted; of a shared one all is waited for that is in it. Somebody may have reset
+ * the function, or another channel's recovery is under way, in which the command fails, too. */
 static void abort_all(struct dma_channel *c)
 {
     struct dsa_channel *ch = c->driver;
-    const uint32_t queue = 1u << ch->wq;
+    struct dsa_function *f = ch->function;
+    const enum dsa_command code = f->drv->options.shared ? DSA_CMD_DRAIN_WQ : DSA_CMD_ABORT_WQ;
     ch->aborted = true;
     while (ch->submitting)
         k_sleep(kernel_of(ch), 1 * K_US);
-    dsa_command(ch->function,
-                ch->function->drv->options.shared ? DSA_CMD_DRAIN_WQ : DSA_CMD_ABORT_WQ, queue);
+    while (f->recovering)
+        k_sleep(kernel_of(ch), 1 * K_US);
+    int status = dsa_command(f, code, 1u << ch->wq);
+    if (status != 0)
+        status = dsa_recover(f);
+    if (status != 0 && status != -ENODEV) /* which removal follows */
+        k_warn(kernel_of(ch), "%s: does not work any more", f->name);
 }
 
 const struct dma_channel_ops dsa_channel_ops = {

@@ -38,7 +38,9 @@ struct ioat_channel {
     uint64_t seen;   /* the completion that was looked at last */
     uint64_t first;  /* sequence where the engine was started */
     uint64_t failed; /* that it has stopped at */
+    bool started;    /* it has memory, registers have its address */
     bool running;
+    bool lost; /* somebody has reset the function: what it had under way does not come back */
 };
 
 struct ioat_function {
@@ -47,6 +49,8 @@ struct ioat_function {
     struct k_pci_dev *pci;
     struct k_irq *irq; /* 1.2 */
     uint8_t version;
+    bool recovering; /* somebody sets it up again */
+    bool removing;   /* nobody shall */
     char name[16];
     struct dma_device dma;
     struct dma_channel dma_channel[IOAT_CHANNELS_MAX];
@@ -180,6 +184,8 @@ static void start_at(struct ioat_channel *ch, uint64_t first, uint64_t end)
 static void issue(struct dma_channel *c, uint64_t first, uint64_t end)
 {
     struct ioat_channel *ch = c->driver;
+    if (ch->lost) /* an abort or a resume follows */
+        return;
     for (uint64_t s = first + 1; is_v1(ch) && s < end; s++)
         chain(ch, s);
     if (!ch->running) {
@@ -292,6 +298,13 @@ static void enable_interrupts(const struct ioat_function *f)
     k_writel(f->pci, 0, IOAT_GENERAL, control << IOAT_INTRCTRL_SHIFT);
 }
 
+static void enable_function(const struct ioat_function *f)
+{
+    if (f->version >= 0x30)
+        k_writel(f->pci, 0, IOAT_INTRDELAY_WORD, f->ioat->options.interrupt_delay_us);
+    enable_interrupts(f);
+}
+
 /* 1.2: of all channels. Reading INTRCTRL masks, reading ATTNSTATUS acknowledges. */
 static void function_interrupt(void *arg)
 {
@@ -308,6 +321,30 @@ static void function_interrupt(void *arg)
                 dma_channel_interrupt(&f->dma_channel[i]);
     }
     enable_interrupts(f);
+}
+
+static void irqs_free(struct ioat_function *f)
+{
+    for (unsigned i = 0; i < f->dma.n_channels; i++) {
+        if (f->channel[i].irq != NULL)
+            k_irq_free(f->channel[i].irq);
+        f->channel[i].irq = NULL;
+    }
+    if (f->irq != NULL)
+        k_irq_free(f->irq);
+    f->irq = NULL;
+}
+
+static int irqs_request(struct ioat_function *f)
+{
+    const unsigned cpu = f->ioat->options.cpu;
+    int status = 0;
+    if (f->version < 0x30)
+        return k_irq_request(f->pci, 0, cpu, function_interrupt, f, &f->irq);
+    for (unsigned i = 0; i < f->dma.n_channels && status == 0; i++)
+        status = k_irq_request(f->pci, i, cpu, channel_interrupt, &f->channel[i],
+                               &f->channel[i].irq);
+    return status;
 }
 
 /* The read comes back after the write has arrived. */
@@ -347,7 +384,8 @@ static int start(struct dma_channel *c)
         k_poke(ch->function->ioat->kernel, next_of(ch, i), &next, sizeof next);
     }
     ch->seen = 0;
-    ch->running = false;
+    ch->running = ch->lost = false;
+    ch->started = true;
     set_up_registers(ch);
     return 0;
 }
@@ -356,6 +394,7 @@ static void stop(struct dma_channel *c)
 {
     struct ioat_channel *ch = c->driver;
     struct k_device *device = &ch->function->pci->device;
+    ch->started = false;
     k_dma_free(device, (size_t)ch->function->dma.limits.ring * IOAT_DESC_BYTES, ch->ring,
                ch->ring_dma);
     k_dma_free(device, K_LINE_BYTES, ch->completion, ch->completion_dma);
@@ -368,21 +407,61 @@ static int resume(struct dma_channel *c)
     const int status = reset(ch);
     if (status != 0)
         return status;
-    ch->running = false;
+    ch->running = ch->lost = false;
     if (ch->failed + 1 != c->issued)
         start_at(ch, ch->failed + 1, c->issued);
     return 0;
+}
+
+/* A function-level reset clears base addresses, command register, vectors and registers. Other channels
+ * that have copies under way get no doorbell until they abort them in their turn. */
+static int recover(struct ioat_function *f)
+{
+    int status = k_pci_restore(f->pci);
+    if (status != 0)
+        return status;
+    irqs_free(f);
+    status = irqs_request(f);
+    if (status != 0)
+        return status;
+    for (unsigned i = 0; i < f->dma.n_channels; i++) {
+        f->channel[i].lost = f->channel[i].running;
+        if (f->channel[i].started)
+            set_up_registers(&f->channel[i]);
+    }
+    enable_function(f);
+    return 0;
+}
+
+/* The channel did not answer. */
+static int reset_again(struct ioat_channel *ch)
+{
+    struct ioat_function *f = ch->function;
+    if (f->recovering) { /* for all channels */
+        while (f->recovering)
+            k_sleep(f->ioat->kernel, 1 * K_US);
+        return reset(ch);
+    }
+    if (f->removing)
+        return -ENODEV;
+    f->recovering = true;
+    const int status = recover(f);
+    f->recovering = false;
+    return status == 0 ? reset(ch) : status;
 }
 
 /* Registers may have been reset by others. */
 static void abort_all(struct dma_channel *c)
 {
     struct ioat_channel *ch = c->driver;
-    if (reset(ch) == 0) {
+    int status = reset(ch);
+    if (status == -ENODEV)
+        status = reset_again(ch);
+    if (status == 0) {
         write_reg(ch, IOAT_CHANERR, read_reg(ch, IOAT_CHANERR));
         set_up_registers(ch);
     }
-    ch->running = false;
+    ch->running = ch->lost = false;
 }
 
 static const struct dma_channel_ops channel_ops = {
@@ -398,30 +477,6 @@ static const struct dma_channel_ops channel_ops = {
 };
 
 /* ---- Life of a function ------------------------------------------------------------------------ */
-
-static void irqs_free(struct ioat_function *f)
-{
-    for (unsigned i = 0; i < f->dma.n_channels; i++) {
-        if (f->channel[i].irq != NULL)
-            k_irq_free(f->channel[i].irq);
-        f->channel[i].irq = NULL;
-    }
-    if (f->irq != NULL)
-        k_irq_free(f->irq);
-    f->irq = NULL;
-}
-
-static int irqs_request(struct ioat_function *f)
-{
-    const unsigned cpu = f->ioat->options.cpu;
-    int status = 0;
-    if (f->version < 0x30)
-        return k_irq_request(f->pci, 0, cpu, function_interrupt, f, &f->irq);
-    for (unsigned i = 0; i < f->dma.n_channels && status == 0; i++)
-        status = k_irq_request(f->pci, i, cpu, channel_interrupt, &f->channel[i],
-                               &f->channel[i].irq);
-    return status;
-}
 
 /* What the registers say; -ENODEV: nothing that we know. */
 static int identify(struct ioat_function *f)
@@ -479,9 +534,7 @@ static int probe(struct k_pci_dev *pci, void *context)
         k_free(f);
         return status;
     }
-    if (f->version >= 0x30)
-        k_writel(pci, 0, IOAT_INTRDELAY_WORD, ioat->options.interrupt_delay_us);
-    enable_interrupts(f);
+    enable_function(f);
     pci->device.driver_data = f;
     f->next = ioat->functions;
     ioat->functions = f;
@@ -498,6 +551,9 @@ static void remove_function(struct k_pci_dev *pci, bool gone)
 {
     struct ioat_function *f = pci->device.driver_data;
     struct ioat_drv *ioat = f->ioat;
+    f->removing = true;
+    while (f->recovering)
+        k_sleep(ioat->kernel, 1 * K_US);
     if (!gone)
         k_writel(pci, 0, IOAT_GENERAL, 0);
     irqs_free(f);

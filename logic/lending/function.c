@@ -67,20 +67,6 @@ void lend_device_quiet(struct lend_device *d)
     k_config_read(d->pci, PCI_COMMAND, 2);
 }
 
-/* Writes the base addresses again that firmware had assigned. */
-static void header_restore(struct lend_device *d)
-{
-    for (unsigned i = 0; i < K_PCI_BARS; i++) {
-        const uint64_t base = d->pci->bar_base[i];
-        if (d->pci->bar_bytes[i] == 0)
-            continue;
-        uint32_t low = k_config_read(d->pci, PCI_BAR0 + 4 * i, 4);
-        k_config_write(d->pci, PCI_BAR0 + 4 * i, 4, (uint32_t)base);
-        if ((low & PCI_BAR_TYPE_MASK) == PCI_BAR_TYPE_64)
-            k_config_write(d->pci, PCI_BAR0 + 4 * i + 4, 4, (uint32_t)(base >> 32));
-    }
-}
-
 static void reset_body(void *arg)
 {
     struct lend_device *d = arg;
@@ -89,7 +75,7 @@ static void reset_body(void *arg)
     config_update(d->pci, d->pcie_cap + PCIE_DEVCTL, 0, PCIE_DEVCTL_FLR);
     k_sleep(d->host->kernel, FLR_PS);
     if (d->pci->pf == NULL)
-        header_restore(d);
+        k_pci_write_bars(d->pci);
     k_config_write(d->pci, at, 2, d->lease != NULL ? control : d->device_control);
     lend_device_quiet(d);
     if (d->lease != NULL)

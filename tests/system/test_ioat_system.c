@@ -515,6 +515,11 @@ static void reset_body(struct ioat_rig *r)
     k_config_write(r->pci, cap + PCIE_DEVCTL, 2, PCIE_DEVCTL_FLR);
     end_victim(r, &v);
     assert_int_equal(ioat_rig_engine(r)->func[0].function.stats.resets, 1);
+    ioat_rig_fill(r, v.from.at, 64 * KIB, 12);
+    const dma_cookie cookie = copy(v.channel, v.to.dma, v.from.dma, 64 * KIB, DMA_INTERRUPT);
+    dma_issue_pending(v.channel);
+    assert_int_equal(dma_wait(v.channel, cookie, DMA_SLEEP, k_now_ps(r->kernel) + 300 * K_US), 0);
+    assert_true(ioat_rig_holds(r, v.to.at, 64 * KIB, 12, 0));
     buffer_free(r, &v.from);
     buffer_free(r, &v.to);
     dma_channel_release(v.channel);
