@@ -159,6 +159,7 @@ static void end_all(struct dma_channel *c)
 {
     const uint64_t end = c->prepared;
     c->issued = c->wanted = end;
+    c->busy++;
     for (uint64_t s = c->ended; s < end; s++) {
         struct dma_descriptor *d = slot_of(c, s);
         if (d->sequence != s || d->state != DMA_IN_PROGRESS)
@@ -168,6 +169,7 @@ static void end_all(struct dma_channel *c)
         else
             d->state = DMA_ABORTED;
     }
+    c->busy--;
     c->halted = false;
     c->woken = false;
     k_wake(kernel_of(c), &c->wait);
@@ -237,7 +239,7 @@ int dma_resume(struct dma_channel *c)
 {
     if (c->gone)
         return -ENODEV;
-    if (!c->halted || c->resuming)
+    if (!c->halted || c->resuming || c->terminating)
         return -EINVAL;
     c->resuming = true;
     return resume(c);
@@ -261,24 +263,29 @@ static void quiesce(struct dma_channel *c)
         k_sleep(kernel_of(c), POLL_PS);
 }
 
-/* Nothing is issued from here on, until the caller allows it. */
+/* Nothing is issued from here on, until the caller allows it. The engine may go at any moment: then
+ * dma_device_unregister() ends all copies, too, and waits for what has begun. */
 static void terminate(struct dma_channel *c)
 {
     while (c->terminating) /* somebody else does so */
         k_sleep(kernel_of(c), POLL_PS);
-    if (c->gone || !c->started)
+    if (!c->started)
         return;
-    c->terminating = true;
+    c->terminating = !c->gone;
     quiesce(c);
-    c->device->ops->abort(c);
-    c->device->ops->clean(c);
+    c->busy++;
+    if (!c->gone)
+        c->device->ops->abort(c);
+    if (!c->gone)
+        c->device->ops->clean(c);
+    c->busy--;
     end_all(c);
+    if (c->gone)
+        quiesce(c); /* callbacks that the other calls */
 }
 
 void dma_terminate(struct dma_channel *c)
 {
-    if (c->gone)
-        return;
     terminate(c);
     c->terminating = false;
     issue_wanted(c); /* what callbacks have submitted */
@@ -328,10 +335,12 @@ static void channel_stop(struct dma_channel *c)
     if (!c->started)
         return;
     c->started = false;
+    c->stopping = true;
     while (c->interrupted || c->overdue || c->busy != 0) /* what has begun before */
         k_sleep(kernel_of(c), POLL_PS);
     k_timer_release(&c->watch);
     c->device->ops->stop(c);
+    c->stopping = false;
 }
 
 static int channel_start(struct dma_channel *c)
@@ -626,10 +635,14 @@ void dma_device_unregister(struct dma_device *device, bool gone,
         c->gone = true;
         c->terminating = false;
         k_wake(core->kernel, &c->wait);
+        while (c->starting)
+            k_sleep(core->kernel, POLL_PS);
         quiesce(c);
-        if (c->started)
-            end_all(c);
+        end_all(c);
+        quiesce(c); /* callbacks that dma_terminate() calls */
         channel_stop(c);
+        while (c->stopping) /* by the last release */
+            k_sleep(core->kernel, POLL_PS);
     }
     device->freed = freed;
     device->core = NULL;

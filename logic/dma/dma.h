@@ -147,7 +147,7 @@ const struct dma_failure *dma_channel_failure(const struct dma_channel *channel)
 
 /* The channel has stopped on an error, with copies behind it waiting. */
 bool dma_channel_halted(const struct dma_channel *channel);
-/* Goes on behind the failed copy. 0; -ENODEV; -EINVAL: it has not stopped. [thread] Without
+/* Goes on behind the failed copy. 0; -ENODEV; -EINVAL: it has not stopped, or is being terminated. [thread] Without
  * DMA_HOLD_ERRORS the driver does so by itself. */
 int dma_resume(struct dma_channel *channel);
 /* Ends all copies: those that are done are complete, all others are aborted when it returns, and the

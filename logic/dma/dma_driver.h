@@ -4,9 +4,15 @@
  *
  * A driver embeds a struct dma_device and an array of struct dma_channel, fills in what is marked so
  * and calls dma_device_register() at the end of its probe(), dma_device_unregister() at the begin of
- * its remove(). dma.c calls the operations, which may charge time: of one channel fill() for several
- * copies at a time, of all others never two, but issue() and fill() beside them. Slots of a ring are
- * sequence & (limits.ring - 1).
+ * its remove(). dma.c calls the operations, which may charge time. Of one channel start(), stop(),
+ * clean(), resume() and abort() are never under way at the same time. Between start() and stop(),
+ * beside these:
+ *   fill()   for several copies at a time, beside all of them;
+ *   spin()   by several threads at a time, beside clean() and resume();
+ *   issue()  once at a time, beside clean() and from callbacks within it;
+ *   rearm()  once at a time, beside all of them.
+ * Once the engine is `gone`, none begins but stop(), when all that have begun are over. Slots of a ring
+ * are sequence & (limits.ring - 1).
  */
 #ifndef LOGIC_DMA_DMA_DRIVER_H
 #define LOGIC_DMA_DMA_DRIVER_H
@@ -73,7 +79,7 @@ struct dma_channel {
     unsigned requests, mode;
     uint64_t wanted; /* sequences to be issued as soon as all before them are submitted */
     unsigned busy;   /* calls of operations under way */
-    bool starting, started, issuing, cleaning, clean_again, resuming, terminating;
+    bool starting, started, stopping, issuing, cleaning, clean_again, resuming, terminating;
     bool woken, interrupted, overdue;
     uint64_t watched; /* `ended` when the watch was set */
     struct k_timer watch;
