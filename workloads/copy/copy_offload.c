@@ -70,16 +70,8 @@ static void copy_offload_check(struct program *program, struct sim_error_list *e
 {
     struct copy_offload *p = program->state;
     p->program = program;
-    p->host = program_lending_host(program, "on", p->host_name, errors);
-    if (p->host == NULL)
-        return;
-    program_check_cpus(program, "cpu", p->host, p->cpu, 1, errors);
-    if (p->host->vm != NULL)
-        program_mistake(program, "on", errors, "a host without a group `vm`", NULL);
-    copy_site_check_engines(program, p->host, &p->engine,
-                            p->copier == COPIER_ENGINE ? p->n_channels : 0, errors);
-    if ((p->engine.ring & (p->engine.ring - 1)) != 0)
-        program_mistake(program, "ring", errors, "a power of two", NULL);
+    p->host = copy_site_host(program, p->host_name, p->cpu, 1, &p->engine,
+                             p->copier == COPIER_ENGINE ? p->n_channels : 0, errors);
 }
 
 /* ---- Buffers ----------------------------------------------------------------------------------- */

@@ -12,11 +12,13 @@ const char *const copy_by_names[] = { "cpu", "engine", NULL };
 const char *const copy_by_all_names[] = { "cpu", "engine", "none", NULL };
 const char *const copy_schedule_names[] = { "round_robin", "dedicated", "adaptive", NULL };
 
-void copy_site_check_engines(struct program *program, struct lending_host *host,
-                             const struct copy_engines_params *params, unsigned n,
-                             struct sim_error_list *errors)
+static void check_engines(struct program *program, struct lending_host *host,
+                          const struct copy_engines_params *params, unsigned n,
+                          struct sim_error_list *errors)
 {
     char text[COPY_ENGINES_TEXT];
+    if ((params->ring & (params->ring - 1)) != 0)
+        program_mistake(program, "ring", errors, "a power of two", NULL);
     if (!program->enabled) /* another variant may have it, and the engine */
         return;
     if (n != 0 && program_take(program, host, "driver of its copy engines", 1) != 0)
@@ -28,21 +30,31 @@ void copy_site_check_engines(struct program *program, struct lending_host *host,
         program_mistake(program, "channels", errors, expected, NULL);
 }
 
+struct lending_host *copy_site_host(struct program *program, const char *name, unsigned cpu,
+                                    unsigned n_cpus, const struct copy_engines_params *engines,
+                                    unsigned n_channels, struct sim_error_list *errors)
+{
+    struct lending_host *host = program_lending_host(program, "on", name, errors);
+    if (host == NULL)
+        return NULL;
+    program_check_cpus(program, "cpu", host, cpu, n_cpus, errors);
+    if (host->vm != NULL)
+        program_mistake(program, "on", errors, "a host without a group `vm`", NULL);
+    check_engines(program, host, engines, n_channels, errors);
+    return host;
+}
+
 bool copy_site_check(struct copy_site *site, struct program *program,
                      const struct copy_settings *settings, unsigned n_cpus,
                      struct sim_error_list *errors)
 {
     site->program = program;
     site->settings = settings;
-    site->host = program_lending_host(program, "on", settings->host_name, errors);
+    const struct copy_engines_params engines = { .ring = RING, .queues = settings->channels };
+    site->host = copy_site_host(program, settings->host_name, settings->cpu, n_cpus, &engines,
+                                settings->by == COPY_BY_ENGINE ? settings->channels : 0, errors);
     if (site->host == NULL)
         return false;
-    program_check_cpus(program, "cpu", site->host, settings->cpu, n_cpus, errors);
-    if (site->host->vm != NULL)
-        program_mistake(program, "on", errors, "a host without a group `vm`", NULL);
-    const struct copy_engines_params engines = { .queues = settings->channels };
-    copy_site_check_engines(program, site->host, &engines,
-                            settings->by == COPY_BY_ENGINE ? settings->channels : 0, errors);
     if (settings->schedule == ADMA_DEDICATED && settings->n_dedicated >= settings->channels)
         program_mistake(program, "dedicated_channels", errors, "fewer than `channels`", NULL);
     return site->host->vm == NULL;

@@ -64,11 +64,12 @@ struct copy_site {
 bool copy_site_check(struct copy_site *site, struct program *program,
                      const struct copy_settings *settings, unsigned n_cpus,
                      struct sim_error_list *errors);
-/* In check(): the host's engines have n channels (0: none is needed), and no earlier program that takes part
- * drives them. */
-void copy_site_check_engines(struct program *program, struct lending_host *host,
-                             const struct copy_engines_params *params, unsigned n,
-                             struct sim_error_list *errors);
+/* In check(): the host of that name, which has n_cpus CPUs from `cpu` on and no guests, and whose engines have
+ * n_channels (0: none is needed) that no earlier program drives; what is not so is a mistake. NULL: there is
+ * no such host. */
+struct lending_host *copy_site_host(struct program *program, const char *name, unsigned cpu,
+                                    unsigned n_cpus, const struct copy_engines_params *engines,
+                                    unsigned n_channels, struct sim_error_list *errors);
 /* [thread] n_channels 0: copies by the CPU within the module. False: the program has failed. */
 bool copy_site_open(struct copy_site *site, unsigned n_channels);
 /* [thread] After all processes have been closed. */

@@ -77,18 +77,10 @@ static void dma_copy_check(struct program *program, struct sim_error_list *error
 {
     struct dma_copy *p = program->state;
     p->program = program;
-    p->host = program_lending_host(program, "on", p->host_name, errors);
-    if (p->host == NULL)
-        return;
-    program_check_cpus(program, "cpu", p->host, p->cpu, 1, errors);
-    if (p->host->vm != NULL)
-        program_mistake(program, "on", errors, "a host without a group `vm`", NULL);
-    copy_site_check_engines(program, p->host, &p->engine, p->n_channels, errors);
+    p->host = copy_site_host(program, p->host_name, p->cpu, 1, &p->engine, p->n_channels, errors);
     if (p->message_bytes + 4096 > p->buffer_bytes)
         program_mistake(program, "message_bytes", errors, "at most buffer_bytes, less 4096 bytes",
                         NULL);
-    if ((p->engine.ring & (p->engine.ring - 1)) != 0)
-        program_mistake(program, "ring", errors, "a power of two", NULL);
 }
 
 /* ---- The program ------------------------------------------------------------------------------- */
