@@ -27,17 +27,17 @@ function rooms_in_order() {
     return "hw" \
         " sim/engine sim/config sim/store" \
         " logic logic/dma logic/copy logic/net logic/steering logic/nic logic/nvme logic/rdma logic/nvmeof logic/gpu logic/lending logic/sisci" \
-        " logic/dnvme" \
+        " logic/dnvme logic/mx logic/openmx logic/myri logic/mpi" \
         " models/base models/pcie/link models/pcie/config models/pcie/endpoint" \
         " models/pcie/switch models/pcie/iommu models/pcie/ntb models/numa/dram models/numa" \
         " models/pcie/root" \
-        " models/ether models/nfp models/nic models/nvme models/rdma models/gpu models/ioat models/dsa" \
+        " models/ether models/nfp models/nic models/nvme models/rdma models/gpu models/ioat models/dsa models/myri" \
         " models/host models/os models/vm models/world" \
-        " workloads/base workloads/setup workloads/bench workloads/programs workloads/copy workloads/dnvme workloads/nvmeof workloads/fio workloads" \
+        " workloads/base workloads/setup workloads/bench workloads/programs workloads/copy workloads/dnvme workloads/nvmeof workloads/fio workloads/openmx workloads" \
         " cli/base cli/claims cli/results cli/plot cli/campaign cli/topology cli/report cli/whatif" \
         " cli/commands"
 }
-function is_device(room) { return room ~ /^models\/(nfp|nic|nvme|rdma|gpu|ioat|dsa)$/ }
+function is_device(room) { return room ~ /^models\/(nfp|nic|nvme|rdma|gpu|ioat|dsa|myri)$/ }
 function free_room(room) { return room ~ /^(tests|bench)(\/|$)/ }
 # Why a file in the room `from` may not know what is in the room `to`; "" if it may.
 function why_not(from, to,    n, name) {
