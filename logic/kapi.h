@@ -491,6 +491,11 @@ int k_irq_request(struct k_pci_dev *dev, unsigned index, unsigned cpu, k_irq_fn 
                   struct k_irq **irq);
 /* Moves the interrupt to another CPU. 0 or a negative errno with nothing changed. */
 int k_irq_set_cpu(struct k_irq *irq, unsigned cpu);
+/* Leaves to the hardware which CPU of a mask gets each interrupt (lowest-priority delivery; all have the
+ * same priority, so they get them in turns). 0; -EINVAL: no CPU, or one that the flat logical mode does not
+ * reach (it has eight); -EOPNOTSUPP: interrupts of the device are remapped, or the kernel is a guest's;
+ * -ENOSPC: no vector is free on all of them. */
+int k_irq_set_any_cpu(struct k_irq *irq, uint64_t cpus);
 /* Frees the interrupt: the handler does not run any more when it returns. From a thread. */
 void k_irq_free(struct k_irq *irq);
 

@@ -201,6 +201,9 @@ static inline void os_interrupts(struct kernel *kernel)
 /* A vector of the CPU for an interrupt: where a message has to go. False: none is left. */
 bool os_vector_alloc(struct kernel *kernel, unsigned cpu, k_irq_fn *handler, void *arg,
                      uint32_t *destination, uint8_t *vector);
+/* The same one of each CPU in the mask, of CPUs 0 to 7. */
+bool os_vector_alloc_all(struct kernel *kernel, unsigned cpus, k_irq_fn *handler, void *arg,
+                         uint8_t *vector);
 /* What is pending is dropped. */
 void os_vector_free(struct kernel *kernel, unsigned cpu, uint8_t vector);
 /* root_complex_host.interrupt */

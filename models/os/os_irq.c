@@ -4,8 +4,8 @@
  * Models: 256 vectors a CPU; a message that arrives while its vector is pending is the same
  *   interrupt (the request register has one bit a vector); handlers run with interrupts off, on
  *   the stack of whatever runs on the CPU, first come first served.
- * Does not model: priorities of vectors, interrupts of more than one CPU (broadcast, lowest
- *   priority), spurious interrupts. An APIC ID is the CPU's number.
+ * Does not model: priorities of vectors and tasks, spurious interrupts. An APIC ID is the CPU's
+ *   number, its logical one a bit of eight (flat model).
  * Timing: due interrupt_ps after the message has reached the processors; then entry and return
  *   take hard_irq_cycles and the handler what it charges. An idle CPU first leaves its idle state.
  * Sources: Intel SDM 3, chapter 10; docs/sources.md#a6.
@@ -103,6 +103,31 @@ bool os_vector_alloc(struct kernel *kernel, unsigned cpu_idx, k_irq_fn *handler,
             *vector = (uint8_t)v;
             return true;
         }
+    return false;
+}
+
+static bool vector_is_free(const struct kernel *kernel, unsigned cpus, unsigned v)
+{
+    for (; cpus != 0; cpus &= cpus - 1) {
+        const struct os_vector *vector = &kernel->cpu[__builtin_ctz(cpus)].vector[v];
+        if (vector->handler != NULL || vector->pending)
+            return false;
+    }
+    return true;
+}
+
+bool os_vector_alloc_all(struct kernel *kernel, unsigned cpus, k_irq_fn *handler, void *arg,
+                         uint8_t *vector)
+{
+    for (unsigned v = OS_FIRST_VECTOR; v <= OS_LAST_VECTOR; v++) {
+        if (!vector_is_free(kernel, cpus, v))
+            continue;
+        for (unsigned rest = cpus; rest != 0; rest &= rest - 1)
+            kernel->cpu[__builtin_ctz(rest)].vector[v] = (struct os_vector){ .handler = handler,
+                                                                             .arg = arg };
+        *vector = (uint8_t)v;
+        return true;
+    }
     return false;
 }
 

@@ -3,7 +3,8 @@
  *
  * Models: the MSI-X table in the device's BAR, written entry by entry; a vector of the target CPU;
  *   with an IOMMU, an entry of its interrupt remapping table that no other device may use. Of a
- *   device without MSI-X: one vector of MSI, in configuration space.
+ *   device without MSI-X: one vector of MSI, in configuration space. Delivery to one CPU (fixed,
+ *   physical), or to one of up to eight that the hub chooses each time (lowest priority, logical).
  * Does not model: several vectors of MSI, wires.
  * Timing: that of the accesses to the device.
  * Sources: PCI Local Bus 3.0, 6.8.1, 6.8.2; Intel SDM 3, 10.11 (message format).
@@ -17,6 +18,9 @@
 #define MESSAGE_BASE      UINT64_C(0xfee00000)
 #define MESSAGE_CPU_SHIFT 12u
 #define MESSAGE_CPU_MAX   255u /* without remapping */
+#define MESSAGE_LOGICAL   0xcu /* destination mode logical, redirection hint */
+#define MESSAGE_LOWEST    0x100u
+#define MESSAGE_CPUS_MAX  8u /* of the flat logical model */
 
 /* ---- Messages -------------------------------------------------------------------------------- */
 
@@ -43,12 +47,26 @@ static int message_new(struct k_irq *irq, unsigned cpu, struct os_message *messa
     return iommu == NULL ? -ENOSPC : message->irte;
 }
 
+static int message_new_any(struct k_irq *irq, unsigned cpus, struct os_message *message)
+{
+    struct kernel *kernel = irq->slot->dev->device.kernel;
+    *message = (struct os_message){ .cpus = (uint8_t)cpus, .irte = -1 };
+    if (!os_vector_alloc_all(kernel, cpus, irq->handler, irq->arg, &message->vector))
+        return -ENOSPC;
+    message->address = MESSAGE_BASE | (uint64_t)cpus << MESSAGE_CPU_SHIFT | MESSAGE_LOGICAL;
+    message->data = MESSAGE_LOWEST | message->vector;
+    return 0;
+}
+
 static void message_free(struct k_irq *irq, struct os_message *message)
 {
     struct k_pci_dev *dev = irq->slot->dev;
     if (message->vector == 0)
         return;
-    os_vector_free(dev->device.kernel, message->cpu, message->vector);
+    for (unsigned cpus = message->cpus; cpus != 0; cpus &= cpus - 1)
+        os_vector_free(dev->device.kernel, (unsigned)__builtin_ctz(cpus), message->vector);
+    if (message->cpus == 0)
+        os_vector_free(dev->device.kernel, message->cpu, message->vector);
     if (message->irte >= 0)
         iommu_irte_free(os_iommu_of(dev->device.kernel, dev->id), message->irte);
     message->vector = 0;
@@ -161,22 +179,44 @@ int k_irq_request(struct k_pci_dev *dev, unsigned index, unsigned cpu, k_irq_fn 
     return 0;
 }
 
-int k_irq_set_cpu(struct k_irq *irq, unsigned cpu)
+/* Directs the interrupt to where `then` says. */
+static void redirect(struct k_irq *irq, const struct os_message *then)
 {
-    struct os_message then;
-    if (cpu == irq->now.cpu)
-        return 0;
-    int status = message_new(irq, cpu, &then);
-    if (status != 0)
-        return status;
     /* What was sent to the CPU before the last has long been handled; to the last, maybe not. */
     message_free(irq, &irq->before);
     irq->before = irq->now;
-    irq->now = then;
+    irq->now = *then;
     entry_mask(irq, true);
     entry_write(irq);
     entry_mask(irq, false);
-    return 0;
+}
+
+int k_irq_set_cpu(struct k_irq *irq, unsigned cpu)
+{
+    struct os_message then;
+    if (irq->now.cpus == 0 && cpu == irq->now.cpu)
+        return 0;
+    int status = message_new(irq, cpu, &then);
+    if (status == 0)
+        redirect(irq, &then);
+    return status;
+}
+
+int k_irq_set_any_cpu(struct k_irq *irq, uint64_t cpus)
+{
+    const struct k_pci_dev *dev = irq->slot->dev;
+    struct kernel *kernel = dev->device.kernel;
+    struct os_message then;
+    if (kernel->guest != NULL || os_iommu_of(kernel, dev->id) != NULL)
+        return -EOPNOTSUPP;
+    if (cpus == 0 || cpus >> SIM_MIN(kernel->n_cpus, MESSAGE_CPUS_MAX) != 0)
+        return -EINVAL;
+    if (cpus == irq->now.cpus)
+        return 0;
+    int status = message_new_any(irq, (unsigned)cpus, &then);
+    if (status == 0)
+        redirect(irq, &then);
+    return status;
 }
 
 void k_irq_free(struct k_irq *irq)

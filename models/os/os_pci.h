@@ -52,6 +52,7 @@ unsigned os_permissions_of(enum k_dma_direction direction);
 /* Where a message goes. */
 struct os_message {
     unsigned cpu;
+    uint8_t cpus;   /* any of these instead, as the hub chooses; 0: cpu it is */
     uint8_t vector; /* 0: none */
     int irte;       /* of the IOMMU; -1: none */
     uint64_t address;

@@ -13,7 +13,9 @@
  * Timing: read of one line = inbound + IOMMU + numa_dma_read + outbound; a request of n lines
  *   issues them line_interval apart. Write: inbound + IOMMU + the latest numa_dma_write, not
  *   before the port's previous write. An interrupt: as a write, then over the interconnect if it is
- *   for a core of another socket (core i has APIC ID i).
+ *   for a core of another socket (core i has APIC ID i). Lowest priority, to a logical mask of cores
+ *   0 to 7: they get such interrupts in turns (Xeon chipsets choose by task priority; Linux leaves
+ *   that of all processors equal).
  * Sources: PCIe Base 3.1, 2.3.1, 2.4; docs/sources.md#a4, #c2.
  */
 #include "models/pcie/link/tlp_trace.h"
@@ -347,6 +349,29 @@ void rc_interrupt_deliver(struct model *rc, uint32_t destination, uint8_t vector
     sim_schedule(rc->sim, &step->event, there_ps);
 }
 
+/* To one CPU of the mask: the next one round, as all have the same task priority. */
+static void redirect(struct model *rc, uint32_t cpus, uint8_t vector)
+{
+    struct root_complex_host *host = rc_of(rc)->host;
+
+    if (cpus == 0)
+        return;
+    do {
+        host->redirected = (host->redirected + 1) % 8;
+    } while ((cpus >> host->redirected & 1) == 0);
+    rc_interrupt_deliver(rc, host->redirected, vector);
+}
+
+static void deliver_logical(struct model *rc, uint32_t cpus, uint32_t data)
+{
+    if (INTERRUPT_LOWEST(data)) {
+        redirect(rc, cpus, (uint8_t)data);
+        return;
+    }
+    for (; cpus != 0; cpus &= cpus - 1)
+        rc_interrupt_deliver(rc, (uint32_t)__builtin_ctz(cpus), (uint8_t)data);
+}
+
 static void interrupt_arrives(struct sim *sim, struct sim_event *event)
 {
     struct rc_step *step = SIM_CONTAINER(event, struct rc_step, event);
@@ -360,6 +385,8 @@ static void interrupt_arrives(struct sim *sim, struct sim_event *event)
     if (state->iommu != NULL && !iommu_remap_interrupt(state->iommu, tlp->requester_id,
                                                        tlp->address, data, &destination, &vector))
         state->stats.faults++;
+    else if (INTERRUPT_LOGICAL(tlp->address))
+        deliver_logical(step->rc, destination, data);
     else
         rc_interrupt_deliver(step->rc, destination, vector);
     rc_done_with(step->rc, tlp);

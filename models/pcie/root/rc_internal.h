@@ -157,8 +157,11 @@ bool rc_route_address(struct root_complex_host *host, struct hpa hpa, uint64_t b
 bool rc_route_id(struct root_complex_host *host, uint16_t id, struct model **rc, unsigned *port);
 uint16_t rc_id(const struct rc_state *rc);
 
-/* Destination APIC ID of a message-signalled interrupt without remapping (Intel SDM 3, 10.11.1). */
+/* A message-signalled interrupt without remapping (Intel SDM 3, 10.11.1 and 10.11.2): the destination is
+ * an APIC ID or, in logical mode, a mask of CPUs 0 to 7 (10.6.2.2, flat model). */
 #define INTERRUPT_DESTINATION(address) ((uint32_t)((address) >> 12) & 0xffu)
+#define INTERRUPT_LOGICAL(address)     (((address)&0x14u) == 0x4u) /* 0x10: of a remapping table */
+#define INTERRUPT_LOWEST(data)         (((data) >> 8 & 0x7u) == 1)
 
 /* rc_inbound.c */
 bool rc_is_interrupt(uint64_t address);

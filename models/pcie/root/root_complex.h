@@ -30,6 +30,7 @@ struct root_complex_host {
     struct model *rc[ROOT_COMPLEX_SOCKETS_MAX]; /* set by root_complex_attach() */
     root_complex_interrupt_fn *interrupt;       /* NULL: interrupts are counted and dropped */
     void *interrupt_context;
+    unsigned redirected; /* the CPU that got the last interrupt of lowest priority */
 };
 
 struct root_complex_params {

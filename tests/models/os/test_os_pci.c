@@ -340,6 +340,49 @@ static void test_interrupts(void **state)
     in_kernel(irqs_body);
 }
 
+/* CPUs of a mask get the interrupt in turns; afterwards one has it alone, and no vector is lost. */
+static void turns_body(struct rig *r)
+{
+    struct k_irq *irq;
+    struct k_pci_driver driver;
+    static const unsigned turn[] = { 0, 2, 3, 7 };
+    unsigned first = 0;
+
+    probe_all(r, &driver);
+    struct k_pci_dev *dev = r->dev[0];
+    r->irq[0].r = r;
+    assert_int_equal(k_irq_request(dev, 0, 3, handler, &r->irq[0], &irq), 0);
+    if (os_iommu_of(r->k, dev->id) != NULL) {
+        assert_int_equal(k_irq_set_any_cpu(irq, 1), -EOPNOTSUPP);
+        k_irq_free(irq);
+        return;
+    }
+    assert_int_equal(k_irq_set_any_cpu(irq, 0), -EINVAL);
+    assert_int_equal(k_irq_set_any_cpu(irq, UINT64_C(1) << 8), -EINVAL);
+    expect_irq(r, dev, 0, 3);
+    for (unsigned n = 0; n < 300; n++) {
+        assert_int_equal(k_irq_set_any_cpu(irq, n % 2 != 0 ? 0x8d : 0xff), 0);
+        assert_int_equal(k_irq_set_cpu(irq, 3), 0);
+    }
+    expect_irq(r, dev, 0, 3);
+    assert_int_equal(k_irq_set_any_cpu(irq, 0x8d), 0);
+    k_writel(dev, 0, RAISE, 0);
+    k_sleep(r->k, 20 * SIM_PS_PER_US);
+    while (turn[first] != r->irq[0].cpu)
+        assert_in_range(++first, 0, 3);
+    for (unsigned n = 1; n < 12; n++)
+        expect_irq(r, dev, 0, turn[(first + n) % 4]);
+    assert_int_equal(k_irq_set_cpu(irq, 5), 0);
+    expect_irq(r, dev, 0, 5);
+    k_irq_free(irq);
+}
+
+static void test_interrupts_in_turns(void **state)
+{
+    (void)state;
+    in_kernel(turns_body);
+}
+
 /* ---- DMA ------------------------------------------------------------------------------------- */
 
 static void transfer_done(struct pcie_dma_request *request, enum pcie_dma_status status)
@@ -651,9 +694,13 @@ static void test_host(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_drivers), cmocka_unit_test(test_interrupts),
-        cmocka_unit_test(test_dma),     cmocka_unit_test(test_peers),
-        cmocka_unit_test(test_domains), cmocka_unit_test(test_host),
+        cmocka_unit_test(test_drivers),
+        cmocka_unit_test(test_interrupts),
+        cmocka_unit_test(test_interrupts_in_turns),
+        cmocka_unit_test(test_dma),
+        cmocka_unit_test(test_peers),
+        cmocka_unit_test(test_domains),
+        cmocka_unit_test(test_host),
         cmocka_unit_test(test_masks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -247,6 +247,10 @@ int k_irq_set_cpu(struct k_irq *irq, unsigned cpu)
     irq->cpu = cpu;
     return 0;
 }
+int k_irq_set_any_cpu(struct k_irq *irq, uint64_t cpus)
+{
+    return cpus == 0 ? -EINVAL : k_irq_set_cpu(irq, (unsigned)__builtin_ctzll(cpus));
+}
 void k_irq_free(struct k_irq *irq)
 {
     struct k_irq **link = &irq->dev->device.kernel->irqs;
