@@ -84,6 +84,13 @@ void k_warn(struct kernel *kernel, const char *fmt, ...)
 /* Notes a step of software for a run that is traced (nudma run --trace), with a number that tells which
  * of several such things it is about. `step` is a literal. Charges nothing. */
 void k_trace(struct kernel *kernel, const char *step, uint64_t number);
+/* Counts what the calling thread's memory accesses come to in caches under `account` from now on, and
+ * returns the account before; a thread begins with 0. Charges nothing. Accounts below K_USER are the
+ * kernel's, the others those of user space; what their numbers stand for is the software's choice.
+ * Interrupts count under 0, and then the thread under its own again. */
+#define K_USER     16u
+#define K_ACCOUNTS 32u
+unsigned k_account(struct kernel *kernel, unsigned account);
 /* Allocates zeroed memory for C structures; never returns NULL: the process ends if there is none.
  * Free it with k_free(). It has no address in simulated memory. */
 void *k_zalloc(size_t bytes);

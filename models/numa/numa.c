@@ -48,6 +48,7 @@ static void init_core_groups(struct numa *n)
 {
     const uint32_t groups = n->sockets * n->groups_per_socket;
 
+    n->private_count = sim_zalloc(n->cores, sizeof(*n->private_count));
     n->core_group = sim_zalloc(groups, sizeof(*n->core_group));
     for (uint32_t i = 0; i < groups; i++) {
         core_group_init(n, &n->core_group[i]);
@@ -92,6 +93,7 @@ void numa_free(struct numa *n)
         dram_release(&n->socket[i].dram);
     physmem_free(n->mem);
     free(n->core_group);
+    free(n->private_count);
     free(n->socket);
     free(n->prefix);
     free(n);
@@ -117,6 +119,11 @@ uint64_t numa_cache_bytes(const struct numa *n)
 sim_time numa_cycle_ps(const struct numa *n)
 {
     return cycles_ps(1, n->params->cpu->clock_ghz);
+}
+
+struct numa_private_count numa_private_count(const struct numa *n, unsigned core)
+{
+    return n->private_count[core];
 }
 
 unsigned numa_socket_of_core(const struct numa *n, unsigned core)

@@ -149,6 +149,12 @@ void numa_warm_forgotten(struct numa *numa, unsigned socket, struct hpa hpa, uin
  * last. They count bytes of DRAM and interconnect by cause. */
 bool numa_stats(struct numa *numa, unsigned index, const char **prefix,
                 const struct stat_desc **table, void **state);
+/* Loads and stores of one core that its L1 could not answer by itself, and those of them whose line its
+ * L2 did not have; since the beginning, never cleared. */
+struct numa_private_count {
+    uint64_t l2_accesses, l2_misses;
+};
+struct numa_private_count numa_private_count(const struct numa *numa, unsigned core);
 /* Bytes read from and written to DRAM, of all sockets. */
 uint64_t numa_dram_bytes(const struct numa *numa);
 /* Bytes that from_socket has sent to to_socket. */

@@ -132,8 +132,9 @@ struct numa {
     struct physmem *mem;
     struct numa_socket *socket;
     struct core_group *core_group;
-    struct interconnect interconnect; /* protocols with links between sockets */
-    void *protocol;                   /* what else the coherence protocol keeps; may be NULL */
+    struct numa_private_count *private_count; /* by core */
+    struct interconnect interconnect;         /* protocols with links between sockets */
+    void *protocol; /* what else the coherence protocol keeps; may be NULL */
     uint32_t sockets, groups_per_socket, cores;
     uint32_t l2_cores_log2;
     uint32_t node_log2_lines; /* stride of the nodes */

@@ -368,6 +368,8 @@ miss_l1(const struct access *a, struct cache_place p1, int way1)
     const int way2 = cache_find(a->l2, p2);
     if (way2 >= 0)
         now.state = cache_state(p2, way2);
+    a->n->private_count[a->core].l2_accesses++;
+    a->n->private_count[a->core].l2_misses += way2 < 0;
     sim_stamp_mark(a->stamp, PART_CORE, known_ps);
     /* May take other lines from our caches, but not this one. */
     if (now.state == LINE_I || (a->store && now.state == LINE_S))

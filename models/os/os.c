@@ -15,6 +15,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "models/os/os_memory.h"
 #include "models/os/os_pci.h"
@@ -260,6 +261,8 @@ void os_stats_clear(struct kernel *kernel)
     for (unsigned c = 0; c < kernel->n_cpus; c++) {
         struct os_cpu *cpu = &kernel->cpu[c];
         cpu->stats = (struct os_stats){ 0 };
+        memset(cpu->account, 0, sizeof(cpu->account));
+        cpu->counted = numa_private_count(cpu->core->numa, cpu->core->idx);
         cpu->idle_ps = 0;
         cpu->soft_since_ps = SIM_MAX(cpu->soft_since_ps, kernel->cleared_ps);
     }

@@ -57,6 +57,8 @@ bool payload_check(struct kernel *kernel, struct kaddr at, uint64_t tag, size_t 
                    struct payload_difference *difference);
 
 /* ---- Looking at it --------------------------------------------------------------------------- */
+/* What all CPUs have counted under an account of k_account() since the statistics were cleared. */
+struct numa_private_count os_account(struct kernel *kernel, unsigned account);
 /* Returns the time that the CPU was not idle since the statistics were cleared. */
 sim_time os_busy_ps(const struct kernel *kernel, unsigned cpu);
 void os_stats_clear(struct kernel *kernel);

@@ -64,6 +64,7 @@ struct k_thread {
     enum os_thread_state state;
     bool started;
     bool floats;          /* k_thread_float() */
+    uint8_t account;      /* k_account() */
     sim_time vruntime_ps; /* CPU time, comparable to that of the other threads of: */
     struct os_cpu *vruntime_of;
     sim_time account_ps;   /* its clock when vruntime was last brought up to date */
@@ -124,6 +125,8 @@ struct os_cpu {
     unsigned next_period;
 
     struct os_stats stats;
+    struct numa_private_count counted; /* of the core, when it was last asked for */
+    struct numa_private_count account[K_ACCOUNTS];
     sim_time soft_since_ps;
     struct os_vector vector[OS_N_VECTORS];
 };
@@ -210,6 +213,10 @@ void os_vector_free(struct kernel *kernel, unsigned cpu, uint8_t vector);
 void os_interrupt_arrived(void *context, uint32_t destination, uint8_t vector);
 /* due_ps after one of its sources has changed. */
 void os_due_update(struct os_cpu *cpu);
+
+/* ---- os_account.c ---------------------------------------------------------------------------- */
+/* What the core has counted since the last call was the account's. */
+void os_account_settle(struct os_cpu *cpu, unsigned account);
 
 /* ---- os_softirq.c ---------------------------------------------------------------------------- */
 /* At the end of a hard interrupt, or when soft interrupts are allowed again: runs what is pending,

@@ -80,6 +80,7 @@ static bool take_one(struct k_thread *self)
 void os_interrupts_take(struct k_thread *self)
 {
     struct os_cpu *cpu = self->on;
+    const unsigned account = k_account(self->kernel, 0);
     cpu->in_hard = true;
     os_due_update(cpu);
     while (take_one(self))
@@ -88,6 +89,7 @@ void os_interrupts_take(struct k_thread *self)
     os_due_update(cpu);
     if (cpu->soft_pending != 0 && !cpu->in_soft && cpu->bh_off == 0)
         os_softirq_run(self);
+    k_account(self->kernel, account);
 }
 
 bool os_vector_alloc(struct kernel *kernel, unsigned cpu_idx, k_irq_fn *handler, void *arg,

@@ -89,6 +89,7 @@ static void leave(struct k_thread *self)
 {
     struct os_cpu *cpu = self->on;
     struct k_thread *next = cpu->ready != NULL ? cpu->ready : &cpu->idle;
+    os_account_settle(cpu, self->account);
     cpu->running = next;
     /* It is in no queue from here on, and others run before it goes on. */
     next->state = OS_RUNNING;

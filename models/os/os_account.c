@@ -1,0 +1,44 @@
+/*
+ * Cache accesses by what software does.
+ *
+ * Models: a counter of the core's L2 accesses and misses that is read whenever the software says that it
+ *   does something else now (k_account()), at interrupts and at switches between threads.
+ * Does not model: fetches of instructions; the cost of reading a counter.
+ * Sources: what PAPI_L2_TCA and PAPI_L2_TCM count, but for instructions.
+ */
+#include "models/os/os_internal.h"
+
+void os_account_settle(struct os_cpu *cpu, unsigned account)
+{
+    const struct numa_private_count now = numa_private_count(cpu->core->numa, cpu->core->idx);
+
+    cpu->account[account].l2_accesses += now.l2_accesses - cpu->counted.l2_accesses;
+    cpu->account[account].l2_misses += now.l2_misses - cpu->counted.l2_misses;
+    cpu->counted = now;
+}
+
+unsigned k_account(struct kernel *kernel, unsigned account)
+{
+    struct k_thread *self = os_self(kernel);
+    const unsigned before = self->account;
+
+    SIM_ASSERT(account < K_ACCOUNTS, "account %u of %u", account, K_ACCOUNTS);
+    if (account != before)
+        os_account_settle(self->on, before);
+    self->account = (uint8_t)account;
+    return before;
+}
+
+struct numa_private_count os_account(struct kernel *kernel, unsigned account)
+{
+    struct numa_private_count sum = { 0, 0 };
+
+    SIM_ASSERT(account < K_ACCOUNTS, "account %u of %u", account, K_ACCOUNTS);
+    for (unsigned c = 0; c < kernel->n_cpus; c++) {
+        struct os_cpu *cpu = &kernel->cpu[c];
+        os_account_settle(cpu, cpu->running->account);
+        sum.l2_accesses += cpu->account[account].l2_accesses;
+        sum.l2_misses += cpu->account[account].l2_misses;
+    }
+    return sum;
+}
