@@ -82,8 +82,9 @@ struct adma_stats {
     uint64_t timeouts; /* channels that were terminated */
     uint64_t pages_pinned; /* get_user_pages() */
     uint64_t pages_unpinned;
-    uint64_t pages_hit;     /* found pinned already */
-    uint64_t pages_dropped; /* pins that unmapping took out of the cache */
+    uint64_t pages_hit;        /* found pinned already */
+    uint64_t pages_dropped;    /* pins that unmapping took out of the cache */
+    uint64_t pages_not_mapped; /* pinned, but not mapped for the engine: unpinned after the copy */
     uint64_t semaphore_waits;
 };
 const struct adma_stats *adma_stats(const struct adma *adma);

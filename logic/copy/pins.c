@@ -3,7 +3,9 @@
  *   the same memory. A table by page number finds pins; those without users are in order of last use,
  *   and the oldest go when the cache is full. Unmapping takes pins out of the table; those in use
  *   stay pinned for their buffers and go with the last of these, the others go at once. Threads of a
- *   process that pin the same page pin it once: all but the first wait until it is ready.
+ *   process that pin the same page pin it once: all but the first wait until it is ready. A page that
+ *   cannot be mapped for the engine leaves the table: the CPU copies it for the buffers that have it
+ *   now, its pin goes with them, and the next buffer tries again.
  * Leaves out: a limit for all processes together.
  * Follows: section 3.5 of the paper (pages stay locked; the module knows of freed memory); get_user_pages()
  *   and mmu notifiers of Linux.
@@ -171,11 +173,23 @@ static struct adma_pin *add_pin(struct adma_process *process, uint64_t number)
     return pin;
 }
 
-/* It is being paid for, and it fails: nobody else shall find it. */
+/* It is being paid for, and pinning or mapping fails: no later buffer finds it. */
 static void fail_pin(struct adma_process *process, struct adma_pin *pin)
 {
     if (pin->cached)
         out_of_table(process, pin);
+}
+
+static void map(struct adma_process *process, struct adma_pin *pin, struct k_device *device)
+{
+    uint64_t dma;
+    if (k_dma_map(device, pin->addr, K_PAGE_BYTES, K_DMA_BOTH, &dma) == 0) {
+        pin->dma = dma;
+        pin->mapped = true;
+        return;
+    }
+    fail_pin(process, pin);
+    process->adma->stats.pages_not_mapped++;
 }
 
 /* Pays for the new pins [from, n_pins) of the buffer: a call for each run of contiguous pages. Memory may be
@@ -200,14 +214,9 @@ static int pay(struct adma_process *process, struct adma_buffer *buffer, uint32_
         process->adma->stats.pages_pinned += status == 0 ? end - i : 0;
     }
     for (uint32_t i = from; i < buffer->n_pins; i++) {
-        struct adma_pin *pin = buffer->pin[i];
-        uint64_t dma;
-        if (device != NULL && pin->pinned &&
-            k_dma_map(device, pin->addr, K_PAGE_BYTES, K_DMA_BOTH, &dma) == 0) {
-            pin->dma = dma;
-            pin->mapped = true;
-        }
-        pin->ready = true;
+        if (device != NULL && buffer->pin[i]->pinned)
+            map(process, buffer->pin[i], device);
+        buffer->pin[i]->ready = true;
     }
     if (k_has_waiters(&process->to_be_ready))
         k_wake(process->kernel, &process->to_be_ready);

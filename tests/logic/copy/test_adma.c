@@ -132,6 +132,39 @@ static void test_pins(void **state)
     close_all();
 }
 
+/* Pages that cannot be mapped for the engine are the CPU's, and do not stay pinned: once they can be, the
+ * engine copies. */
+static void not_mapped(void)
+{
+    struct uaddr from, to;
+    areas(4 * PAGE, 0, &from, &to);
+    rig.kernel->options.fail_map_every = 1;
+    assert_int_equal(adma_copy(process[0], to, from, 4 * PAGE), 0);
+    assert_int_equal(adma_rig_same(umem[0], to, 1, 0, 4 * PAGE), 4 * PAGE);
+    assert_int_equal(adma_stats(rig.adma)->pages_not_mapped, 8);
+    assert_int_equal(adma_stats(rig.adma)->cpu_bytes, 4 * PAGE);
+    assert_int_equal(adma_stats(rig.adma)->engine_bytes, 0);
+    assert_int_equal(rig.kernel->pins_live, 0);
+    rig.kernel->options.fail_map_every = 0;
+    adma_rig_fill(umem[0], to, 2, 0, 4 * PAGE);
+    assert_int_equal(adma_copy(process[0], to, from, 4 * PAGE), 0);
+    assert_int_equal(adma_rig_same(umem[0], to, 1, 0, 4 * PAGE), 4 * PAGE);
+    assert_int_equal(adma_stats(rig.adma)->cpu_bytes, 4 * PAGE);
+    assert_int_equal(adma_stats(rig.adma)->engine_bytes, 4 * PAGE);
+    assert_int_equal(adma_stats(rig.adma)->pages_not_mapped, 8);
+    assert_int_equal(adma_stats(rig.adma)->pages_unpinned, 8);
+    assert_int_equal(rig.kernel->pins_live, 8);
+}
+
+static void test_not_mapped(void **state)
+{
+    (void)state;
+    defaults();
+    open_all();
+    run(not_mapped);
+    close_all();
+}
+
 /* Unmapping does not wait for a copy, which keeps its pages. */
 static void unmapped_under_way(void)
 {
@@ -502,17 +535,12 @@ static void test_shared_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pieces),
-        cmocka_unit_test(test_pins),
-        cmocka_unit_test(test_unmapped_under_way),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_no_engine),
-        cmocka_unit_test(test_schedules),
-        cmocka_unit_test(test_threshold),
-        cmocka_unit_test(test_orders),
-        cmocka_unit_test(test_partial),
-        cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_pieces),        cmocka_unit_test(test_pins),
+        cmocka_unit_test(test_not_mapped),    cmocka_unit_test(test_unmapped_under_way),
+        cmocka_unit_test(test_refusals),      cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_no_engine),     cmocka_unit_test(test_schedules),
+        cmocka_unit_test(test_threshold),     cmocka_unit_test(test_orders),
+        cmocka_unit_test(test_partial),       cmocka_unit_test(test_ends),
         cmocka_unit_test(test_shared_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
