@@ -3,10 +3,12 @@
  *
  * Models: capabilities, table offsets, GENCFG, GENCTRL, GENSTS, INTCAUSE, commands (dsa_command.c),
  *   SWERR, the tables of groups and work queues. Configuration can be written while what it is about is
- *   off: GENCFG and groups with the device, a queue's with the queue (but its occupancy vector, ours: none).
+ *   off: GENCFG, groups and sizes of queues with the device, the rest of a queue's with the queue (but its
+ *   occupancy vector, ours: none).
  * Does not model: performance monitors, the event log, interrupts from a message store, WQ operation
  *   configuration (OPCFG).
- * Sources: Intel Data Streaming Accelerator Architecture Specification, "Register descriptions".
+ * Sources: Intel Data Streaming Accelerator Architecture Specification, "Register descriptions"; Linux
+ *   commit 0fff71c5a311: the size of a queue can be changed while the device is disabled only.
  */
 #include <string.h>
 
@@ -72,7 +74,19 @@ static uint32_t queue_read(const struct dsa_queue *queue, uint64_t offset)
     return queue->config[offset % DSA_WQCFG_BYTES / 4];
 }
 
-static void queue_write(struct dsa_queue *queue, uint64_t offset, uint32_t value)
+/* The threshold of a queue in use may be changed (WQCFG, bytes 4 to 7); sizes with the device off only,
+ * since enabling it adds them up. */
+static bool may_write(const struct dsa_device *dsa, const struct dsa_queue *queue, uint64_t i)
+{
+    switch (i) {
+    case DSA_WQCFG_SIZE / 4: return dsa->state == DSA_DISABLED;
+    case DSA_WQCFG_THRESHOLD / 4: return true;
+    default: return !queue->enabled;
+    }
+}
+
+static void queue_write(const struct dsa_device *dsa, struct dsa_queue *queue, uint64_t offset,
+                        uint32_t value)
 {
     static const uint32_t writable[DSA_WQCFG_BYTES / 4] = {
         [DSA_WQCFG_SIZE / 4] = 0xffff,
@@ -82,8 +96,7 @@ static void queue_write(struct dsa_queue *queue, uint64_t offset, uint32_t value
         [DSA_WQCFG_LIMITS / 4] = DSA_WQCFG_TRANSFER_MASK | DSA_WQCFG_BATCH_MASK,
     };
     const uint64_t i = offset % DSA_WQCFG_BYTES / 4;
-    /* The threshold of a queue in use may be changed (WQCFG, bytes 4 to 7). */
-    if (!queue->enabled || i == DSA_WQCFG_THRESHOLD / 4)
+    if (may_write(dsa, queue, i))
         queue->config[i] = value & writable[i];
 }
 
@@ -160,7 +173,7 @@ void dsa_register_write(struct pcie_function *function, uint64_t offset, uint32_
     }
     struct dsa_queue *queue = queue_at(dsa, offset);
     if (queue != NULL)
-        queue_write(queue, offset, value);
+        queue_write(dsa, queue, offset, value);
 }
 
 /* ---- Reset ----------------------------------------------------------------------------------- */

@@ -76,6 +76,13 @@ static void configuration_body(struct dsa_rig *r)
     rig_write(r, wq + DSA_WQCFG_STATUS, 4, 0);
     assert_int_equal(rig_read(r, wq + DSA_WQCFG_STATUS, 4), 1u << DSA_WQCFG_STATE_SHIFT);
     assert_int_equal(rig_read(r, DSA_GENSTS, 4) & DSA_GENSTS_STATE_MASK, DSA_ENABLED);
+    /* The size not even while the queue alone is off: all of them share the entries. */
+    assert_int_equal(rig_command(r, DSA_CMD_DISABLE_WQ, 1), DSA_CMDSTS_OK);
+    rig_write(r, wq + DSA_WQCFG_SIZE, 4, 500);
+    assert_int_equal(rig_read(r, wq + DSA_WQCFG_SIZE, 4), 16);
+    rig_write(r, wq + DSA_WQCFG_MODE, 4, DSA_WQCFG_DEDICATED | 3u << DSA_WQCFG_PRIORITY_SHIFT);
+    assert_int_equal(rig_read(r, wq + DSA_WQCFG_MODE, 4),
+                     DSA_WQCFG_DEDICATED | 3u << DSA_WQCFG_PRIORITY_SHIFT);
     /* Reset of the device: as after power-on, but for the type of the reset. */
     assert_int_equal(rig_command(r, DSA_CMD_RESET_DEVICE, 0), DSA_CMDSTS_OK);
     assert_int_equal(rig_read(r, DSA_GENSTS, 4), DSA_DISABLED | DSA_RESET_SOFTWARE << 2);
