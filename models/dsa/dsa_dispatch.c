@@ -332,14 +332,20 @@ void dsa_queue_abort(struct dsa_device *dsa, struct dsa_queue *queue)
         if (batch->engine != NULL && batch->task.queue == queue && !batch->writing)
             batch->aborted = true;
     }
-    /* What has requests under way ends with the last of them. */
-    for (uint32_t i = 0; i < dsa->params.engines * dsa->params.engine_descriptors; i++) {
+    const uint32_t n_works = dsa->params.engines * dsa->params.engine_descriptors;
+    for (uint32_t i = 0; i < n_works; i++) {
         struct dsa_work *work = &dsa->works[i];
         if (work->engine == NULL || work->writing || queue_of(work) != queue)
             continue;
         work->aborted = true;
         work->task.drains = false;
-        if (work->n_units == 0 && !sim_event_pending(&work->start))
+    }
+    /* What has requests under way ends with the last of them. The end of one may be what a drain waited
+     * for: all of them are marked before. */
+    for (uint32_t i = 0; i < n_works; i++) {
+        struct dsa_work *work = &dsa->works[i];
+        if (work->engine != NULL && work->aborted && work->n_units == 0 &&
+            !sim_event_pending(&work->start))
             dsa_work_end(work);
     }
     for (uint32_t e = 0; e < dsa->params.engines; e++)

@@ -325,6 +325,30 @@ static void test_thresholds_losses_and_abort(void **state)
     run(state, threshold_body);
 }
 
+/* What is aborted has no record, also a drain behind what is aborted with it. */
+static void abort_body(struct dsa_rig *r)
+{
+    const uint64_t memory = rig_memory(r, 64 * PAGE), record = rig_memory(r, PAGE);
+    const struct dsa_descriptor slow = rig_move(memory + 32 * PAGE, memory, 2 * PAGE, record);
+    const struct dsa_descriptor starved = rig_move(memory + 32 * PAGE, memory, 64, record + 32);
+    struct dsa_descriptor drain = rig_move(0, 0, 0, record + 64);
+    drain.flags_operation = (uint32_t)DSA_OP_DRAIN << DSA_OPERATION_SHIFT |
+                            (drain.flags_operation & DSA_FLAGS_MASK);
+    rig_up(r);
+    rig_post(r, 0, &slow); /* it has the only read buffer */
+    assert_true(rig_enqueue(r, 1, DSA_PORTAL_UNLIMITED, &starved));
+    assert_true(rig_enqueue(r, 1, DSA_PORTAL_UNLIMITED, &drain));
+    rig_sleep(r, SIM_PS_PER_US);
+    assert_int_equal(rig_command(r, DSA_CMD_ABORT_WQ, 2), DSA_CMDSTS_OK);
+    assert_int_equal(rig_wait(r, record).status, DSA_STATUS_SUCCESS);
+    assert_int_equal(rig_record(r, starved.record).status, DSA_STATUS_NONE);
+    assert_int_equal(rig_record(r, drain.record).status, DSA_STATUS_NONE);
+}
+static void test_abort_writes_no_record(void **state)
+{
+    run(state, abort_body);
+}
+
 /* ---- "Drain" ---------------------------------------------------------------------------------- */
 
 static void drain_body(struct dsa_rig *r)
@@ -664,6 +688,7 @@ int main(void)
         WORLD_TEST(test_moves_of_ranges_that_overlap, DSA_WORLD("")),
         WORLD_TEST(test_a_full_shared_queue_refuses, DSA_WORLD("")),
         WORLD_TEST(test_thresholds_losses_and_abort, DSA_WORLD("engine_descriptors = 1;")),
+        WORLD_TEST(test_abort_writes_no_record, DSA_WORLD("read_buffers = 1;")),
         WORLD_TEST(test_drains_wait_for_what_came_before, DSA_WORLD("")),
         WORLD_TEST(test_batches, DSA_WORLD("")),
         WORLD_TEST(test_fences, DSA_WORLD("")),
