@@ -43,6 +43,29 @@ static struct halves halves_of(const double *value, unsigned n, double least)
     return h;
 }
 
+/* A share of nothing is none: where a half has nothing, that is the message. What has stopped does not
+ * settle later, so that a longer warm-up would measure nothing at all. */
+static void describe_change(char *text, size_t n_text, const char *what, const double mean[2])
+{
+    if (mean[0] == 0)
+        snprintf(
+            text, n_text,
+            "%.70s: nothing in the first half of the measured time, all of it in the second; a "
+            "longer measure.warmup_us?",
+            what);
+    else if (mean[1] == 0)
+        snprintf(
+            text, n_text,
+            "%.70s: nothing in the second half of the measured time, all of it in the first; it "
+            "has stopped, and a longer measure.warmup_us does not help",
+            what);
+    else
+        snprintf(text, n_text,
+                 "%.70s: %+.0f %% from the first half of the measured time to the second; a longer "
+                 "measure.warmup_us?",
+                 what, 100 * (mean[1] / mean[0] - 1));
+}
+
 bool workload_settled(struct workload *workload, const char *what, const double *value, unsigned n,
                       double least)
 {
@@ -56,10 +79,7 @@ bool workload_settled(struct workload *workload, const char *what, const double 
     if (!(share > SETTLE_SHARE) || difference <= SETTLE_DEVIATIONS * h.deviation)
         return true;
     snprintf(name, sizeof(name), "not_settled.%.70s", what);
-    snprintf(text, sizeof(text),
-             "%.70s: %+.0f %% from the first half of the measured time to the second; a longer "
-             "measure.warmup_us?",
-             what, 100 * (h.mean[1] / h.mean[0] - 1));
+    describe_change(text, sizeof(text), what, h.mean);
     run_result_note(workload->result, name, text);
     return false;
 }
