@@ -463,6 +463,27 @@ static void test_pagerank(void **unused)
     }
 }
 
+/* Of those that end by themselves the ones that have not are named, and the setting that helps. */
+static void test_not_ended(void **unused)
+{
+    char text[4096];
+    struct run_result *result = run_result_new();
+    (void)unused;
+    snprintf(text, sizeof(text),
+             OCTO PROGRAMS "measure = { warmup_us = 0; duration_us = 2000; };\n"
+                           "programs = { stream = { type = \"netperf\"; };"
+                           " small = { type = \"pagerank\"; threads_per_socket = 1; scale = 8; };"
+                           " a = { type = \"pagerank\"; threads_per_socket = 1; first_core = 1;"
+                           " scale = 20; }; };",
+             "false");
+    g_autofree char *error = scenario_run_into(text, result);
+    assert_non_null(error);
+    assert_string_equal(
+        error, "a: not ended within the 2000 us of measure.duration_us, as programs that end "
+               "by themselves must: raise measure.duration_us");
+    run_result_free(result);
+}
+
 /* What its driver would not find is known before: functions without a cable, too few queues. */
 static void test_nic_refusals(void **unused)
 {
@@ -606,6 +627,7 @@ int main(void)
         cmocka_unit_test(test_breakdown),
         cmocka_unit_test(test_memcached),
         cmocka_unit_test(test_pagerank),
+        cmocka_unit_test(test_not_ended),
         cmocka_unit_test(test_two_of_a_kind),
         cmocka_unit_test(test_late_connections),
         cmocka_unit_test(test_nic_refusals),

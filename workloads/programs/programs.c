@@ -232,6 +232,23 @@ static bool all_finished(const struct programs *all)
     return true;
 }
 
+/* Names those that should have ended. */
+static void fail_unfinished(const struct programs *all)
+{
+    char names[256] = "";
+    size_t n = 0;
+    for (unsigned i = 0; i < all->n_programs && n < sizeof(names); i++)
+        if (all->program[i].finite && !all->program[i].finished)
+            n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%.40s", n != 0 ? ", " : "",
+                                  all->program[i].name);
+    if (n >= sizeof(names))
+        strcpy(names + sizeof(names) - sizeof("..."), "...");
+    sim_fail(all->workload->sim,
+             "%s: not ended within the %.15g us of measure.duration_us, as programs that end by "
+             "themselves must: raise measure.duration_us",
+             names, (double)all->workload->measure.duration_ps / 1e6);
+}
+
 /* A connection that was never made: what would be recorded says nothing about the hosts. */
 static bool all_connected(const struct programs *all)
 {
@@ -301,7 +318,7 @@ static void measure(struct programs *all)
         sim_fail(workload->sim, "no time was measured: all programs that end by themselves had "
                                 "ended when measure.warmup_us was over");
     else if (any_finite(all) && !all_finished(all))
-        sim_fail(workload->sim, "not every program ended within measure.duration_us");
+        fail_unfinished(all);
     else if (all_connected(all)) {
         programs_record(all, sim_now(workload->sim) - all->begin_ps);
         programs_settled(all);
