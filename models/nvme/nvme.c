@@ -282,6 +282,11 @@ uint32_t nvme_namespace_block_bytes(const struct model *model)
     return nvme_state(model)->params.block_bytes;
 }
 
+uint64_t nvme_transfer_bytes_max(const struct model *model)
+{
+    return nvme_state(model)->params.transfer_bytes_max;
+}
+
 const struct model_ops nvme_ops = {
     .type = "nvme.controller",
     .help = "an NVMe controller with its media",

@@ -50,5 +50,7 @@ uint32_t nvme_queue_pairs(const struct model *model);
 /* Of each namespace, as the scenario says. */
 uint64_t nvme_namespace_bytes(const struct model *model);
 uint32_t nvme_namespace_block_bytes(const struct model *model);
+/* Of one command. */
+uint64_t nvme_transfer_bytes_max(const struct model *model);
 
 #endif

@@ -159,10 +159,44 @@ has "with file and line" "$out" 'jobs/mixed.fio:22: verfy: no key .*did you mean
 has "all of them" "$out" 'jobs/mixed.fio:23: zonemode: not available but for zonemode=none'
 out=$(run --set programs.fio.job_file=jobs/missing.fio)
 is "no such file: exit status 2" $? 2
-has "which one" "$out" 'jobs/missing.fio'
+has "which one, and where it was looked for" "$out" \
+    "^--set: .*found \"jobs/missing.fio\".*: $PWD/jobs/missing.fio does not exist .*working directory"
+mkdir other
+sed 's/"jobs\/mixed.fio"/"..\/jobs\/.\/none.fio"/' fio.cfg >other/fio.cfg
+out=$("$nudma" run other/fio.cfg --db fio.db 2>&1)
+is "none beside the scenario: exit status 2" $? 2
+has "likewise" "$out" \
+    "^other/fio.cfg:4: .*: $PWD/jobs/none.fio does not exist \(relative to the folder of other/fio.cfg\)"
+has "a folder" "$(run --set programs.fio.job_file=jobs)" ": $PWD/jobs is a folder"
 out=$(run --set 'programs.fio.job_file=""' --set 'programs.fio.job_options=rw=randread size=1m')
 is "a job without a file, but buffered" $? 2
 has "says how" "$out" 'direct: expected direct=1'
+
+# What job_options has set is wrong there, not in the file, and once for all jobs.
+sed -i '/^verfy=/d; /^zonemode=/d' jobs/mixed.fio
+is "job_options against the jobs of the file" \
+    "$(run --set 'programs.fio.job_options=iodepth_low=400 wait_for=none')" \
+    '--set: programs.fio.job_options: iodepth_low: found 400, expected at most iodepth, 9 (job [readers])
+--set: programs.fio.job_options: wait_for: no job "none" stands before this one (job [readers])'
+is "blocks" "$(run --set 'programs.fio.job_options=blocksize_range=700-1400')" \
+    "--set: programs.fio.job_options: bs, offset: expected multiples of the device's blocks of 512 bytes (job [readers])"
+is "a value that is none" "$(run --set 'programs.fio.job_options=iodepth=x')" \
+    '--set: programs.fio.job_options: iodepth: found "x", expected an integer, 1 to 4096'
+sed -i 's/^rw=write$/rw=write\niodepth_low=3/' jobs/mixed.fio
+has "what is the file's own" "$(run --set 'programs.fio.job_options=runtime=1ms')" \
+    '^./jobs/mixed.fio:20: \[log\]: iodepth_low: found 3, expected at most iodepth, 1$'
+sed -i '/^iodepth_low=/d' jobs/mixed.fio
+
+# Requests that the engine would have to split.
+spdk=(--set programs.fio.engine=spdk --set lending.borrower.nvme_driver=false)
+out=$(run "${spdk[@]}" --set programs.fio.job_options=bs=256k)
+is "requests too large for the engine: exit status 2" $? 2
+is "before anything runs" "$out" "--set: programs.fio.job_options: bs: requests of 262144 bytes, \
+expected at most 131072 bytes, the largest request of engine spdk on ssd (job [readers])"
+out=$(run "${spdk[@]}" --set devices.ssd.transfer_bytes_max=8192 \
+    --set 'programs.fio={type="fio"; on="borrower"; device="ssd"; engine="spdk"; block_bytes=16384;}')
+is "likewise a block: exit status 2" $? 2
+has "says how much" "$out" 'block_bytes: found 16384 .*expected at most 8192 bytes, the largest'
 
 echo "1..$cases"
 [ $failed = 0 ]

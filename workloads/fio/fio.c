@@ -107,6 +107,12 @@ static struct fio_file *plain_file(struct fio *fio, const struct fio_device *dev
                                .fill = true };
     if (!device->bad && fio->block_bytes < device->block_bytes)
         mistake(fio, "block_bytes", errors, "at least that of the device", NULL);
+    if (!device->bad && device->limit_bytes != 0 && fio->block_bytes > device->limit_bytes) {
+        g_autofree char *expected = g_strdup_printf(
+            "at most %" G_GUINT64_FORMAT " bytes, the largest request of engine %s on %s",
+            device->limit_bytes, device->engine->name, device->name);
+        mistake(fio, "block_bytes", errors, expected, NULL);
+    }
     if (!device->bad)
         file->begin = program_take(fio->program, device->shared_by, "byte", fio->span_bytes);
     if (device->bytes != 0 && file->begin + fio->span_bytes > device->bytes)

@@ -37,6 +37,7 @@ struct fio_device {
         *shared_by; /* programs whose devices have the same value divide its blocks: a model */
     uint64_t bytes; /* of the namespace; 0: not known before it is opened */
     uint32_t block_bytes; /* of its logical blocks */
+    uint64_t limit_bytes; /* the largest request that the engine can make; 0: any */
     /* ---- the engine's ------------------------------------------------------------------------ */
     void *state; /* engine->device_bytes, zeroed before check(); freed by the caller */
     /* ---- fio's own --------------------------------------------------------------------------- */

@@ -114,6 +114,8 @@ static bool check(struct fio_device *device, struct sim_error_list *errors)
     device->shared_by = model;
     device->bytes = nvme_namespace_bytes(model);
     device->block_bytes = nvme_namespace_block_bytes(model);
+    device->limit_bytes = SIM_MIN(nvme_transfer_bytes_max(model),
+                                  nvme_local_params_default.bytes_max);
     return true;
 }
 

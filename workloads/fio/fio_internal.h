@@ -202,7 +202,8 @@ struct fio {
     const char *json_path; /* json_output with the point's name; NULL: none */
     struct fio_strings *strings;
     struct fio_job_list list;
-    struct fio_options plain; /* what the settings say */
+    struct fio_override *override; /* NULL: no job_options */
+    struct fio_options plain;      /* what the settings say */
     struct fio_group_job *description;
     unsigned n_descriptions;
     struct fio_device device[FIO_DEVICES_MAX];

@@ -41,6 +41,7 @@ struct reader {
     struct fio_options global;
     struct fio_options *now; /* what settings go to; NULL: no section yet */
     unsigned n_includes;     /* around the file that is being read */
+    const char *setting;     /* whose value is being read: begins messages; "": none's, a file */
 };
 
 static struct fio_options *add_job(struct fio_job_list *jobs, const struct fio_options *from)
@@ -87,7 +88,7 @@ static void set_line(struct reader *reader, const char *file, int line, char *te
                       "of a job",
                       g_strstrip(text));
     else if (!fio_options_set(reader->now, reader->strings, g_strstrip(text), value, &message))
-        sim_error_add(reader->errors, file, line, "%s", message);
+        sim_error_add(reader->errors, file, line, "%s%s", reader->setting, message);
     g_free(message);
 }
 
@@ -159,7 +160,7 @@ bool fio_job_file_read(const char *path, struct fio_strings *strings, struct fio
                        struct sim_error_list *errors)
 {
     struct sim_error_list own = { 0 };
-    struct reader reader = { .strings = strings, .jobs = jobs, .errors = &own };
+    struct reader reader = { .strings = strings, .jobs = jobs, .errors = &own, .setting = "" };
     fio_options_default(&reader.global);
     read_file(&reader, path, NULL, 0);
     if (own.n_messages == 0 && jobs->n_jobs == 0)
@@ -167,25 +168,31 @@ bool fio_job_file_read(const char *path, struct fio_strings *strings, struct fio
     return !sim_error_move(errors, &own);
 }
 
-bool fio_job_options_set(const char *text, const char *name, const char *file, int line,
+bool fio_job_options_set(const char *text, const char *name, struct fio_override *override,
                          struct fio_strings *strings, struct fio_job_list *jobs,
                          struct sim_error_list *errors)
 {
     struct sim_error_list own = { 0 };
+    g_autofree char *setting = g_strconcat(override->path, ": ", NULL);
     if (jobs->n_jobs == 0) {
         struct fio_options options;
         fio_options_default(&options);
         options.name = fio_strings_keep(strings, name);
-        options.file = file;
-        options.line = line;
+        options.file = override->file;
+        options.line = override->line;
         add_job(jobs, &options);
     }
     for (unsigned i = 0; i < jobs->n_jobs; i++) {
-        struct reader reader = { .strings = strings, .errors = &own, .now = jobs->job[i] };
+        struct fio_options *job = jobs->job[i];
+        struct reader reader = {
+            .strings = strings, .errors = &own, .now = job, .setting = setting
+        };
         g_auto(GStrv) word = g_strsplit_set(text, " \t\n", -1);
+        job->override = override;
+        job->n_own = job->text != NULL ? strlen(job->text) : 0;
         for (unsigned k = 0; word[k] != NULL; k++)
             if (*word[k] != '\0')
-                set_line(&reader, file, line, word[k]);
+                set_line(&reader, override->file, override->line, word[k]);
     }
     return !sim_error_move(errors, &own);
 }

@@ -818,3 +818,18 @@ bool fio_options_set(struct fio_options *options, struct fio_strings *strings, c
     options->text = fio_strings_keep(strings, text);
     return true;
 }
+
+bool fio_options_overridden(const struct fio_options *options, const char *names)
+{
+    if (options->override == NULL || options->text == NULL)
+        return false;
+    g_auto(GStrv) asked = g_strsplit_set(names, ",; ", -1);
+    g_auto(GStrv) line = g_strsplit(options->text + options->n_own, "\n", -1);
+    for (unsigned i = 0; line[i] != NULL; i++) {
+        line[i][strcspn(line[i], "=")] = '\0';
+        for (unsigned k = 0; asked[k] != NULL; k++)
+            if (*asked[k] != '\0' && *line[i] != '\0' && find_key(line[i]) == find_key(asked[k]))
+                return true;
+    }
+    return false;
+}

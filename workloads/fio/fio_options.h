@@ -34,11 +34,20 @@ struct fio_block_sizes {
     unsigned n_splits;
 };
 
+/* The setting job_options, which changes keys of jobs that stand elsewhere. */
+struct fio_override {
+    const char *path, *file; /* of the setting, and where it stands */
+    int line;
+    struct _GHashTable *told; /* keys whose mistakes have been reported */
+};
+
 struct fio_options {
     const char *name; /* of the job */
     const char *text; /* every setting of it, "key=value\n", as they were read: for fio's JSON */
     const char *file; /* of the section: for messages */
     int line;
+    struct fio_override *override; /* NULL: every key is the file's own */
+    size_t n_own;                  /* characters of `text` that are */
     /* ---- what and where */
     const char *description, *filename, *engine;
     bool reads, writes, random;
@@ -121,6 +130,9 @@ void fio_options_default(struct fio_options *options);
 bool fio_options_set(struct fio_options *options, struct fio_strings *strings, const char *key,
                      const char *value, char **message);
 
+/* Whether one of these keys ("bs, offset; size", by either name) was set by options->override. */
+bool fio_options_overridden(const struct fio_options *options, const char *names);
+
 /* ---- Values (fio_values.c) ------------------------------------------------------------------- */
 /* Each returns false if the text is none. */
 
@@ -147,8 +159,8 @@ struct fio_job_list {
 bool fio_job_file_read(const char *path, struct fio_strings *strings, struct fio_job_list *jobs,
                        struct sim_error_list *errors);
 /* Sets "key=value key key=value" in every job, as options on fio's command line after the file would;
- * without a job makes one, called `name`. file, line: of the text. */
-bool fio_job_options_set(const char *text, const char *name, const char *file, int line,
+ * without a job makes one, called `name`. override: where the text stands, kept by the jobs. */
+bool fio_job_options_set(const char *text, const char *name, struct fio_override *override,
                          struct fio_strings *strings, struct fio_job_list *jobs,
                          struct sim_error_list *errors);
 void fio_job_list_release(struct fio_job_list *jobs);

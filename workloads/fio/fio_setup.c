@@ -10,15 +10,25 @@
 
 #define DEVICES_NAMED_MAX 4u
 
-/* What is wrong with a job, at its section. */
-__attribute__((format(printf, 3, 4))) static void
-wrong(struct sim_error_list *errors, const struct fio_options *options, const char *fmt, ...)
+/* What is wrong with keys of a job, "bs, offset; bsrange" (those after the semicolon bear on it without
+ * being named): at its section, or, if one of them has been set by job_options, at that setting, once
+ * for all jobs. */
+__attribute__((format(printf, 4, 5))) static void wrong(struct sim_error_list *errors,
+                                                        const struct fio_options *options,
+                                                        const char *keys, const char *fmt, ...)
 {
+    struct fio_override *override = options->override;
     va_list args;
     va_start(args, fmt);
     g_autofree char *text = g_strdup_vprintf(fmt, args);
     va_end(args);
-    sim_error_add(errors, options->file, options->line, "[%s]: %s", options->name, text);
+    const int n = (int)strcspn(keys, ";");
+    if (!fio_options_overridden(options, keys))
+        sim_error_add(errors, options->file, options->line, "[%s]: %.*s: %s", options->name, n,
+                      keys, text);
+    else if (g_hash_table_add(override->told, g_strdup(keys)))
+        sim_error_add(errors, override->file, override->line, "%s: %.*s: %s (job [%s])",
+                      override->path, n, keys, text, options->name);
 }
 
 /* ---- Devices --------------------------------------------------------------------------------- */
@@ -53,7 +63,7 @@ static const struct fio_engine_ops *engine_named(const char *name)
 static void no_engine(const struct fio_options *options, struct sim_error_list *errors)
 {
     g_autofree char *suggestion = sim_suggestion(options->engine, fio_engine_names);
-    wrong(errors, options, "ioengine: no engine \"%s\"%s%s", options->engine,
+    wrong(errors, options, "ioengine", "no engine \"%s\"%s%s", options->engine,
           *suggestion != '\0' ? "; " : "", suggestion);
 }
 
@@ -135,10 +145,9 @@ static const char *device_name_of(struct fio *fio, const struct fio_options *opt
     }
     if (alone)
         return fio->device_name;
-    wrong(
-        errors, options,
-        "filename: which device is %s? The setting `filenames` of the program says so: \"%s=ssd\"",
-        options->filename, options->filename);
+    wrong(errors, options, "filename",
+          "which device is %s? The setting `filenames` of the program says so: \"%s=ssd\"",
+          options->filename, options->filename);
     return NULL;
 }
 
@@ -259,8 +268,8 @@ static bool place_thread(struct fio_thread *thread, unsigned i, uint64_t whole,
     const uint64_t wanted = size_in(&options->size, whole, block);
     if (thread->begin >= whole ||
         (!thread->file->own && wanted != 0 && wanted > whole - thread->begin)) {
-        wrong(errors, options,
-              "size: %" G_GUINT64_FORMAT " bytes from %" G_GUINT64_FORMAT
+        wrong(errors, options, "size; offset, offset_increment, filesize",
+              "%" G_GUINT64_FORMAT " bytes from %" G_GUINT64_FORMAT
               " on, expected at most the %" G_GUINT64_FORMAT " bytes that there are",
               wanted, thread->begin, whole);
         return false;
@@ -272,14 +281,14 @@ static bool place_thread(struct fio_thread *thread, unsigned i, uint64_t whole,
     if (thread->io_bytes == 0)
         thread->io_bytes = thread->span;
     if (thread->trace == NULL && thread->span < largest_request(options, NULL)) {
-        wrong(errors, options,
-              "bs: %" G_GUINT64_FORMAT " bytes, expected at most size, %" G_GUINT64_FORMAT " bytes",
+        wrong(errors, options, "bs; bsrange, bssplit, size, filesize",
+              "%" G_GUINT64_FORMAT " bytes, expected at most size, %" G_GUINT64_FORMAT " bytes",
               largest_request(options, NULL), thread->span);
         return false;
     }
     if (thread->trace != NULL && thread->trace->end > whole) {
-        wrong(errors, options,
-              "read_iolog: a request ends at byte %" G_GUINT64_FORMAT
+        wrong(errors, options, "read_iolog",
+              "a request ends at byte %" G_GUINT64_FORMAT
               ", expected one within the %" G_GUINT64_FORMAT " bytes that there are",
               thread->trace->end, whole);
         return false;
@@ -293,33 +302,33 @@ static void check_align(const struct fio_options *options, uint64_t span,
                         struct sim_error_list *errors)
 {
     if (options->align[FIO_READ] != options->align[FIO_WRITE])
-        wrong(errors, options, "blockalign: expected the same for reads and writes");
+        wrong(errors, options, "blockalign", "expected the same for reads and writes");
     else if (options->align[FIO_READ] > span)
-        wrong(errors, options, "blockalign: expected at most size");
+        wrong(errors, options, "blockalign; size", "expected at most size");
 }
 
 static void check_times(const struct fio_options *options, struct sim_error_list *errors)
 {
     if (options->time_based && options->runtime_ps == 0)
-        wrong(errors, options, "time_based: expected runtime beside it");
+        wrong(errors, options, "time_based; runtime", "expected runtime beside it");
     if (options->think_spin_ps > options->think_ps)
-        wrong(errors, options, "thinktime_spin: expected at most thinktime");
+        wrong(errors, options, "thinktime_spin; thinktime", "expected at most thinktime");
     for (unsigned i = 0; i < FIO_DIRECTIONS; i++)
         if (options->rate[i] != 0 && options->rate_iops[i] != 0)
-            wrong(errors, options, "rate_iops: expected rate or rate_iops, not both");
+            wrong(errors, options, "rate_iops; rate", "expected rate or rate_iops, not both");
 }
 
 static void check_depths(const struct fio_options *options, struct sim_error_list *errors)
 {
     if (options->complete_max != 0 && options->complete_max < options->complete_min)
-        wrong(errors, options,
-              "iodepth_batch_complete_max: expected at least "
+        wrong(errors, options, "iodepth_batch_complete_max; iodepth_batch_complete_min",
+              "expected at least "
               "iodepth_batch_complete_min");
     if (options->batch_submit > options->depth)
-        wrong(errors, options, "iodepth_batch_submit: found %u, expected at most iodepth, %u",
-              options->batch_submit, options->depth);
+        wrong(errors, options, "iodepth_batch_submit; iodepth",
+              "found %u, expected at most iodepth, %u", options->batch_submit, options->depth);
     if (options->depth_low > options->depth)
-        wrong(errors, options, "iodepth_low: found %u, expected at most iodepth, %u",
+        wrong(errors, options, "iodepth_low; iodepth", "found %u, expected at most iodepth, %u",
               options->depth_low, options->depth);
 }
 
@@ -329,18 +338,25 @@ static void check_cpus(struct fio *fio, const struct fio_options *options,
     const unsigned n = lending_cpus(fio->host);
     for (unsigned i = n; options->has_cpus && i < FIO_CPUS_MAX; i++)
         if (options->cpu[i]) {
-            wrong(errors, options, "cpus_allowed: found CPU %u, expected CPUs of the host, 0 to %u",
-                  i, n - 1);
+            wrong(errors, options, "cpus_allowed",
+                  "found CPU %u, expected CPUs of the host, 0 to %u", i, n - 1);
             return;
         }
 }
 
-static void check_blocks(const struct fio_options *options, const struct fio_device *device,
-                         uint64_t unit, struct sim_error_list *errors)
+static void check_blocks(const struct fio_thread *thread, uint64_t unit,
+                         struct sim_error_list *errors)
 {
+    const struct fio_device *device = thread->job.device;
+    const char *key = thread->trace != NULL ? "read_iolog" : "bs; bsrange, bssplit";
     if (device->block_bytes != 0 && unit % device->block_bytes != 0)
-        wrong(errors, options, "bs, offset: expected multiples of the device's blocks of %u bytes",
-              device->block_bytes);
+        wrong(errors, thread->options, "bs, offset; bsrange, bssplit, blockalign, rw",
+              "expected multiples of the device's blocks of %u bytes", device->block_bytes);
+    if (device->limit_bytes != 0 && thread->job.buffer_bytes > device->limit_bytes)
+        wrong(errors, thread->options, key,
+              "requests of %" G_GUINT64_FORMAT " bytes, expected at most %" G_GUINT64_FORMAT
+              " bytes, the largest request of engine %s on %s",
+              thread->job.buffer_bytes, device->limit_bytes, device->engine->name, device->name);
 }
 
 static void check_iologs(struct fio *fio, unsigned description, struct sim_error_list *errors)
@@ -349,11 +365,12 @@ static void check_iologs(struct fio *fio, unsigned description, struct sim_error
     if (options->write_iolog == NULL)
         return;
     if (options->jobs > 1)
-        wrong(errors, options, "write_iolog: expected a file for each job, and numjobs=1");
+        wrong(errors, options, "write_iolog; numjobs",
+              "expected a file for each job, and numjobs=1");
     for (unsigned i = 0; i < description; i++) {
         const char *other = fio->description[i].options->write_iolog;
         if (other != NULL && strcmp(other, options->write_iolog) == 0)
-            wrong(errors, options, "write_iolog: [%s] writes the same file",
+            wrong(errors, options, "write_iolog", "[%s] writes the same file",
                   fio->description[i].options->name);
     }
 }
@@ -390,9 +407,8 @@ static void find_waited(struct fio *fio, unsigned description, struct sim_error_
             n++;
         }
     if (name != NULL && n != 1)
-        wrong(errors, job->options,
-              n == 0 ? "wait_for: no job \"%s\" stands before this one"
-                     : "wait_for: several jobs are called \"%s\"",
+        wrong(errors, job->options, "wait_for",
+              n == 0 ? "no job \"%s\" stands before this one" : "several jobs are called \"%s\"",
               name);
 }
 
@@ -410,18 +426,19 @@ static void expand_job(struct fio *fio, unsigned description, struct sim_error_l
     struct fio_device *device = device_of(fio, engine, name, largest_request(options, trace),
                                           errors);
     if (engine->needs_direct && (!options->direct || options->buffered))
-        wrong(errors, options,
-              "direct: expected direct=1, as there is no page cache (`job_options = \"direct=1\"` "
+        wrong(errors, options, "direct; buffered, ioengine",
+              "expected direct=1, as there is no page cache (`job_options = \"direct=1\"` "
               "sets it in all jobs)");
     if (options->filename == NULL && (options->size.bytes == 0 && options->file_size.bytes == 0))
-        wrong(errors, options, "size: expected bytes, as the job has no filename");
+        wrong(errors, options, "size; filename, filesize",
+              "expected bytes, as the job has no filename");
     check_times(options, errors);
     check_depths(options, errors);
     check_cpus(fio, options, errors);
     check_iologs(fio, description, errors);
     find_waited(fio, description, errors);
     if (fio->n_threads + options->jobs > FIO_THREADS_MAX) {
-        wrong(errors, options, "numjobs: expected at most %u jobs in all", FIO_THREADS_MAX);
+        wrong(errors, options, "numjobs", "expected at most %u jobs in all", FIO_THREADS_MAX);
         return;
     }
     for (unsigned i = 0; device != NULL && errors->n_messages == 0 && i < options->jobs; i++) {
@@ -478,7 +495,7 @@ static uint64_t place_threads(struct fio *fio, struct fio_file *file, uint64_t w
         if (!place_thread(thread, file->own ? 0 : i, whole, errors))
             return 0;
         unit = fio_common_divisor(unit, unit_of(thread));
-        check_blocks(thread->options, thread->job.device, unit_of(thread), errors);
+        check_blocks(thread, unit_of(thread), errors);
         check_align(thread->options, thread->span, errors);
         end = SIM_MAX(end, thread->begin + thread->span);
         if (thread->trace != NULL)
@@ -517,8 +534,8 @@ static void place_files(struct fio *fio, const char *device_name, struct sim_err
         }
     program_take(fio->program, device->shared_by, "byte", at);
     if (errors->n_messages == 0 && at > whole)
-        wrong(errors, last,
-              "size: the jobs need %" G_GUINT64_FORMAT " bytes of %s, which has %" G_GUINT64_FORMAT
+        wrong(errors, last, "size; offset, offset_increment, filesize, numjobs",
+              "the jobs need %" G_GUINT64_FORMAT " bytes of %s, which has %" G_GUINT64_FORMAT
               " for this program",
               at, device_name, whole);
 }
@@ -586,23 +603,48 @@ static void note_contents(struct fio *fio, struct sim_error_list *errors)
     config_get(fio->program->group, "jobs_sha256");
 }
 
-static bool read_jobs(struct fio *fio, struct sim_error_list *errors)
+/* Names the path that was looked at: what it is relative to is not seen from what was written. */
+static void no_job_file(struct fio *fio, const char *path, struct sim_error_list *errors)
+{
+    const struct config_node *node = config_find(fio->program->group, "job_file");
+    const char *file = node != NULL ? config_file(node) : "--set";
+    g_autofree char *whole = g_canonicalize_filename(path, NULL);
+    g_autofree char *beside = g_path_is_absolute(fio->job_file) ? g_strdup("")
+                              : strcmp(file, "--set") == 0
+                                  ? g_strdup(" (with --set relative to the working directory)")
+                                  : g_strdup_printf(" (relative to the folder of %s)", file);
+    g_autofree char *expected = g_strdup_printf(
+        "a job file: %s %s%s", whole,
+        g_file_test(path, G_FILE_TEST_IS_DIR) ? "is a folder" : "does not exist", beside);
+    program_mistake(fio->program, "job_file", errors, expected, NULL);
+}
+
+static struct fio_override *new_override(struct fio *fio)
 {
     const struct config_node *node = config_find(fio->program->group, "job_options");
+    struct fio_override *override = program_zalloc(fio->program, 1, sizeof(*override));
+    g_autofree char *path = g_strconcat(config_path(fio->program->group), ".job_options", NULL);
+    override->path = fio_strings_keep(fio->strings, path);
+    override->file = node != NULL ? config_file(node) : NULL;
+    override->line = node != NULL ? config_line(node) : 0;
+    override->told = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    return fio->override = override;
+}
+
+static bool read_jobs(struct fio *fio, struct sim_error_list *errors)
+{
     bool good = true;
     if (*fio->job_file != '\0') {
         g_autofree char *path = path_of(fio, "job_file", fio->job_file);
         if (!g_file_test(path, G_FILE_TEST_EXISTS) || g_file_test(path, G_FILE_TEST_IS_DIR)) {
-            program_mistake(fio->program, "job_file", errors,
-                            "a job file, relative to the scenario", NULL);
+            no_job_file(fio, path, errors);
             return false;
         }
         good = fio_job_file_read(path, fio->strings, &fio->list, errors);
     }
     if (good && *fio->job_options != '\0')
-        good = fio_job_options_set(
-            fio->job_options, fio->program->name, node != NULL ? config_file(node) : NULL,
-            node != NULL ? config_line(node) : 0, fio->strings, &fio->list, errors);
+        good = fio_job_options_set(fio->job_options, fio->program->name, new_override(fio),
+                                   fio->strings, &fio->list, errors);
     return good;
 }
 
@@ -640,6 +682,8 @@ void fio_setup_release(struct fio *fio)
         fio_data_release(fio->file[i]);
     free(fio->thread);
     free(fio->file);
+    if (fio->override != NULL)
+        g_hash_table_destroy(fio->override->told);
     fio_job_list_release(&fio->list);
     fio_strings_free(fio->strings);
 }
