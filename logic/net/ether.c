@@ -185,10 +185,12 @@ bool net_headers_parse(struct kernel *kernel, struct sk_buff *skb)
     uint8_t head[NET_HEADER_BYTES];
     const uint8_t *ip = head + IP_AT, *p = head + L4_AT;
     unsigned bytes = skb->head_bytes, l4;
-    if (bytes < L4_AT + UDP_BYTES || bytes > sizeof head)
+    skb->ether_type = 0;
+    if (bytes < ETHER_BYTES || bytes > sizeof head)
         return false;
     k_load(kernel, skb->head, head, bytes);
-    if (get16(head + 2 * NET_MAC_BYTES) != ETHER_TYPE_IPV4 || ip[0] != 0x45 ||
+    skb->ether_type = get16(head + 2 * NET_MAC_BYTES);
+    if (skb->ether_type != ETHER_TYPE_IPV4 || bytes < L4_AT + UDP_BYTES || ip[0] != 0x45 ||
         (get16(ip + 6) & ~IP_DF) != 0)
         return false;
     skb->flow = (struct flow_key){ .source_ip = get32(ip + 12),

@@ -141,6 +141,8 @@ void net_gro_receive(struct k_napi *napi, struct sk_buff *skb)
         skb->dev->rx[skb->queue].bytes += bytes;
     }
     if (!net_headers_parse(net->kernel, skb)) {
+        if (net_protocol_deliver(net, skb))
+            return;
         net->stats.dropped_packets++;
         skb_free(net, skb);
         return;

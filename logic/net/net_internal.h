@@ -21,6 +21,7 @@
 #define NET_CPUS_MAX    256u
 #define NET_HASH_SLOTS  4096u
 #define NET_GRO_HELD    8u   /* MAX_GRO_SKBS */
+#define NET_PROTOCOLS   4u   /* beside IPv4 */
 #define NET_SPIN_CYCLES 100u /* one read of a line that another CPU holds: an LLC hit and more */
 
 #define NET_MIN(a, b) ((a) < (b) ? (a) : (b))
@@ -67,8 +68,9 @@ struct tcp_syn_options {
  * for a segment with SYN, else NULL. */
 void net_headers_build(struct kernel *kernel, struct sk_buff *skb, const struct net_mac *to,
                        const struct net_mac *from, const struct tcp_syn_options *options);
-/* Loads and parses the headers of a received packet into flow and tcp_*. Cuts off bytes behind the
- * IP packet (padding of small frames). False: not for this host, or malformed. */
+/* Loads and parses the headers of a received packet into ether_type, flow and tcp_*. Cuts off bytes
+ * behind the IP packet (padding of small frames). False: not for this host, malformed, or not IPv4
+ * (ether_type says which; 0: the Ethernet header is not whole). */
 bool net_headers_parse(struct kernel *kernel, struct sk_buff *skb);
 /* Reads the options of a received SYN. */
 void net_syn_options(struct kernel *kernel, const struct sk_buff *skb,
@@ -264,6 +266,11 @@ struct net_queue_ref {
     struct net_device *dev;
     uint16_t queue;
 };
+struct net_protocol {
+    uint16_t ether_type;
+    net_protocol_fn *fn; /* NULL: free */
+    void *arg;
+};
 /* Work of a CPU for the end of a poll. */
 struct net_cpu {
     struct net *net;
@@ -288,6 +295,7 @@ struct net {
     struct net_neighbour *neighbours;
     struct net_route *routes;
     unsigned n_neighbours, n_routes;
+    struct net_protocol protocol[NET_PROTOCOLS];
     uint32_t route_generation;
     uint16_t next_port;
     unsigned n_cpus;
@@ -344,6 +352,8 @@ struct sk_buff *net_skb_split(struct net *net, struct sk_buff *skb, uint32_t at)
 void net_socket_xmit(struct socket *sk, struct sk_buff *skb, const struct tcp_syn_options *options);
 
 /* netdev.c */
+/* Passes up a packet whose headers are not those of IPv4; false: nobody takes it. */
+bool net_protocol_deliver(struct net *net, struct sk_buff *skb);
 void net_deliver(struct net *net, struct sk_buff *skb); /* passes up a parsed packet */
 /* Whether the checksum of a packet, not merged, is right; reads the payload if the device has not
  * verified it. */

@@ -2,7 +2,8 @@
  * What it does: Registers network devices. Sends a packet: chooses the queue (the device's choice,
  *   XPS, or by hash), passes it through a queueing discipline per queue (first in, first out, a
  *   limit; one CPU at a time hands packets to the driver while others only queue), stops and wakes.
- *   Receives a packet: passes it through ARFS to its protocol unless its checksum is wrong.
+ *   Receives a packet: passes it through ARFS to its protocol unless its checksum is wrong; one of
+ *   another Ethernet type than IPv4 to whoever has registered for that type.
  * Leaves out: priorities (bands) of pfifo_fast, byte queue limits, taps, receive packet steering in
  *   software.
  * Follows: Linux 4.14 net/core/dev.c (__dev_queue_xmit, __dev_xmit_skb, netdev_pick_tx,
@@ -310,6 +311,47 @@ void net_record_flow(struct net *net, const struct socket *socket)
 {
     if (net->arfs && socket->rx_hash != 0 && socket->rx_dev && socket->rx_dev->arfs)
         arfs_record(net->arfs, socket->rx_hash);
+}
+
+/* ---- Other protocols ------------------------------------------------------------------------- */
+
+static struct net_protocol *protocol_find(struct net *net, uint16_t ether_type)
+{
+    for (unsigned i = 0; i < NET_PROTOCOLS; i++)
+        if (net->protocol[i].fn && net->protocol[i].ether_type == ether_type)
+            return &net->protocol[i];
+    return NULL;
+}
+
+int net_protocol_register(struct net *net, uint16_t ether_type, net_protocol_fn *fn, void *arg)
+{
+    if (ether_type == ETHER_TYPE_IPV4 || protocol_find(net, ether_type))
+        return -EEXIST;
+    for (unsigned i = 0; i < NET_PROTOCOLS; i++)
+        if (!net->protocol[i].fn) {
+            net->protocol[i] = (struct net_protocol){ ether_type, fn, arg };
+            return 0;
+        }
+    return -ENOSPC;
+}
+
+void net_protocol_unregister(struct net *net, uint16_t ether_type)
+{
+    struct net_protocol *protocol = protocol_find(net, ether_type);
+    if (protocol)
+        *protocol = (struct net_protocol){ .fn = NULL };
+}
+
+bool net_protocol_deliver(struct net *net, struct sk_buff *skb)
+{
+    const struct net_protocol *protocol = protocol_find(net, skb->ether_type);
+    if (!protocol)
+        return false;
+    skb->flow = (struct flow_key){ .protocol = 0 };
+    if (skb->time_ps == 0)
+        skb->time_ps = k_now_ps(net->kernel);
+    protocol->fn(skb, protocol->arg);
+    return true;
 }
 
 /* ---- After a poll ---------------------------------------------------------------------------- */

@@ -52,6 +52,10 @@ struct skb_frag {
  * net_gro_receive(). A transmitting driver reads dev, queue, head, head_bytes, the fragments,
  * bytes, gso_bytes, gso_segments and xmit_more. If the device segments the packet, only the last
  * segment carries the flags PSH and FIN.
+ *
+ * A protocol beside IPv4 stores its headers to `head` (at most NET_HEADER_BYTES, Ethernet header
+ * first), sets dev, head_bytes, the fragments, bytes and gso_segments (1) of an skb of skb_new(),
+ * and hands it to net_dev_queue_xmit().
  */
 struct sk_buff {
     struct sk_buff *next;
@@ -71,6 +75,7 @@ struct sk_buff {
     uint16_t queue; /* of the device: transmit, or receive */
     uint16_t users; /* users of the pages: this one and those whose original it is */
     /* ---- parsed or to be built --------------------------------------------------------------- */
+    uint16_t ether_type; /* on receive */
     struct flow_key flow;
     uint32_t hash; /* of the flow: Toeplitz from the NIC, or the socket's */
     uint32_t tcp_seq, tcp_ack;
@@ -224,6 +229,20 @@ void net_gro_receive(struct k_napi *napi, struct sk_buff *skb);
 /* Passes a packet, which it takes, to the protocols, past merging and flow steering. From a soft
  * interrupt. */
 void net_receive(struct sk_buff *skb);
+
+/* Protocols beside IPv4. `fn` is called in a soft interrupt, on the CPU that polls the receive
+ * queue, and takes the packet: dev, queue, head, head_bytes (see skb_header_set()), fragments and
+ * bytes are set; the flow is zero; the checksum says nothing; short frames may be padded at the end.
+ * It is not merged, and not steered by software. -EEXIST: the Ethernet type is taken (IPv4 is); -ENOSPC. */
+typedef void net_protocol_fn(struct sk_buff *skb, void *arg);
+int net_protocol_register(struct net *net, uint16_t ether_type, net_protocol_fn *fn, void *arg);
+/* Packets that come in from now on are dropped. From a thread. */
+void net_protocol_unregister(struct net *net, uint16_t ether_type);
+/* Makes the headers of a received packet `bytes` long: moves the border between `head` and the first
+ * fragment. A protocol calls it with the size of its headers before it uses the fragments, as
+ * drivers know only those of IPv4. False, with nothing changed: the packet is shorter, or headers
+ * and data do not lie behind each other. Charges nothing. */
+bool skb_header_set(struct sk_buff *skb, uint16_t bytes);
 /* Passes up the packets held for merging, then resumes senders that waited for transmit
  * completions of this poll. Drivers call it at the end of each poll(), even if it only completed
  * transmissions. */

@@ -87,6 +87,32 @@ void skb_free(struct net *net, struct sk_buff *skb)
     free_one(net, skb);
 }
 
+bool skb_header_set(struct sk_buff *skb, uint16_t bytes)
+{
+    struct skb_frag *first = &skb->frag[0];
+    uint32_t more = bytes > skb->head_bytes ? bytes - (uint32_t)skb->head_bytes : 0;
+    uint32_t less = bytes < skb->head_bytes ? skb->head_bytes - (uint32_t)bytes : 0;
+    if (more == 0 && less == 0)
+        return true;
+    if (!skb->head_page || (more > 0 && (skb->n_frags == 0 || first->bytes < more)))
+        return false;
+    if (skb->n_frags == 0) { /* what is taken off the headers becomes the first fragment */
+        k_page_get(skb->head_page);
+        *first = (struct skb_frag){ .page = skb->head_page,
+                                    .offset = (uint32_t)(skb->head.v - skb->head_page->addr.v) +
+                                              skb->head_bytes,
+                                    .node = (int8_t)skb->head_page->node };
+        skb->n_frags = 1;
+    } else if (first->page != skb->head_page ||
+               first->page->addr.v + first->offset != skb->head.v + skb->head_bytes)
+        return false;
+    first->offset += more - less;
+    first->bytes -= more - less;
+    skb->bytes -= more - less;
+    skb->head_bytes = bytes;
+    return true;
+}
+
 struct sk_buff *net_skb_share(struct net *net, struct sk_buff *original, uint32_t skip,
                               uint32_t bytes)
 {

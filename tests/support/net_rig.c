@@ -62,7 +62,8 @@ static void rig_send(struct rig_end *end, const uint8_t *bytes, uint32_t n)
     uint64_t begin = end->free_ps > kernel->now_ps ? end->free_ps : kernel->now_ps;
     end->free_ps = begin + (n + 24) * o->ps_per_byte;
     end->frames++;
-    end->payload += RIG_PAYLOAD(bytes);
+    if (RIG_IPV4(bytes))
+        end->payload += RIG_PAYLOAD(bytes);
     if ((rig->filter && rig->filter(rig, end->host, bytes, n, rig->filter_arg)) ||
         fake_random(kernel, 1000) < o->loss_permille) {
         rig->lost++;
@@ -146,8 +147,9 @@ static enum net_xmit rig_start_xmit(struct sk_buff *skb, struct net_device *dev)
         bool last = i + 1u == skb->gso_segments;
         assert_true(n > 0 || skb->bytes == 0);
         assert_true(skb->head_bytes - 14 + n <= dev->mtu_bytes);
-        net_rig_put(frame + 16, skb->head_bytes - 14 + n, 2);
-        if (frame[23] == 6) {
+        if (RIG_IPV4(frame))
+            net_rig_put(frame + 16, skb->head_bytes - 14 + n, 2);
+        if (RIG_IPV4(frame) && frame[23] == 6) {
             net_rig_put(frame + 38, seq + done, 4);
             frame[47] = last ? flags : (uint8_t)(flags & ~0x09);
         }
@@ -168,7 +170,8 @@ static void rig_receive(struct rig_rx *rx, struct rig_frame *frame)
     struct k_page *page = k_page_alloc(kernel, K_NODE_LOCAL, frame->bytes > 3000 ? 2 : 0);
     if (page) {
         struct sk_buff *skb = skb_new(end->net);
-        uint32_t head = frame->byte[23] == 6 ? 34u + frame->byte[46] / 16u * 4 : 42;
+        bool tcp = RIG_IPV4(frame->byte) && frame->byte[23] == 6;
+        uint32_t head = tcp ? 34u + frame->byte[46] / 16u * 4 : 42;
         uint32_t bytes = frame->bytes < 60 ? 60 : frame->bytes; /* padded, as on a wire */
         k_poke(kernel, page->addr, frame->byte, bytes);
         skb->dev = &end->dev;

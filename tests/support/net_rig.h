@@ -76,6 +76,7 @@ struct rig {
 
 uint32_t net_rig_get(const uint8_t *p, unsigned bytes);
 void net_rig_put(uint8_t *p, uint32_t v, unsigned bytes);
+#define RIG_IPV4(head)   (net_rig_get((head) + 12, 2) == ETHER_TYPE_IPV4)
 #define RIG_SEQ(head)    net_rig_get((head) + 38, 4)
 #define RIG_ACK(head)    net_rig_get((head) + 42, 4)
 #define RIG_FLAGS(head)  ((head)[47])

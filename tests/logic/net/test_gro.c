@@ -109,7 +109,7 @@ struct bed {
     struct arfs *arfs;
 };
 
-static void put_packet(struct bed *bed, const struct packet *p)
+static struct sk_buff *packet_new(struct bed *bed, const struct packet *p)
 {
     uint8_t head[66] = { [12] = 8, [14] = 0x45, [23] = 6, [46] = 0x80 };
     struct k_page *page = k_page_alloc(bed->kernel, K_NODE_LOCAL, 0);
@@ -139,7 +139,7 @@ static void put_packet(struct bed *bed, const struct packet *p)
         skb->n_frags = 1;
         skb->bytes = p->bytes;
     }
-    net_gro_receive(&bed->napi, skb);
+    return skb;
 }
 
 static int bed_poll(struct k_napi *napi, int budget)
@@ -147,7 +147,7 @@ static int bed_poll(struct k_napi *napi, int budget)
     struct bed *bed = K_CONTAINER(napi, struct bed, napi);
     (void)budget;
     for (unsigned i = 0; i < bed->n; i++)
-        put_packet(bed, &bed->packets[i]);
+        net_gro_receive(&bed->napi, packet_new(bed, &bed->packets[i]));
     net_gro_flush(napi, bed->net);
     k_napi_complete(napi);
     return 0;
@@ -349,6 +349,85 @@ static void test_switched_off(void **state)
     bed_free(&bed);
 }
 
+/* ---- Other protocols ------------------------------------------------------------------------- */
+
+#define TYPE_OTHER 0x86dfu
+
+struct other {
+    unsigned n;
+    uint32_t bytes;
+    uint16_t head_bytes;
+    struct bed *bed;
+};
+
+static void other_receive(struct sk_buff *skb, void *arg)
+{
+    struct other *other = arg;
+    const struct flow_key none = { .protocol = 0 };
+    assert_true(flow_key_equal(&skb->flow, &none));
+    assert_int_equal(skb->ether_type, TYPE_OTHER);
+    other->n++;
+    other->bytes = skb->bytes;
+    other->head_bytes = skb->head_bytes;
+    assert_true(skb_header_set(skb, 32));
+    assert_int_equal(skb->bytes, 66 + 200 - 32);
+    assert_int_equal(skb->frag[0].offset, 32);
+    assert_true(skb_header_set(skb, 80));
+    assert_int_equal(skb->bytes, 66 + 200 - 80);
+    assert_false(skb_header_set(skb, 267));
+    assert_int_equal(skb->head_bytes, 80);
+    assert_true(skb_header_set(skb, 66));
+    net_rig_check(other->bed->kernel, kaddr_add(skb->frag[0].page->addr, skb->frag[0].offset), 0, 1,
+                  200);
+    skb_free(other->bed->net, skb);
+}
+
+static int other_poll(struct k_napi *napi, int budget)
+{
+    struct bed *bed = K_CONTAINER(napi, struct bed, napi);
+    const struct packet p = P(1, 200);
+    const uint8_t type[] = { TYPE_OTHER >> 8, TYPE_OTHER & 0xff };
+    (void)budget;
+    for (unsigned i = 0; i < 2; i++) {
+        struct sk_buff *skb = packet_new(bed, &p);
+        k_poke(bed->kernel, kaddr_add(skb->head, 12), type, sizeof type);
+        net_gro_receive(&bed->napi, skb);
+    }
+    net_gro_flush(napi, bed->net);
+    k_napi_complete(napi);
+    return 2;
+}
+
+/* Packets of another Ethernet type go, unmerged, past GRO and flow steering to who has registered;
+ * those of a type that nobody has registered are dropped. */
+static void test_other_protocol(void **state)
+{
+    (void)state;
+    struct bed bed;
+    bed_new(&bed, true);
+    struct other other = { .bed = &bed };
+    bed.napi.poll = other_poll;
+    assert_int_equal(net_protocol_register(bed.net, ETHER_TYPE_IPV4, other_receive, &other),
+                     -EEXIST);
+    assert_int_equal(net_protocol_register(bed.net, TYPE_OTHER + 1, other_receive, &other), 0);
+    bed_run(&bed, NULL, 0);
+    assert_int_equal(other.n, 0);
+    assert_int_equal(net_stats(bed.net)->dropped_packets, 2);
+    assert_int_equal(net_protocol_register(bed.net, TYPE_OTHER, other_receive, &other), 0);
+    assert_int_equal(net_protocol_register(bed.net, TYPE_OTHER, other_receive, &other), -EEXIST);
+    bed_run(&bed, NULL, 0);
+    assert_int_equal(other.n, 2);
+    assert_int_equal(other.head_bytes, 66);
+    assert_int_equal(other.bytes, 200);
+    assert_int_equal(bed.arfs->n, 0);
+    net_protocol_unregister(bed.net, TYPE_OTHER);
+    bed_run(&bed, NULL, 0);
+    assert_int_equal(other.n, 2);
+    assert_int_equal(net_stats(bed.net)->dropped_packets, 4);
+    assert_int_equal(net_stats(bed.net)->rx_packets, 6);
+    bed_free(&bed);
+}
+
 /* ---- Headers --------------------------------------------------------------------------------- */
 
 static void test_malformed(void **state)
@@ -515,7 +594,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_up_to_64_kib),   cmocka_unit_test(test_what_ends_a_buffer),
         cmocka_unit_test(test_checksums_cost), cmocka_unit_test(test_flows_held),
-        cmocka_unit_test(test_switched_off),   cmocka_unit_test(test_malformed),
+        cmocka_unit_test(test_switched_off),   cmocka_unit_test(test_other_protocol),
+        cmocka_unit_test(test_other_protocol), cmocka_unit_test(test_malformed),
         cmocka_unit_test(test_toeplitz),       cmocka_unit_test(test_queueing_discipline),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
