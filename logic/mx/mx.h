@@ -3,6 +3,7 @@
  * requests. Behind it stand Open-MX (logic/openmx/: a kernel module on any Ethernet device) or native MX
  * (events and data from the firmware of the NIC straight to user space).
  *
+ *   mx_open(board, endpoint_id, key, &mx_options_default, &ep);      [thread]
  *   mx_connect(ep, nic_id, endpoint_id, key, until_ps, &peer);       [thread] once per peer
  *   mx_irecv(ep, &segment, 1, match, mask, context, &r);             any number under way
  *   mx_isend(ep, &segment, 1, &peer, match, context, &s);
@@ -16,7 +17,7 @@
  *
  * Progress is made in calls only (and by the kernel module for what it does by itself): an endpoint is
  * used by one thread at a time, which polls. Nobody waits for ever on a peer that is gone: requests end
- * with MX_PEER_DEAD once a message has been resent for mx_options' time.
+ * with MX_PEER_DEAD once a message has been sent mx_options.resends_max times in vain.
  *
  * Sizes are in bytes, times in picoseconds, errors negative errno values.
  */
@@ -26,6 +27,7 @@
 #include "logic/kapi.h"
 
 struct mx_endpoint;
+struct mx_board; /* logic/mx/mx_board.h */
 
 #define MX_ENDPOINTS_MAX 256u /* of a NIC: their number is one byte on the wire */
 #define MX_SEGMENTS_MAX  256u
@@ -86,6 +88,20 @@ struct mx_endpoint {
     uint8_t id;
     uint32_t key;
 };
+
+struct mx_options {
+    uint64_t resend_ps;      /* a message that nobody has acknowledged for so long is sent again */
+    uint32_t resends_max;    /* then its peer is taken for dead */
+    uint64_t ack_delay_ps;   /* an acknowledgement waits so long for a message that may carry it */
+    uint32_t cached_regions; /* registered buffers that stay so for their next use; 0: none */
+    bool bind;               /* moves the thread that opens to the CPU where its packets come in */
+};
+extern const struct mx_options mx_options_default;
+
+/* [thread] Opens endpoint `id` of a board for the calling thread. The caller owns *ep until mx_close().
+ * 0; -EBUSY: the endpoint is open; -ENOMEM; -ENODEV: the board is gone. */
+int mx_open(struct mx_board *board, uint8_t id, uint32_t key, const struct mx_options *options,
+            struct mx_endpoint **ep);
 
 /* [thread] Makes a peer known: the endpoint `endpoint_id` of the NIC `nic_id`, opened with `key`. Own
  * NIC, own endpoint included. 0; -ETIMEDOUT: nobody answered until until_ps; -ENOENT: it has no such
