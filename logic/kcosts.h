@@ -78,6 +78,8 @@ struct k_costs {
     uint32_t nvmeof_target_cycles;
     /* fio's engine over a user-space driver, per request, half of it each way */
     uint32_t fio_plugin_cycles;
+    /* ---- message passing --------------------------------------------------------------------- */
+    uint32_t mpi_call_cycles; /* a message in the MPI library, at either side */
     /* ---- pktgen ------------------------------------------------------------------------------ */
     uint32_t pktgen_packet_cycles; /* its own loop, excluding the driver */
 };

@@ -93,6 +93,8 @@ static const struct param_desc os_params_table[] = {
           PROV_CALIBRATED, "docs/sources.md#c4",
           "fio's engine over a user-space driver, per request, half of it each way"),
     COST(pktgen_packet, 100, 30, 400, "pktgen's own loop, per packet, without the driver"),
+    CYCLES(mpi_call, 1280, 700, 1860, "docs/sources.md#mpi",
+           "a message in the MPI library, at either side"),
     PARAM("c1_exit_ns", PARAM_TIME, struct os_params, c1_exit_ps, 1500, 0, 2000, PROV_ESTIMATE,
           "docs/sources.md#a4", "leaving idle state C1"),
     PARAM("c1e_after_us", PARAM_TIME, struct os_params, c1e_after_ps, 20, 0, 1000000, PROV_ESTIMATE,

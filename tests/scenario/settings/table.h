@@ -616,6 +616,7 @@ static const struct row rows[] = {
     BORROWER("os", "fio.spdk",
              "spdk_submit_cycles=440 spdk_complete_cycles=250 spdk_poll_cycles=40"
              " fio_plugin_cycles=400"),
+    REASON("os", "mpi_call_cycles", "no program uses MPI yet: tests/logic/mpi"),
     { "network", "net", "network.server",
       "interface=pf1 mtu_bytes=1000 channels=1 adaptive_moderation=false arfs=false xps=false"
       " gro=false lro=true receive_buffer=65536 completion_ring=device+interface=pf1" },
