@@ -85,6 +85,11 @@ static void write_sent(struct trace_writer *writer, const struct tlp_trace_recor
 
 static void write_link(struct trace_writer *writer, const struct tlp_trace_record *r)
 {
+    if (r->link.lanes ==
+        0) { /* nothing is serialised there, and there are credits for everything */
+        trace_step(writer, r->at_ps, "%s -> %s, within the root complex", r->from, r->to);
+        return;
+    }
     trace_step(writer, r->at_ps, "link %s -> %s: its %s is there", r->from, r->to,
                r->link.cut_through ? "head" : "tail");
     trace_detail(writer, "Gen%u x%u, %u bytes: waited %.1f, %.1f under way, %.1f from head to tail",
@@ -216,7 +221,8 @@ static void write_tlp(struct trace_writer *writer, const struct tlp_trace_record
     id(r->tlp.requester_id, who);
     switch ((enum tlp_trace_kind)r->kind) {
     case TRACE_ROOT:
-        trace_step(writer, r->at_ps, "root port %s, past its inbound queues", r->to);
+        trace_step(writer, r->at_ps, "root %s %s, past its inbound queues",
+                   *r->to != '\0' ? "port" : "complex", *r->to != '\0' ? r->to : r->who);
         trace_detail(writer, "address %s, requester %s", at, who);
         break;
     case TRACE_VISIBLE:

@@ -75,6 +75,10 @@ has "a peer's memory" "$(trace smartio/fig26_two_lenders_bandwidth --filter conf
     --trace-address=gpu0,read=0,bytes=64)" 'gpu1 takes it'
 has "only as large" "$(trace $lent --trace-address=nic,read=0,bytes=1000)" \
     'the first TLP of a DMA of 1514 bytes'
+out=$(trace adce/fig05_copy_bandwidth --filter engine=adce_1ch --trace-address=engine,write=1,read=1)
+is "an integrated engine is on no link" "$(grep -c 'link \|Gen[0-9]\|root port' <<<"$out")" 0
+is "but in the root complex, write, read and completion" \
+    "$(grep -c 'engine -> .*engine, within the root complex$\|root complex server.s0, past its' <<<"$out")" 5
 has "the help" "$("$nudma" run --help)" '--trace-address'
 
 echo "1..$cases"

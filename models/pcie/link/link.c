@@ -120,8 +120,8 @@ account_stamp(const struct link_dir *dir, const struct tlp *tlp, sim_time start_
     record->link.head_ps = tlp->head_ps;
     record->link.tail_ps = tlp->tail_ps;
     record->link.wire_bytes = bytes;
-    record->link.lanes = dir->link->lanes;
-    record->link.generation = dir->link->generation;
+    record->link.lanes = dir->from->integrated ? 0 : dir->link->lanes;
+    record->link.generation = dir->from->integrated ? 0 : dir->link->generation;
     record->link.cut_through = dir->to_cut_through;
 }
 

@@ -27,7 +27,8 @@ enum tlp_trace_kind {
     TRACE_NTB_CPL_OUT, /* ntb: a completion, likewise */
     TRACE_NTB_CPL_IN,
     TRACE_CLUSTER,     /* cluster: a switch of the fabric */
-    TRACE_ROOT,        /* tlp: at a root port; at_ps: past the inbound queues */
+    TRACE_ROOT,        /* tlp: at the root port `to`, "": from an integrated device; at_ps: past the
+                          inbound queues */
     TRACE_IOMMU,       /* iommu */
     TRACE_IOMMU_LEVEL, /* level: of the page table, one record each, downwards */
     TRACE_LINE,        /* line: of memory */
@@ -80,6 +81,7 @@ struct tlp_trace_record {
         } branch;
         struct {
             sim_time handed_ps, start_ps, head_ps, tail_ps;
+            /* no lanes: the device is integrated into the root complex, and there is no link */
             uint32_t wire_bytes, lanes, generation;
             bool cut_through; /* the receiver has it at head_ps, else at tail_ps */
         } link;

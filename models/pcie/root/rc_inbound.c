@@ -439,8 +439,11 @@ void rc_inbound_request(struct model *rc, uint32_t port, struct tlp *tlp)
     struct iommu_translation to = { .hpa = { tlp->address }, .done_ps = at_ps };
 
     sim_stamp_mark(tlp->stamp, PART_ROOT_COMPLEX, at_ps);
-    if (tlp_traced(tlp))
-        tlp_trace_port(tlp_trace_add_tlp(tlp, TRACE_ROOT, rc->name, at_ps)->to, &rc->ports[port]);
+    if (tlp_traced(tlp)) {
+        struct tlp_trace_record *record = tlp_trace_add_tlp(tlp, TRACE_ROOT, rc->name, at_ps);
+        if (!rc->ports[port].integrated)
+            tlp_trace_port(record->to, &rc->ports[port]);
+    }
     if ((!write && tlp->type != TLP_MRD) || !cfg_bus_master(&state->port[port].cfg)) {
         state->stats.unsupported++;
         rc_refuse(rc, tlp, TLP_UR, at_ps);
