@@ -1,5 +1,6 @@
 /* nudma describe: the tables of parameters and statistics, from which the readers work too. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/base/cli.h"
@@ -7,6 +8,8 @@
 #include "models/world/registry.h"
 #include "sim/config/param.h"
 #include "workloads/base/describe.h"
+
+#define FOLDED_MIN 4u
 
 /* One thing that has tables: a device model, or whatever workloads/base/describe.h lists. */
 static GArray *collect(void)
@@ -107,11 +110,73 @@ static void print_stats(const struct stat_desc *stats)
     cli_table_free(table);
 }
 
+/* Splits "c07.iops" at its first number: *n_head characters before it, *n_digits of it. False: none. */
+static bool find_number(const char *name, int *n_head, int *n_digits)
+{
+    *n_head = (int)strcspn(name, "0123456789");
+    *n_digits = (int)strspn(name + *n_head, "0123456789");
+    return *n_digits != 0 && *n_digits < 9;
+}
+
+/* Whether b is to a what "c08.iops" is to "c07.iops", and says the same of it. */
+static bool follows(const struct record_desc *a, const struct record_desc *b)
+{
+    int head_a, head_b, digits_a, digits_b;
+    return a->kind == b->kind && strcmp(a->unit, b->unit) == 0 && strcmp(a->help, b->help) == 0 &&
+           find_number(a->name, &head_a, &digits_a) && find_number(b->name, &head_b, &digits_b) &&
+           head_a == head_b && strncmp(a->name, b->name, (size_t)head_a) == 0 &&
+           strcmp(a->name + head_a + digits_a, b->name + head_b + digits_b) == 0 &&
+           atoi(b->name + head_b) == atoi(a->name + head_a) + 1;
+}
+
+static const struct record_desc *following(const struct record_desc *records,
+                                           const struct record_desc *record)
+{
+    for (; records->name != NULL; records++)
+        if (follows(record, records))
+            return records;
+    return NULL;
+}
+
+static const struct record_desc *preceding(const struct record_desc *records,
+                                           const struct record_desc *record)
+{
+    for (; records->name != NULL; records++)
+        if (follows(records, record))
+            return records;
+    return NULL;
+}
+
+/* The name of a row: "c{00..31}.iops" for the first of at least FOLDED_MIN that are numbered in turn, NULL
+ * for the others of these. */
+static char *record_name(const struct record_desc *records, const struct record_desc *record)
+{
+    const struct record_desc *first = record, *last = record, *next;
+    unsigned n = 1;
+    int n_head, n_digits, last_head, last_digits;
+    for (; (next = preceding(records, first)) != NULL; n++)
+        first = next;
+    for (; (next = following(records, last)) != NULL; n++)
+        last = next;
+    if (n < FOLDED_MIN)
+        return g_strdup(record->name);
+    if (first != record)
+        return NULL;
+    find_number(first->name, &n_head, &n_digits);
+    find_number(last->name, &last_head, &last_digits);
+    return g_strdup_printf("%.*s{%.*s..%.*s}%s", n_head, first->name, n_digits,
+                           first->name + n_head, last_digits, last->name + last_head,
+                           first->name + n_head + n_digits);
+}
+
 static void add_records(struct cli_table *table, const struct record_desc *records)
 {
     static const char *const kinds[] = { "value", "histogram", "series" };
     for (const struct record_desc *record = records; record->name != NULL; record++) {
-        cli_table_cell(table, "%s", record->name);
+        g_autofree char *name = record_name(records, record);
+        if (name == NULL)
+            continue;
+        cli_table_cell(table, "%s", name);
         cli_table_cell(table, "%s", kinds[record->kind]);
         cli_table_cell(table, "%s", record->unit);
         cli_table_cell(table, "%s", record->help);

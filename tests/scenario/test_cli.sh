@@ -52,6 +52,11 @@ has "describe shows units and provenance" "$("$nudma" describe pcie.requester)" 
     '_ns +ns .*(datasheet|published|calibrated|estimate)'
 is "and what is one of several once" \
     "$("$nudma" describe nic.ethernet | grep -o ' pf[0-9N]_rx_bytes')" ' pfN_rx_bytes'
+out=$("$nudma" describe nvme_clients)
+is "and metrics that are numbered, of a line each" "$(grep -o '^ *\.c[^ ]*' <<<"$out" | xargs)" \
+    ".c{00..31}.latency_p50_ns .c{00..31}.iops"
+is "numbers of other kinds are left" "$(grep -o '^ *latency_p[0-9]*_ns' <<<"$out" | xargs)" \
+    "latency_p50_ns latency_p99_ns"
 mapfile -t all < <("$nudma" list | awk 'NR > 1 { print $1 }')
 for scenario in "${all[@]}"; do "$nudma" run "$scenario" --print-config >/dev/null 2>>all.txt || echo "$scenario"; done >unbuilt.txt
 is "every scenario can be built" "$(cat unbuilt.txt all.txt)" ""

@@ -165,7 +165,8 @@ static const struct record_desc nvme_clients_records[] = {
     OF_TEN("0"),
     OF_TEN("1"),
     OF_TEN("2"),
-    OF_TEN("3"),
+    OF_CLIENT("30"),
+    OF_CLIENT("31"), /* CLIENTS_MAX of them */
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
