@@ -44,6 +44,8 @@ static const struct param_desc dsa_params_table[] = {
               "descriptor out of its queue or batch to its first request"),
     DSA_PARAM("descriptor_interval_ns", PARAM_TIME, interval_ps, 10, 0, 1000, PROV_ESTIMATE,
               "between descriptors that an engine begins"),
+    DSA_PARAM("read_interval_ns", PARAM_TIME, read_interval_ps, 1, 0, 100, PROV_ESTIMATE,
+              "between reads of lines, of all engines together: a clock of its way to the fabric"),
     { .type = PARAM_END },
 };
 

@@ -35,6 +35,7 @@ struct dsa_params {
     uint32_t engine_descriptors; /* under way in an engine at a time */
     sim_time descriptor_ps;      /* out of its queue or batch to its first request */
     sim_time interval_ps;        /* between descriptors that an engine begins */
+    sim_time read_interval_ps;   /* between reads of lines, of all engines */
 };
 
 struct dsa_stats {
@@ -162,6 +163,7 @@ struct dsa_device {
     uint32_t engine_turn, move_turn;                   /* the engine that is asked next */
     uint32_t buffers, shared_buffers, limited_buffers; /* in use */
     uint32_t reserved_buffers;                         /* of all groups, when it was enabled */
+    sim_time next_read_ps;                             /* no line is read earlier */
     struct dsa_unit *free_unit, *units;
     struct dsa_work *works;
     bool dispatching, dispatch_again; /* in the loop; once more round */

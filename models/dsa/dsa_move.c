@@ -9,8 +9,9 @@
  * Does not model: source lines kept for the next line of the destination where both lie differently in
  *   their lines (such a line is read twice); the Cache Control flag (writes go where the root complex
  *   sends those of devices: with DDIO into the LLC).
- * Timing: no delay of its own; read buffers * 64 bytes per round trip of a read at most. The rest is
- *   the root complex's and memory's.
+ * Timing: one line, of whatever engine, is read per `read_interval_ns`; writes come as far apart as the
+ *   data of their reads. Read buffers * 64 bytes per round trip of a read at most. The rest is the root
+ *   complex's and memory's.
  * Sources: Intel Data Streaming Accelerator Architecture Specification, "Read buffers" (before: bandwidth
  *   tokens), "Memory Move"; docs/sources.md#dsa.
  */
@@ -169,6 +170,14 @@ static uint64_t next_line(const struct dsa_work *work, uint32_t *bytes)
     return left - *bytes;
 }
 
+/* When the line that is to be read now leaves. */
+static sim_time read_slot(struct dsa_device *dsa)
+{
+    const sim_time at_ps = SIM_MAX(dsa_now(dsa), dsa->next_read_ps);
+    dsa->next_read_ps = at_ps + dsa->params.read_interval_ps;
+    return at_ps;
+}
+
 static void issue(struct dsa_work *work)
 {
     struct dsa_device *dsa = work->dsa;
@@ -185,7 +194,7 @@ static void issue(struct dsa_work *work)
                                             .buffer = unit->source,
                                             .independent = !work->serial,
                                             .done = unit_arrived };
-    pcie_dma_read(&dsa->function.dma, &unit->read, 0);
+    pcie_dma_read(&dsa->function.dma, &unit->read, read_slot(dsa));
 }
 
 /* ---- Engines --------------------------------------------------------------------------------- */

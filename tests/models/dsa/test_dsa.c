@@ -590,6 +590,10 @@ static void time_body(struct dsa_rig *r)
     const struct dsa_descriptor one = rig_move(destination, source, 64, record);
     assert_int_equal(timed(r, &one), 33000 + INBOUND + read_ps + OUTBOUND + INBOUND +
                                          SIM_MAX(write_ps, LINE_PS + record_ps));
+    /* As many lines as there are read buffers: their reads leave one after the other. */
+    const struct dsa_descriptor four = rig_move(destination, source, 256, record + 64);
+    assert_int_equal(timed(r, &four), 33000 + 3 * 7000 + INBOUND + read_ps + OUTBOUND + INBOUND +
+                                          SIM_MAX(write_ps, LINE_PS + record_ps));
     /* Many lines: four of them per round trip, since there are four read buffers; a read waits at the
      * root complex until the write before it is visible. */
     const uint64_t lines = 16 * PAGE / 64, trip_ps = INBOUND + write_ps + read_ps + OUTBOUND;
@@ -693,7 +697,8 @@ int main(void)
         WORLD_TEST(test_batches, DSA_WORLD("")),
         WORLD_TEST(test_fences, DSA_WORLD("")),
         WORLD_TEST(test_errors, DSA_WORLD("")),
-        WORLD_TEST(test_times_of_moves, DSA_WORLD("descriptor_ns = 33; read_buffers = 4;")),
+        WORLD_TEST(test_times_of_moves,
+                   DSA_WORLD("descriptor_ns = 33; read_buffers = 4; read_interval_ns = 7;")),
         WORLD_TEST(test_read_buffers_of_groups, DSA_WORLD("read_buffers = 16;")),
         WORLD_TEST(test_function_level_reset, DSA_WORLD("")),
     };

@@ -815,7 +815,7 @@ static const struct row rows[] = {
       "launch_us=10 store_latency_ns=800 clock_call_ns=64 poll_ns=30 clock_mhz=1000" },
     { "dsa.accelerator", "dsa", "devices.engine",
       "engines=1 engine_descriptors=1 descriptor_ns=300 descriptor_interval_ns=200 read_buffers=8"
-      " read_requests_max=4 register_latency_ns=200 batch_log2=1" },
+      " read_requests_max=4 register_latency_ns=200 batch_log2=1 read_interval_ns=40" },
     { "dsa.accelerator", "dsa.queue", "devices.engine", "queue_entries=8 extended_tags=false" },
     REASON("dsa.accelerator", "lanes generation", "it is integrated and has no link"),
     REASON("dsa.accelerator", "mps_bytes", "it writes a line at a time"),
