@@ -19,6 +19,7 @@ static void keep_points(struct result_set *set, const struct plan *plan,
 
 static void print_all(const struct result_set *set)
 {
+    bool any_overtaken = false;
     struct cli_table *table = cli_table_new(NULL);
     for (guint a = 0; a < set->axes->len; a++)
         cli_table_column(table, set->axes->pdata[a], false);
@@ -30,7 +31,8 @@ static void print_all(const struct result_set *set)
         for (guint m = 0; m < set->metrics->len; m++) {
             if (point->values[m].n == 0)
                 continue;
-            g_autofree char *value = result_value_text(&point->values[m]);
+            g_autofree char *value = result_point_text(point, m);
+            any_overtaken = any_overtaken || point->overtaken;
             for (guint a = 0; a < set->axes->len; a++)
                 cli_table_cell(table, "%s", point->axis[a]);
             cli_table_cell(table, "%s", result_metric(set, m)->name);
@@ -40,6 +42,8 @@ static void print_all(const struct result_set *set)
     }
     cli_table_print(table, "", stdout);
     cli_table_free(table);
+    if (any_overtaken)
+        puts(RESULT_OVERTAKEN_TEXT);
 }
 
 static void print_scenario(const struct plan *plan, struct scenario *scenario,

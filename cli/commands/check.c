@@ -52,8 +52,19 @@ static void print_reasons(const struct claims_file *file)
     }
 }
 
-/* Points behind the claims whose newest run had not settled; each once. */
-static void print_not_settled(const struct claims_file *file, struct results_db *db)
+/* Whether a run of the point has failed since the one whose values count. */
+static bool is_overtaken(struct results_db *db, const struct claim_reference *r)
+{
+    bool found = false;
+    struct results_cursor *cursor = results_overtaken(db, r->scenario);
+    for (const char *point; (point = results_next_name(cursor)) != NULL;)
+        found = found || strcmp(point, r->point) == 0;
+    results_end(cursor, NULL);
+    return found;
+}
+
+/* Points behind the claims whose newest run had not settled, or is not the last; each once. */
+static void print_notes(const struct claims_file *file, struct results_db *db)
 {
     g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     for (guint i = 0; i < file->claims->len; i++) {
@@ -67,6 +78,8 @@ static void print_not_settled(const struct claims_file *file, struct results_db 
                 if (g_str_has_prefix(param->name, "note.not_settled."))
                     printf("not settled: %s %s: %s\n", r->scenario, r->point, param->value);
             results_end(cursor, NULL);
+            if (is_overtaken(db, r))
+                printf("of an earlier run: %s %s: a later one has failed\n", r->scenario, r->point);
         }
     }
 }
@@ -84,7 +97,7 @@ static void print_tables(const GPtrArray *files, const struct claims_tally *all,
         printf("%s%s%s\n", file->name, *file->title != '\0' ? ": " : "", file->title);
         cli_table_print(table, "", stdout);
         print_reasons(file);
-        print_not_settled(file, db);
+        print_notes(file, db);
         cli_table_free(table);
         claims_count(file, &tally);
         g_autofree char *summary = claims_summary(&tally);

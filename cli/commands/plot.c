@@ -254,6 +254,21 @@ static void warn_of_ambiguous(const struct scenario *scenario, const struct plot
     }
 }
 
+/* What a figure shows of such points is older than their last run. */
+static void warn_of_overtaken(const struct plot_request *request, const struct scenario *scenario)
+{
+    unsigned n = 0;
+    struct results_cursor *cursor = results_overtaken(request->db, scenario_name(scenario));
+    while (results_next_name(cursor) != NULL)
+        n++;
+    if (cli_end(cursor) && n > 0)
+        fprintf(stderr,
+                "%s: %u point%s of an earlier run: a later one has failed (nudma results %s "
+                "marks %s)\n",
+                scenario_name(scenario), n, n == 1 ? " is" : "s are", scenario_name(scenario),
+                n == 1 ? "it" : "them");
+}
+
 static void plot_scenario(struct plot_request *request, struct scenario *scenario,
                           struct sim_error_list *errors)
 {
@@ -265,6 +280,7 @@ static void plot_scenario(struct plot_request *request, struct scenario *scenari
         sim_error_add(errors, scenario_path(scenario), 0, "no group `plot` says what to plot");
     else if (errors->n_messages == before) {
         warn_of_ambiguous(scenario, &figure);
+        warn_of_overtaken(request, scenario);
         if (!collect_and_draw(request, scenario, &figure, errors))
             request->any_failed = true;
     }

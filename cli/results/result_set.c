@@ -471,9 +471,20 @@ static bool read_metric(struct result_set *set, guint metric, struct results_db 
     return cli_end(cursor);
 }
 
+static bool read_overtaken(struct result_set *set, struct results_db *db)
+{
+    struct results_cursor *cursor = results_overtaken(db, set->scenario);
+    for (const char *name; (name = results_next_name(cursor)) != NULL;) {
+        struct result_point *point = result_set_point(set, name);
+        if (point != NULL)
+            point->overtaken = true;
+    }
+    return cli_end(cursor);
+}
+
 bool result_set_read(struct result_set *set, struct results_db *db)
 {
-    bool good = true;
+    bool good = read_overtaken(set, db);
     for (guint i = 0; i < set->points->len; i++) {
         struct result_point *point = set->points->pdata[i];
         g_free(point->values);
@@ -535,4 +546,10 @@ char *result_value_text(const struct result_value *value)
     cli_number(value->mean, mean);
     return result_value_has_interval(value) ? g_strdup_printf("%s +-%.2g", mean, value->ci95)
                                             : g_strdup(mean);
+}
+
+char *result_point_text(const struct result_point *point, guint metric)
+{
+    g_autofree char *text = result_value_text(&point->values[metric]);
+    return g_strconcat(text, point->overtaken && point->values[metric].n > 0 ? " *" : "", NULL);
 }

@@ -22,6 +22,7 @@ struct result_point {
     char **axis;                 /* values, one for each axis of the set; "" without */
     guint *rank;                 /* and the place of each in the order of that axis' values */
     struct result_value *values; /* one for each metric of the set */
+    bool overtaken;              /* they are of an earlier run: a later one has failed */
 };
 
 struct result_set {
@@ -58,8 +59,8 @@ void result_set_keep_points(struct result_set *set, const char *const *names);
 /* Sorts axes, their values and the points as the scenario's file has them. An axis keeps its order
  * if the file lacks one of its values. */
 void result_set_order_as(struct result_set *set, const struct scenario *scenario);
-/* Reads the values of set->metrics, from which the caller may have removed some. False with the
- * reason printed. */
+/* Reads the values of set->metrics, from which the caller may have removed some, and whether points are
+ * `overtaken`. False with the reason printed. */
 bool result_set_read(struct result_set *set, struct results_db *db);
 /* NULL if there is none. */
 struct result_point *result_set_point(const struct result_set *set, const char *name);
@@ -74,6 +75,10 @@ char *result_metric_title(const struct result_quantity *quantity);
 /* "552.4 +-1.2" with two digits of the interval, as more mean nothing; "-" without a value.
  * g_free(). */
 char *result_value_text(const struct result_value *value);
+/* Likewise, of a metric of the point: "552.4 +-1.2 *" if that is overtaken. */
+char *result_point_text(const struct result_point *point, guint metric);
+/* What the mark says, for below a table. */
+#define RESULT_OVERTAKEN_TEXT "* of an earlier run: a later one has failed"
 /* True if the interval is known and more than a rounding error of the mean. */
 bool result_value_has_interval(const struct result_value *value);
 

@@ -282,7 +282,7 @@ static struct grid grid_make(const struct result_layout *layout, const struct it
     for (guint i = 0; i < n; i++) {
         char **cell = grid_at(&grid, grid.n_head + place_of(rows, layout->rows, &items[i]),
                               grid.n_labels + place_of(columns, layout->columns, &items[i]));
-        *cell = result_value_text(&items[i].point->values[items[i].metric]);
+        *cell = result_point_text(items[i].point, items[i].metric);
     }
     return grid;
 }
@@ -370,6 +370,14 @@ static void print_head(const struct result_layout *layout, bool first)
            title != NULL ? title : "");
 }
 
+static bool any_overtaken(const struct item *items, guint n)
+{
+    for (guint i = 0; i < n; i++)
+        if (items[i].point->overtaken && items[i].point->values[items[i].metric].n > 0)
+            return true;
+    return false;
+}
+
 static void print_table(const struct result_layout *layout, const struct item *items, guint n,
                         bool first)
 {
@@ -387,6 +395,8 @@ static void print_table(const struct result_layout *layout, const struct item *i
     struct grid grid = grid_make(layout, items, n);
     grid_print(&grid, layout->choice->width);
     grid_release(&grid);
+    if (any_overtaken(items, n))
+        puts(RESULT_OVERTAKEN_TEXT);
 }
 
 static GArray *items_of(const struct result_layout *layout)

@@ -167,6 +167,18 @@ struct results_cursor *results_points(struct results_db *db, const char *scenari
                scenario, NULL, NULL);
 }
 
+struct results_cursor *results_overtaken(struct results_db *db, const char *scenario)
+{
+    return ask(db, ROW_NAME,
+               "SELECT text FROM label WHERE id IN"
+               " (SELECT w.point_id FROM newest w JOIN run_row r ON r.id = w.run_id"
+               "  JOIN run_row f ON f.scenario_id = w.scenario_id AND f.point_id = w.point_id"
+               "  AND f.seed = w.seed AND f.id > r.id AND f.started_utc >= r.started_utc"
+               "  AND f.config_id = r.config_id AND f.status = 'failed'"
+               "  WHERE w.scenario_id = (SELECT id FROM label WHERE text = ?1))",
+               scenario, NULL, NULL);
+}
+
 struct results_cursor *results_versions(struct results_db *db)
 {
     return ask(db, ROW_NAME,

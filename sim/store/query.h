@@ -38,6 +38,9 @@ bool results_snapshot(struct results_db *db, char **message);
 struct results_cursor *results_scenarios(struct results_db *db);
 /* The points of its newest runs, in no particular order. */
 struct results_cursor *results_points(struct results_db *db, const char *scenario);
+/* The points of which a run has failed after the newest run of its seed, in the same configuration: what
+ * is known of them is older than the last trial. In no particular order. */
+struct results_cursor *results_overtaken(struct results_db *db, const char *scenario);
 /* The versions of all newest runs, sorted. */
 struct results_cursor *results_versions(struct results_db *db);
 /* The next name of one of the above, or NULL. */

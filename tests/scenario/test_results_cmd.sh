@@ -27,6 +27,26 @@ sqlite3 b.db "update metric_row set value = value + 10 where quantity_id =
     (select id from quantity where name = 'latency_mean_ns') and run_id = (select max(id) from run
     where point = 'op=read transfer_bytes=64')"
 
+# A run that fails leaves what is known of its point as it was, and marks it.
+cp a.db o.db
+long() { # long OPTION...: of one seed, too long for a time-out of a millisecond
+    "$simulate" run $size --filter 'op=read transfer_bytes=64' --seed 2 --db o.db -q \
+        --set measure.transactions=100000 --set measure.duration_us=200000 "$@" 2>&1
+}
+long >long.txt
+out=$(long --force --timeout 0.001)
+is "a run again that fails" $? 1
+has "the values before it are marked" "$out" '^read +64 +[0-9.]+ .*\*$'
+has "what that means" "$out" '^\* of an earlier run: a later one has failed$'
+out=$("$nudma" results $size --db o.db)
+is "by results, too" "$(grep -c '\*$' <<<"$out") $(grep -c '^\* of an earlier' <<<"$out")" "1 1"
+has "by plot" "$("$nudma" plot $size --db o.db 2>&1 >/dev/null)" "^$size: 1 point is of an earlier run"
+has "by check" "$("$nudma" check pcie_bench --db o.db)" \
+    "^of an earlier run: $size op=read transfer_bytes=64: a later one has failed$"
+out=$(long --stats)
+is "of all metrics, although nothing has run" "$(grep -vc '\* ' <<<"$out")" 2
+is "until it has run" "$(long --force)" "$(cat long.txt)"
+
 # ---- results -------------------------------------------------------------------------------------
 results() { "$nudma" results --db a.db "$@"; }
 out=$(results); is "without names" $? 0

@@ -225,6 +225,40 @@ static void failed_runs_count_in_the_overview_only(void **state)
     assert_true(results_end(cursor, NULL));
 }
 
+static unsigned n_overtaken(struct results_db *db)
+{
+    unsigned n = 0;
+    struct results_cursor *cursor = results_overtaken(db, "demo/sizes");
+    for (const char *point; (point = results_next_name(cursor)) != NULL; n++)
+        assert_string_equal(point, "op=read");
+    assert_true(results_end(cursor, NULL));
+    return n;
+}
+
+/* By a failure of the same seed, later and in the same configuration, until there is a run again. */
+static void points_are_overtaken_by_failures(void **state)
+{
+    struct results_db *db = *state;
+    struct run_record record = some_run;
+    record.status = "failed";
+    record.error = "link down";
+    record.seed = 3; /* of which there is no run */
+    store(db, &record, NULL);
+    record.seed = 2;
+    record.started_utc = some_run.started_utc - 1; /* merged later */
+    store(db, &record, NULL);
+    assert_int_equal(n_overtaken(db), 0);
+    record.started_utc = some_run.started_utc + 1;
+    store(db, &record, NULL);
+    assert_int_equal(n_overtaken(db), 1);
+    struct run_result *result = run_result_new();
+    record.status = "done";
+    record.error = NULL;
+    store(db, &record, result);
+    run_result_free(result);
+    assert_int_equal(n_overtaken(db), 0);
+}
+
 static void parameters_of_the_run_stored_last(void **state)
 {
     struct results_cursor *cursor = results_params(*state, "demo/sizes", "op=read");
@@ -324,6 +358,7 @@ int main(void)
         WITH_DB(spread_between_seeds),
         WITH_DB(runs_and_what_they_took),
         WITH_DB(failed_runs_count_in_the_overview_only),
+        WITH_DB(points_are_overtaken_by_failures),
         WITH_DB(parameters_of_the_run_stored_last),
         WITH_DB(cursors_end_early_and_start_again),
         WITH_DB(a_failure_is_reported_at_the_end),
