@@ -180,8 +180,6 @@ void dsa_work_end(struct dsa_work *work)
         dsa_work_free(work);
         return;
     }
-    if (work->outcome.status == DSA_STATUS_NONE) /* a drain */
-        work->outcome.status = DSA_STATUS_SUCCESS;
     work->writing = true;
     if (wants_record(d, &work->outcome)) {
         write_record(work->dsa, d, &work->outcome, &work->record, &work->write_back, work_recorded);

@@ -4,7 +4,7 @@
  * Models: queues of a group share its engines, each with as many turns in a round as its priority says;
  *   an engine has several descriptors and one batch under way, and takes from both by turns; the list of a
  *   batch is read ahead; fences within a batch, behind which nothing follows a failure; drains, which
- *   wait for what their queue was given before.
+ *   wait at the head of their queue for all that it handed over before.
  * Does not model: a batch spread over several engines; progress limits of GRPFLGCFG.
  * Timing: from the queue or the batch to the first request `descriptor_ns`; an engine begins one
  *   descriptor every `descriptor_interval_ns`. The list of a batch is read DSA_BATCH_FETCH descriptors at a
@@ -28,7 +28,6 @@ static void task_begins(struct dsa_task *task, struct dsa_queue *queue)
     *at = task;
 }
 
-/* A drain that has become the oldest has waited long enough. */
 static void task_ends(struct dsa_task *task)
 {
     struct dsa_queue *queue = task->queue;
@@ -36,10 +35,6 @@ static void task_ends(struct dsa_task *task)
     while (*at != task)
         at = &(*at)->next;
     *at = task->next;
-    if (queue->under_way == NULL || !queue->under_way->drains)
-        return;
-    queue->under_way->drains = false;
-    dsa_work_end(SIM_CONTAINER(queue->under_way, struct dsa_work, task));
 }
 
 uint64_t dsa_queue_oldest(const struct dsa_queue *queue)
@@ -158,10 +153,7 @@ static void work_begins(struct sim *sim, struct sim_event *event)
         dsa_work_end(work);
     } else if (dsa_operation(&work->descriptor) == DSA_OP_MOVE) {
         dsa_move_begin(work);
-    } else if (dsa_operation(&work->descriptor) == DSA_OP_DRAIN &&
-               work->task.queue->under_way != &work->task) {
-        work->task.drains = true;
-    } else {
+    } else { /* no-op; drain, which has waited in its queue */
         work->outcome.status = DSA_STATUS_SUCCESS;
         dsa_work_end(work);
     }
@@ -215,14 +207,18 @@ static struct dsa_work *work_new(struct dsa_engine *engine, const struct dsa_des
 
 /* ---- Queues ---------------------------------------------------------------------------------- */
 
-/* Whether the engine could begin the queue's next descriptor now. A batch that is wrong ends like any
- * other descriptor. */
+/* Whether the engine could begin the queue's next descriptor now. A drain waits in the queue: in the
+ * engine it would have a place that what it waits for may need. A batch that is wrong ends like any other
+ * descriptor. */
 static bool may_begin(const struct dsa_engine *engine, const struct dsa_queue *queue)
 {
     if (queue->n == 0 || queue->group != engine->group)
         return false;
-    return dsa_operation(&queue->entry[queue->first]) != DSA_OP_BATCH ||
-           engine->batch.engine == NULL;
+    switch (dsa_operation(&queue->entry[queue->first])) {
+    case DSA_OP_BATCH: return engine->batch.engine == NULL;
+    case DSA_OP_DRAIN: return queue->under_way == NULL;
+    default: return true;
+    }
 }
 
 /* The group's next queue, as many times in a row as its priority says. */
@@ -332,20 +328,13 @@ void dsa_queue_abort(struct dsa_device *dsa, struct dsa_queue *queue)
         if (batch->engine != NULL && batch->task.queue == queue && !batch->writing)
             batch->aborted = true;
     }
-    const uint32_t n_works = dsa->params.engines * dsa->params.engine_descriptors;
-    for (uint32_t i = 0; i < n_works; i++) {
+    /* What has requests under way ends with the last of them. */
+    for (uint32_t i = 0; i < dsa->params.engines * dsa->params.engine_descriptors; i++) {
         struct dsa_work *work = &dsa->works[i];
         if (work->engine == NULL || work->writing || queue_of(work) != queue)
             continue;
         work->aborted = true;
-        work->task.drains = false;
-    }
-    /* What has requests under way ends with the last of them. The end of one may be what a drain waited
-     * for: all of them are marked before. */
-    for (uint32_t i = 0; i < n_works; i++) {
-        struct dsa_work *work = &dsa->works[i];
-        if (work->engine != NULL && work->aborted && work->n_units == 0 &&
-            !sim_event_pending(&work->start))
+        if (work->n_units == 0 && !sim_event_pending(&work->start))
             dsa_work_end(work);
     }
     for (uint32_t e = 0; e < dsa->params.engines; e++)

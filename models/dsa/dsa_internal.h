@@ -56,7 +56,6 @@ struct dsa_task {
     struct dsa_task *next;
     struct dsa_queue *queue;
     uint64_t sequence;
-    bool drains; /* a drain that waits until it is the oldest */
 };
 
 /* How a descriptor ended. */

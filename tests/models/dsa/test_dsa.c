@@ -391,6 +391,32 @@ static void test_drains_wait_for_what_came_before(void **state)
     run(state, drain_body);
 }
 
+/* As many drains as the engine has places, behind a batch that needs one of them. */
+static void places_body(struct dsa_rig *r)
+{
+    const uint64_t memory = rig_memory(r, 64 * PAGE), record = rig_memory(r, PAGE);
+    const uint64_t list = rig_memory(r, PAGE);
+    struct dsa_descriptor drain = rig_move(0, 0, 0, record + 32 * 3);
+    drain.flags_operation = (uint32_t)DSA_OP_DRAIN << DSA_OPERATION_SHIFT |
+                            (drain.flags_operation & DSA_FLAGS_MASK);
+    rig_up(r);
+    for (unsigned i = 0; i < 2; i++) {
+        const struct dsa_descriptor d = rig_move(memory + 32 * PAGE + 64 * i, memory, 64,
+                                                 record + 32 * i);
+        rig_put(r, list + 64 * i, &d, sizeof(d));
+    }
+    const struct dsa_descriptor batch = rig_batch(list, 2, record + 32 * 2);
+    rig_post(r, 0, &batch);
+    rig_post(r, 0, &drain);
+    rig_post(r, 0, &drain);
+    assert_int_equal(rig_wait(r, drain.record).status, DSA_STATUS_SUCCESS);
+    assert_int_equal(rig_record(r, batch.record).status, DSA_STATUS_SUCCESS);
+}
+static void test_drains_take_no_place_from_a_batch(void **state)
+{
+    run(state, places_body);
+}
+
 /* ---- "Batch descriptor", fences --------------------------------------------------------------- */
 
 static void batch_body(struct dsa_rig *r)
@@ -694,6 +720,7 @@ int main(void)
         WORLD_TEST(test_thresholds_losses_and_abort, DSA_WORLD("engine_descriptors = 1;")),
         WORLD_TEST(test_abort_writes_no_record, DSA_WORLD("read_buffers = 1;")),
         WORLD_TEST(test_drains_wait_for_what_came_before, DSA_WORLD("")),
+        WORLD_TEST(test_drains_take_no_place_from_a_batch, DSA_WORLD("engine_descriptors = 2;")),
         WORLD_TEST(test_batches, DSA_WORLD("")),
         WORLD_TEST(test_fences, DSA_WORLD("")),
         WORLD_TEST(test_errors, DSA_WORLD("")),
