@@ -459,6 +459,15 @@ static void end_tag(struct pcie_dma *dma, uint16_t idx, unsigned part)
         finish_read(dma, request, part);
 }
 
+/* The tag's read is given up. For as long as a completion may take, any completion of the tag may still be
+ * that read's, also after one that fitted: which of both it was cannot be seen. */
+static void doubt(struct pcie_dma *dma, uint16_t idx)
+{
+    struct pcie_dma_tag *tag = &dma->tag[idx];
+    tag->doubtful = true;
+    tag->doubtful_until_ps = sim_now(dma->model->sim) + dma->params.completion_timeout_ps;
+}
+
 static void timeout_fire(struct sim *sim, struct sim_event *event)
 {
     struct pcie_dma *dma = SIM_CONTAINER(event, struct pcie_dma, timeout);
@@ -468,7 +477,7 @@ static void timeout_fire(struct sim *sim, struct sim_event *event)
         uint16_t idx = dma->oldest;
         dma->stats.timed_out++;
         cfg_log_error(dma->cfg, PCI_AER_COMPLETION_TIMEOUT);
-        dma->tag[idx].doubtful = true;
+        doubt(dma, idx);
         give_up_read(dma, dma->tag[idx].request, PCIE_DMA_TIMED_OUT);
         end_tag(dma, idx, PART_DEVICE);
     }
@@ -558,7 +567,8 @@ static void receive_data(struct pcie_dma *dma, struct tlp *tlp)
     tag->offset += bytes;
     tag->remaining_bytes = (uint16_t)(tag->remaining_bytes - bytes);
     if (tag->remaining_bytes == 0) {
-        tag->doubtful = false;
+        if (SIM_UNLIKELY(tag->doubtful) && sim_now(dma->model->sim) >= tag->doubtful_until_ps)
+            tag->doubtful = false;
         end_tag(dma, idx, PART_LINK);
     }
 }
@@ -615,7 +625,7 @@ void pcie_dma_abort(struct pcie_dma *dma)
     SIM_ASSERT(!cfg_bus_master(dma->cfg), "%s: reset while it may go on", dma->model->name);
     while (dma->oldest != NO_TAG) {
         uint16_t idx = dma->oldest;
-        dma->tag[idx].doubtful = true;
+        doubt(dma, idx);
         give_up_read(dma, dma->tag[idx].request, PCIE_DMA_BUS_MASTER_OFF);
         end_tag(dma, idx, PART_DEVICE);
     }

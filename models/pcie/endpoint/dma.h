@@ -144,7 +144,8 @@ struct pcie_dma_tag {
     uint16_t remaining_bytes;
     uint16_t older, newer; /* list in order of issue, which is that of deadlines */
     bool bulk;
-    bool doubtful; /* its last read timed out: what comes might still be that one's answer */
+    bool doubtful; /* a read of it was given up: what comes might still be that one's answer */
+    sim_time doubtful_until_ps;
 };
 
 struct pcie_dma {

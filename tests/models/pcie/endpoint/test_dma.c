@@ -755,6 +755,34 @@ static void late_completions_are_unexpected(void **state)
     bench_free(&bench);
 }
 
+/* Answers of an abandoned read that fit the next read of their tags are taken for its answers. Those come
+ * later, while the tags have a third read, and are nobody's. */
+static void answers_of_abandoned_reads_are_unexpected(void **state)
+{
+    (void)state;
+    struct bench bench = bench_new();
+    struct pcie_dma *dma = &bench.requester->dma;
+    bench.completer->delay_ps = 3 * SIM_PS_PER_US;
+    set_sizes(&bench, 256, 128, false); /* a read takes each of the 32 tags */
+    struct transfer *first = read_now(&bench, 0, 32 * 128);
+    sim_run(bench.sim, sim_now(bench.sim) + 2 * SIM_PS_PER_US, NULL);
+    cfg_write(&bench.requester->cfg, PCI_COMMAND, 2, 0);
+    pcie_dma_abort(dma);
+    check_done(first, PCIE_DMA_BUS_MASTER_OFF);
+    cfg_write(&bench.requester->cfg, PCI_COMMAND, 2, PCI_COMMAND_BUS_MASTER);
+    struct transfer *second = read_now(&bench, 0, 32 * 128);
+    sim_run(bench.sim, sim_now(bench.sim) + 2500 * SIM_PS_PER_NS, NULL);
+    check_done(second, PCIE_DMA_OK);
+    struct transfer *third = read_now(&bench, 0x2020, 32 * 96);
+    run(&bench);
+    check_done(third, PCIE_DMA_OK);
+    assert_in_range(dma->stats.unexpected, 32, 64);
+    transfer_free(first);
+    transfer_free(second);
+    transfer_free(third);
+    bench_free(&bench);
+}
+
 static void time_out_can_be_disabled(void **state)
 {
     (void)state;
@@ -1005,6 +1033,7 @@ int main(void)
         cmocka_unit_test(error_completions_end_the_read),
         cmocka_unit_test(completion_times_out),
         cmocka_unit_test(late_completions_are_unexpected),
+        cmocka_unit_test(answers_of_abandoned_reads_are_unexpected),
         cmocka_unit_test(time_out_can_be_disabled),
         cmocka_unit_test(nothing_goes_out_without_bus_master),
         cmocka_unit_test(strays_are_counted_and_dropped),
