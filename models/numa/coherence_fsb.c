@@ -5,18 +5,22 @@
  *   hub snoops the other buses, all of them or (snoop_filter) those whose caches may have the line;
  *   a filter of limited size, which takes a line from the caches when its entry is needed for
  *   another; modified lines are supplied by their owner over its bus and written back at the same
- *   time; a transaction for which another bus was snooped is deferred: the hub answers it with an
- *   address phase of its own (deferred reply); data phase on the requester's bus, with idle clocks
- *   before and after data that a processor drives. Devices are at the hub: their writes go to DRAM
- *   and invalidate copies, their reads snoop.
- * Does not model: the in-order queue's depth, retries, the sockets' order of arbitration, partial
- *   writes of write-combining buffers.
+ *   time; a load for which another bus is snooped has its snoop phase stalled until that one has
+ *   answered; a request for ownership is deferred meanwhile, and answered by an address phase of the
+ *   hub (deferred reply); data phase on the requester's bus, with idle clocks before and after data
+ *   that a processor drives. While the hub arbitrates for a bus that its processors have used
+ *   (BPRI#), they begin no address phase; what the hub has to say directly afterwards follows
+ *   without that. Devices are at the hub: their writes go to DRAM and invalidate copies, their reads
+ *   snoop.
+ * Does not model: the in-order queue's depth, retries, the sockets' order of arbitration, that a
+ *   stalled snoop phase holds up those behind it (their own snoops go on meanwhile), partial writes
+ *   of write-combining buffers.
  * Timing:
  *   idle load = L2 + arbitration + address + hub + DRAM idle read (or the snoop of the other buses)
- *     [+ address of the deferred reply] + hub return + 64 bytes on the bus
+ *     + hub return + 64 bytes on the bus; a store's miss, another bus snooped: + address
  *   same bus, modified: L2 + arbitration + address + snoop + owner's read + hub + hub return + data
- *   other bus, modified: + arbitration, address and data phases of that bus, deferred reply; where
- *     DRAM is not waited for
+ *   other bus, modified: + arbitration, address and data phases of that bus; where DRAM is not
+ *     waited for
  * Sources: docs/sources.md#fsb, docs/sources.md#f
  */
 #include "models/numa/numa_internal.h"
@@ -25,7 +29,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define DATA_UNITS 4u /* of the data calendar's slot, which is a line */
+#define DATA_UNITS    4u /* of the data calendar's slot, which is a line */
+#define ADDRESS_UNITS 4u /* of the address calendar's slot, which is an address phase */
 
 /* The front-side bus of one socket; numa.protocol is an array of them. */
 struct bus {
@@ -33,6 +38,8 @@ struct bus {
     struct calendar data;
     struct snoop_filter filter; /* snoop_filter_size > 0: the lines of this bus's caches */
     uint32_t turnaround;        /* units of idle time that a processor's data cost */
+    uint32_t takeover;          /* units of time in which the hub takes the bus from processors */
+    bool of_hub;                /* the hub drove the last address phase */
 };
 
 #define NO_GROUP UINT32_MAX
@@ -55,18 +62,53 @@ static bool has_filter(const struct numa *n)
     return n->params->coherence->snoop_filter && n->params->coherence->snoop_filter_bytes > 0;
 }
 
-/* An address phase for which nobody arbitrates: the hub knows beforehand when it needs it. */
+/* Takes the address lines at or after at_ps; returns when the address has been seen. */
 static sim_time address_phase(struct numa *n, unsigned socket, sim_time at_ps)
 {
+    struct calendar *address = &bus_of(n, socket)->address;
+
     if (n->quiet)
         return at_ps;
-    return calendar_take_slot(&bus_of(n, socket)->address, at_ps) +
+    const struct calendar_grant grant = calendar_take(address, at_ps, ADDRESS_UNITS);
+    return SIM_MAX(at_ps, grant.end_ps - address->slot_ps) +
            n->params->interconnect->bus_address_ps;
 }
 
+/* A processor's request. */
 static sim_time request(struct numa *n, unsigned socket, sim_time at_ps)
 {
+    bus_of(n, socket)->of_hub = false;
     return address_phase(n, socket, at_ps + n->params->interconnect->bus_arbitration_ps);
+}
+
+/* An address phase of the hub, which asks for the bus at at_ps and could use it at ready_ps. If
+ * processors have it, they have to stop first. */
+static sim_time hub_phase(struct numa *n, unsigned socket, sim_time at_ps, sim_time ready_ps)
+{
+    struct bus *bus = bus_of(n, socket);
+
+    if (n->quiet)
+        return ready_ps;
+    if (!bus->of_hub && bus->takeover > 0) {
+        const struct calendar_grant idle = calendar_take(&bus->address, at_ps, bus->takeover);
+        ready_ps = SIM_MAX(ready_ps, idle.end_ps);
+    }
+    bus->of_hub = true;
+    return address_phase(n, socket, ready_ps);
+}
+
+/* The hub snoops a bus. */
+static sim_time hub_request(struct numa *n, unsigned socket, sim_time at_ps)
+{
+    return hub_phase(n, socket, at_ps, at_ps + n->params->interconnect->bus_arbitration_ps);
+}
+
+/* A deferred reply: the hub knows beforehand when it needs the bus. */
+static sim_time deferred_reply(struct numa *n, unsigned socket, sim_time at_ps)
+{
+    const sim_time takeover_ps = n->params->interconnect->bus_arbitration_ps;
+
+    return hub_phase(n, socket, at_ps - SIM_MIN(at_ps, takeover_ps), at_ps);
 }
 
 /* A line that the hub (MESSAGE_DATA) or a processor (MESSAGE_WRITEBACK) drives. */
@@ -132,7 +174,7 @@ static struct round snoop_buses(struct numa *n, unsigned from, uint64_t line, bo
             continue;
         if (n->params->coherence->snoop_filter && !on_bus(n, s, line))
             continue;
-        struct round r = snoop_bus(n, s, line, NO_GROUP, invalidate, request(n, s, at_ps));
+        struct round r = snoop_bus(n, s, line, NO_GROUP, invalidate, hub_request(n, s, at_ps));
         NUMA_COUNT(n, s, snoops_sent);
         if (r.dirty)
             r.done_ps = data_phase(n, s, MESSAGE_WRITEBACK, r.done_ps);
@@ -158,7 +200,8 @@ static sim_time list_line(struct numa *n, unsigned socket, uint64_t line, sim_ti
     const uint64_t victim = snoop_filter_add(&bus_of(n, socket)->filter, line);
     if (victim == SNOOP_FILTER_NONE)
         return 0;
-    const struct round r = snoop_bus(n, socket, victim, NO_GROUP, true, request(n, socket, at_ps));
+    const struct round r = snoop_bus(n, socket, victim, NO_GROUP, true,
+                                     hub_request(n, socket, at_ps));
     if (r.found)
         NUMA_COUNT(n, socket, llc_back_invalidations);
     if (!r.dirty)
@@ -220,8 +263,8 @@ static struct fetched fetch(struct numa *n, unsigned core, uint64_t line, bool s
     if (t == snooped_ps)
         mark_round(other.done_ps >= own.done_ps ? other : own, stamp);
     t += list_line(n, socket, line, hub_ps);
-    if (other.asked)
-        t = address_phase(n, socket, t); /* the deferred reply */
+    if (other.asked && store)
+        t = deferred_reply(n, socket, t);
     t += p->hub_return_ps;
     if (!upgrade)
         t = data_phase(n, socket, MESSAGE_DATA, t);
@@ -366,7 +409,7 @@ static sim_time idle_load_ps(const struct numa *n, unsigned from, unsigned home)
     const sim_time snoop_ps = bus->bus_arbitration_ps + bus->bus_address_ps + p->snoop_lookup_ps;
 
     return n->l2_ps + bus->bus_arbitration_ps + bus->bus_address_ps + p->hub_ps +
-           (asks ? SIM_MAX(dram_ps, snoop_ps) + bus->bus_address_ps : dram_ps) + p->hub_return_ps +
+           (asks ? SIM_MAX(dram_ps, snoop_ps) : dram_ps) + p->hub_return_ps +
            bus_of(n, from)->data.slot_ps;
 }
 
@@ -402,7 +445,9 @@ static void init(struct numa *n)
     n->protocol = sim_zalloc(n->sockets, sizeof(struct bus));
     for (uint32_t i = 0; i < n->sockets; i++) {
         struct bus *bus = bus_of(n, i);
-        calendar_init(&bus->address, p->bus_address_ps, 1);
+        calendar_init(&bus->address, p->bus_address_ps, ADDRESS_UNITS);
+        bus->takeover = (uint32_t)((p->bus_arbitration_ps * ADDRESS_UNITS + p->bus_address_ps / 2) /
+                                   p->bus_address_ps);
         calendar_init(&bus->data, line_ps, DATA_UNITS);
         bus->turnaround =
             (uint32_t)((2 * p->bus_turnaround_ps * DATA_UNITS + line_ps / 2) / line_ps);

@@ -616,8 +616,7 @@ static void test_front_side_bus(void **state)
     assert_int_equal(dies, l2 + address + look + owner + hub + back + data);
     store(&h, 2, c);
     const sim_time sockets = load(&h, 6, c, NUMA_REMOTE_CACHE);
-    assert_int_equal(sockets,
-                     l2 + address + hub + address + look + owner + data + address + back + data);
+    assert_int_equal(sockets, l2 + address + hub + address + look + owner + data + back + data);
     /* Devices at the hub: modified lines are supplied, writes go to DRAM and take the copies. */
     store(&h, 0, b);
     dma_read(&h, 0, b, NUMA_PEER_CACHE);
