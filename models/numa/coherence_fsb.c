@@ -20,7 +20,7 @@
  *     + hub return + 64 bytes on the bus; a store's miss, another bus snooped: + address
  *   same bus, modified: L2 + arbitration + address + snoop + owner's read + hub + hub return + data
  *   other bus, modified: + arbitration, address and data phases of that bus; where DRAM is not
- *     waited for
+ *     waited for; modified in an L1: + L1 + L2
  * Sources: docs/sources.md#fsb, docs/sources.md#f
  */
 #include "models/numa/numa_internal.h"
@@ -147,16 +147,19 @@ static struct round snoop_bus(struct numa *n, unsigned socket, uint64_t line, un
     const sim_time looked_ps = at_ps + n->params->coherence->snoop_lookup_ps;
     struct round r = { looked_ps, at_ps, looked_ps, false, false, false };
 
+    bool in_l1 = false;
     for (unsigned c = first; c < first + n->groups_per_socket; c++) {
         if (c == except)
             continue;
+        in_l1 |= core_group_modified_in_l1(n, c, line);
         const enum line_state was = invalidate ? core_group_invalidate(n, c, line)
                                                : core_group_downgrade(n, c, line);
         r.dirty |= was == LINE_M;
         r.found |= was != LINE_I;
     }
-    if (r.dirty) /* its owner has to read it */
-        r.done_ps = r.looked_ps = looked_ps + n->params->cache->core_snoop_dirty_ps;
+    if (r.dirty) /* its owner's L2 has to read it, and before that may have to take it from an L1 */
+        r.done_ps = r.looked_ps = looked_ps + n->params->cache->core_snoop_dirty_ps +
+                                  (in_l1 ? n->l1_ps + n->l2_ps : 0);
     if (invalidate && except == NO_GROUP && has_filter(n))
         snoop_filter_remove(&bus_of(n, socket)->filter, line);
     NUMA_COUNT(n, socket, core_snoops);

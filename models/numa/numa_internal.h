@@ -213,6 +213,8 @@ void core_group_release(struct numa *n, struct core_group *c);
 void core_group_clear(struct numa *n, struct core_group *c);
 /* State of the line in the core group. */
 enum line_state core_group_peek(const struct numa *n, unsigned group, uint64_t line);
+/* One of its L1s has the line modified. */
+bool core_group_modified_in_l1(const struct numa *n, unsigned group, uint64_t line);
 /* Makes a valid line S; returns what it was. */
 enum line_state core_group_downgrade(struct numa *n, unsigned group, uint64_t line);
 /* Removes the line; returns what it was. Dirty data is the caller's. */

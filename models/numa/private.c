@@ -6,8 +6,9 @@
  *   the L2 (stream_prefetch.c says which).
  * Does not model: instruction caches, non-inclusive L2 (Broadwell's is not strictly inclusive of
  *   L1), bank conflicts, the TLB; Broadwell's prefetchers are in what a core has in flight.
- * Timing: L1 hit l1_hit_cycles; L2 hit l2_hit_cycles; a miss is known after l2_hit_cycles and is
- *   the coherence protocol's from there.
+ * Timing: L1 hit l1_hit_cycles; L2 hit l2_hit_cycles, and l1_hit + l2_hit more if another L1 of the
+ *   group has modified the line; a miss is known after l2_hit_cycles and is the coherence protocol's
+ *   from there.
  * Sources: docs/sources.md#a1
  */
 #include "models/numa/numa_internal.h"
@@ -85,31 +86,57 @@ enum line_state core_group_peek(const struct numa *n, unsigned group, uint64_t l
     return peek_in(&c->l2, line);
 }
 
-static inline void drop_from_one(const struct cache *l1, uint64_t line)
+/* Returns whether the L1 had the line modified. */
+static inline bool drop_from_one(const struct cache *l1, uint64_t line)
 {
     const struct cache_place p = cache_place(l1, line);
     const int way = cache_find(l1, p);
 
-    if (way >= 0)
-        cache_drop(p, way);
+    if (way < 0)
+        return false;
+    const bool dirty = cache_state(p, way) == LINE_M;
+    cache_drop(p, way);
+    return dirty;
 }
 
-/* Drops the line from the L1s of a core group but one (or all: except >= l2_cores). */
-static void drop_from_l1(const struct numa *n, struct core_group *c, uint64_t line, unsigned except)
+/* Drops the line from the L1s of a core group but one (or all: except >= l2_cores). Returns whether
+ * one had it modified. */
+static bool drop_from_l1(const struct numa *n, struct core_group *c, uint64_t line, unsigned except)
 {
+    bool dirty = false;
+
     for (uint32_t i = 0; i < 1u << n->l2_cores_log2; i++)
         if (i != except)
-            drop_from_one(&c->l1[i], line);
+            dirty |= drop_from_one(&c->l1[i], line);
+    return dirty;
 }
 
-static void share_in_l1(const struct numa *n, struct core_group *c, uint64_t line)
+/* No L1 of the group may store into the line freely any more. Returns whether one had stored. */
+static bool share_in_l1(const struct numa *n, struct core_group *c, uint64_t line)
 {
+    bool dirty = false;
+
     for (uint32_t i = 0; i < n->params->cache->l2_cores; i++) {
         const struct cache_place p = cache_place(&c->l1[i], line);
         const int way = cache_find(&c->l1[i], p);
-        if (way >= 0)
-            cache_put_state(p, way, LINE_S);
+        if (way < 0)
+            continue;
+        dirty |= cache_state(p, way) == LINE_M;
+        cache_put_state(p, way, LINE_S);
     }
+    return dirty;
+}
+
+bool core_group_modified_in_l1(const struct numa *n, unsigned group, uint64_t line)
+{
+    const struct core_group *c = &n->core_group[group];
+
+    if (n->params->cache->l1_write_through || peek_in(&c->l2, line) != LINE_M)
+        return false;
+    for (uint32_t i = 0; i < n->params->cache->l2_cores; i++)
+        if (peek_in(&c->l1[i], line) == LINE_M)
+            return true;
+    return false;
 }
 
 enum line_state core_group_downgrade(struct numa *n, unsigned group, uint64_t line)
@@ -342,18 +369,19 @@ static __attribute__((noinline)) void prefetch_after(const struct access *a, boo
     }
 }
 
-/* Adjusts the line in the other L1s of the core group after one core has fetched it. */
-static void agree_in_group(const struct access *a)
+/* Adjusts the line in the other L1s of the core group after one core has fetched it. Returns how
+ * long that takes: the L2 asks an L1 that has modified the line, takes it and is read once more. */
+static sim_time agree_in_group(const struct access *a)
 {
     struct numa *n = a->n;
 
     if (n->l2_cores_log2 == 0)
-        return;
+        return 0;
     /* An L1 of a pair may read what the other has written, but then neither may store freely. */
-    if (a->store)
-        drop_from_l1(n, a->c, a->line, a->core & ((1u << n->l2_cores_log2) - 1));
-    else
-        share_in_l1(n, a->c, a->line);
+    const bool dirty = a->store ? drop_from_l1(n, a->c, a->line,
+                                               a->core & ((1u << n->l2_cores_log2) - 1))
+                                : share_in_l1(n, a->c, a->line);
+    return dirty ? n->l1_ps + n->l2_ps : 0;
 }
 
 /* The access missed the L1 (way1 < 0), or is a store to a line of it that is not M there. */
@@ -388,8 +416,10 @@ miss_l1(const struct access *a, struct cache_place p1, int way1)
         else
             cache_touch(a->l2, p2, way2);
     }
-    if (!a->fast)
-        agree_in_group(a);
+    if (!a->fast) {
+        r.done_ps += agree_in_group(a);
+        sim_stamp_mark(a->stamp, PART_CACHE, r.done_ps);
+    }
     const bool dirty = a->store && (a->fast || !a->n->params->cache->l1_write_through);
     const enum line_state in_l1 = dirty ? LINE_M : LINE_S;
     if (way1 >= 0)

@@ -610,13 +610,14 @@ static void test_front_side_bus(void **state)
     /* The other core of the die finds it in the shared L2, and its store takes it away. */
     assert_int_equal(load(&h, 1, a, NUMA_L2), l2);
     assert_int_equal(store(&h, 1, a), l2);
-    assert_int_equal(load(&h, 0, a, NUMA_L2), l2);
+    assert_int_equal(load(&h, 0, a, NUMA_L2), l2 + l1 + l2); /* from the other's L1 */
     /* Between dies over the bus, between sockets through the hub: 85-145 ns. */
     const sim_time dies = load(&h, 2, a, NUMA_PEER_CACHE);
     assert_int_equal(dies, l2 + address + look + owner + hub + back + data);
     store(&h, 2, c);
     const sim_time sockets = load(&h, 6, c, NUMA_REMOTE_CACHE);
-    assert_int_equal(sockets, l2 + address + hub + address + look + owner + data + back + data);
+    assert_int_equal(sockets,
+                     l2 + address + hub + address + look + owner + l1 + l2 + data + back + data);
     /* Devices at the hub: modified lines are supplied, writes go to DRAM and take the copies. */
     store(&h, 0, b);
     dma_read(&h, 0, b, NUMA_PEER_CACHE);

@@ -429,6 +429,37 @@ static void test_prefetch_is_waited_for(void **state)
     numa_free(n);
 }
 
+/* ---- A line of an L2 that cores share --------------------------------------------------------- */
+
+/* An L1 of the pair has it modified: the L2 takes it from there before it gives it, to the other core
+ * or to a bus. */
+static void test_modified_in_an_l1(void **state)
+{
+    const sim_time l1 = 1156; /* 4 cycles */
+    struct fixture f;
+
+    (void)state;
+    for (unsigned through = 0; through <= 1; through++) {
+        const sim_time more = through ? 0 : l1 + L2;
+        fixture_blackford(&f);
+        f.cache.prefetch.streams = 0;
+        f.cache.l2_cores = 2;
+        f.cache.l1_write_through = through != 0;
+        struct numa *n = fixture_new(&f);
+        numa_store(n, 0, line_of(3), 0, NULL);
+        assert_int_equal(numa_load(n, 1, line_of(3), 1000000, NULL).done_ps, 1000000 + L2 + more);
+        /* Now both have it, unmodified; the first that stores owns it. */
+        assert_int_equal(numa_load(n, 0, line_of(3), 2000000, NULL).source, NUMA_L1);
+        assert_int_equal(numa_store(n, 1, line_of(3), 3000000, NULL).done_ps, 3000000 + L2);
+        assert_int_equal(numa_store(n, 0, line_of(3), 4000000, NULL).done_ps, 4000000 + L2 + more);
+        /* A core behind the other bus. */
+        assert_int_equal(numa_load(n, 2, line_of(3), 5000000, NULL).done_ps,
+                         5000000 + L2 + ARBITRATION + ADDRESS + HUB + SNOOP + OWNER + more + DATA +
+                             BACK + DATA);
+        numa_free(n);
+    }
+}
+
 /* ---- Copies and devices ---------------------------------------------------------------------- */
 
 static uint64_t bytes_of_copy(bool past_caches)
@@ -509,6 +540,7 @@ int main(void)
         cmocka_unit_test(test_write_through),
         cmocka_unit_test(test_prefetcher),
         cmocka_unit_test(test_prefetch_is_waited_for),
+        cmocka_unit_test(test_modified_in_an_l1),
         cmocka_unit_test(test_copies_move_three_bytes_or_two),
         cmocka_unit_test(test_devices),
     };
