@@ -171,6 +171,30 @@ static void test_chases_are_warm(void **unused)
     }
 }
 
+/* A line between two cores of a socket: the LLC, the core that has modified it; the store that follows
+ * asks for ownership. Between sockets both take longer. */
+static void test_a_line_goes_to_and_fro(void **unused)
+{
+    double load[2], store[2];
+    char text[400];
+    (void)unused;
+    for (unsigned i = 0; i < 2; i++) {
+        snprintf(text, sizeof(text),
+                 "hosts = { server = { }; };\n"
+                 "workload = { type = \"memory\"; mode = \"transfer\"; peer_core = %u; };"
+                 "measure = { warmup_us = 1; duration_us = 100; transactions = 100; };",
+                 i == 0 ? 1 : 14);
+        struct outcome outcome = run(text);
+        assert_true(outcome.ok);
+        load[i] = value(&outcome, "load_latency_ns");
+        store[i] = value(&outcome, "store_latency_ns");
+        done(&outcome);
+    }
+    assert_true(fabs(load[0] - 40) < 0.1);
+    assert_true(store[0] > 6 && store[0] < load[0]);
+    assert_true(load[1] > load[0] + 35 && store[1] > store[0] + 35);
+}
+
 /* Cores of both sockets read from one of them: more than one socket's can. */
 static void test_both_sockets(void **unused)
 {
@@ -409,6 +433,11 @@ static void test_refusals(void **unused)
         ":2: workload.inject_delay_ns: found 8 (an integer), expected mode = \"loaded\"");
     scenario_refused(NFP "workload = { type = \"memory\"; mode = \"bandwidth\"; sockets = 3; };\n",
                      ":2: workload.sockets: found 3 (an integer), expected at most the host's");
+    scenario_refused(
+        NFP "workload = { type = \"memory\"; mode = \"transfer\"; peer_core = 28; };\n",
+        ":2: workload.peer_core: found 28 (an integer), expected a core of the host other than");
+    scenario_refused(NFP "workload = { type = \"memory\"; peer_core = 2; };\n",
+                     ":2: workload.peer_core: found 2 (an integer), expected mode = \"transfer\"");
     scenario_refused(NFP "workload = { type = \"memory\"; sockets = 2; };\n",
                      ":2: workload.sockets: found 2 (an integer), expected 1 with mode");
     scenario_refused(
@@ -597,6 +626,7 @@ int main(void)
         cmocka_unit_test(test_chases_are_warm),
         cmocka_unit_test(test_streams_are_warm),
         cmocka_unit_test(test_accesses),
+        cmocka_unit_test(test_a_line_goes_to_and_fro),
         cmocka_unit_test(test_both_sockets),
         cmocka_unit_test(test_too_short_for_a_transfer),
         cmocka_unit_test(test_two_hosts),

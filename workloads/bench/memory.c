@@ -1,7 +1,8 @@
 /*
  * Cores that read memory, after Intel's Memory Latency Checker: a pointer chase (idle latency),
  * streams of all cores of a socket (bandwidth), a chase on one core while the others stream at a
- * chosen rate (loaded latency). Sockets of the cores and of the memory are chosen.
+ * chosen rate (loaded latency), or two cores that pass a line to and fro (transfer). Sockets of the
+ * cores and of the memory are chosen.
  *
  * A chase follows a list through all lines of its buffer, each once, in random order, again and
  * again; a stream goes through them in order. Both have been through the buffer before time begins:
@@ -10,6 +11,10 @@
  * A bandwidth is that of reads, of stores (each line is read, and written back later), of copies from
  * the first half of the buffer to the second, or of sums of two thirds of it into the last (add:
  * STREAM's add and triad). Copies and sums store through the caches or (copy_nt, triad) past them.
+ *
+ * A transfer: each core in turn loads a line that the other has just stored into, and stores into it
+ * when the load has ended; the next one begins when the store has. Nobody polls: what a message costs
+ * the caches, without the software.
  */
 #include <math.h>
 #include <stdio.h>
@@ -18,8 +23,8 @@
 
 #include "workloads/base/workload.h"
 
-enum memory_mode { MEMORY_LATENCY, MEMORY_BANDWIDTH, MEMORY_LOADED };
-static const char *const mode_names[] = { "latency", "bandwidth", "loaded", NULL };
+enum memory_mode { MEMORY_LATENCY, MEMORY_BANDWIDTH, MEMORY_LOADED, MEMORY_TRANSFER };
+static const char *const mode_names[] = { "latency", "bandwidth", "loaded", "transfer", NULL };
 
 enum memory_access {
     ACCESS_READ,
@@ -63,7 +68,7 @@ struct memory_state {
     /* parameters */
     const char *host_name;
     int mode, access;
-    uint32_t from_socket, to_socket, sockets, cores;
+    uint32_t from_socket, to_socket, sockets, cores, peer_core;
     uint64_t buffer_bytes;
     sim_time inject_delay_ps;
     /* running */
@@ -75,7 +80,7 @@ struct memory_state {
     sim_time last_ps; /* of the last access */
     bool done;
     /* measured */
-    struct stat_mean latency_ns;
+    struct stat_mean latency_ns, store_ns;
     struct stat_histogram latency_ps;
     struct part_means parts;
     double lines_at[SETTLE_PARTS + 1]; /* at the ends of equal parts */
@@ -85,7 +90,8 @@ struct memory_state {
 static const struct param_desc memory_params[] = {
     PARAM_TEXT("host", struct memory_state, host_name, "server", "the host"),
     PARAM_ONE_OF("mode", struct memory_state, mode, MEMORY_LATENCY, mode_names, PROV_NONE, "",
-                 "latency: one core chases pointers; bandwidth: cores stream; loaded: both"),
+                 "latency: one core chases pointers; bandwidth: cores stream; loaded: both; "
+                 "transfer: two cores pass a line to and fro"),
     PARAM_ONE_OF(
         "access", struct memory_state, access, ACCESS_READ, access_names, PROV_NONE, "",
         "of streaming cores, bandwidth only: read; store: one write for each read; copy and "
@@ -101,6 +107,8 @@ static const struct param_desc memory_params[] = {
           "cores in use of each of these sockets; 0: all (latency: one)"),
     PARAM("buffer_bytes", PARAM_BYTES, struct memory_state, buffer_bytes, 268435456, 4096, 1e12,
           PROV_NONE, "", "per core"),
+    PARAM("peer_core", PARAM_U32, struct memory_state, peer_core, 1, 0, 1023, PROV_NONE, "",
+          "core of the host with which the first of from_socket passes a line; transfer only"),
     PARAM("inject_delay_ns", PARAM_TIME, struct memory_state, inject_delay_ps, 0, 0, 1e6, PROV_NONE,
           "", "pause of streaming cores between lines; loaded only"),
     { .type = PARAM_END },
@@ -109,7 +117,10 @@ static const struct param_desc memory_params[] = {
 static const struct record_desc memory_records[] = {
     { "read_gbyte_s", RECORD_METRIC, "GB/s",
       "read by all cores; with access = store also what a store reads of its line" },
-    { "load_latency_ns", RECORD_METRIC, "ns", "latency, loaded: mean of a dependent load" },
+    { "load_latency_ns", RECORD_METRIC, "ns",
+      "latency, loaded: mean of a dependent load; transfer: of a line that the other core modified" },
+    { "store_latency_ns", RECORD_METRIC, "ns",
+      "transfer: mean of a store into a line that the other core has, too" },
     { "latency_ns", RECORD_HISTOGRAM, "ns", "the same, each load" },
     { "latency_part_ns.*", RECORD_METRIC, "ns", "where it comes from (measure.latency_parts)" },
     { "read_gbyte_s", RECORD_SERIES, "GB/s", "read by all cores (measure.sample_interval_us)" },
@@ -132,6 +143,20 @@ static const struct rate_series memory_series[] = {
     { "memory_gbyte_s", "GB/s", 1e-9, workload_dram_bytes },
 };
 
+static void transfer_check(struct workload *workload, struct sim_error_list *errors)
+{
+    const struct memory_state *memory = workload->state;
+    const unsigned n = numa_cores(host_numa(memory->host));
+    if (memory->sockets > 1)
+        workload_mistake(workload, "sockets", errors, "1 with mode = \"transfer\"", NULL);
+    if (memory->cores > 1)
+        workload_mistake(workload, "cores", errors, "0 or 1 with mode = \"transfer\"", NULL);
+    if (memory->peer_core >= n ||
+        memory->peer_core == memory->from_socket * (n / numa_sockets(host_numa(memory->host))))
+        workload_mistake(workload, "peer_core", errors,
+                         "a core of the host other than the first of from_socket", NULL);
+}
+
 static void memory_check(struct workload *workload, struct sim_error_list *errors)
 {
     struct memory_state *memory = workload->state;
@@ -142,6 +167,9 @@ static void memory_check(struct workload *workload, struct sim_error_list *error
     if (memory->mode != MEMORY_BANDWIDTH)
         workload_no_effect(workload, "access", "mode", errors,
                            "mode = \"bandwidth\" beside it: it has no effect otherwise");
+    if (memory->mode != MEMORY_TRANSFER)
+        workload_no_effect(workload, "peer_core", "mode", errors,
+                           "mode = \"transfer\" beside it: it has no effect otherwise");
     memory->host = world_host(workload->world, memory->host_name);
     if (memory->host == NULL) {
         if (!world_faulty(workload->world, memory->host_name))
@@ -156,6 +184,8 @@ static void memory_check(struct workload *workload, struct sim_error_list *error
                          NULL);
     if (memory->mode == MEMORY_LATENCY && memory->sockets > 1)
         workload_mistake(workload, "sockets", errors, "1 with mode = \"latency\"", NULL);
+    if (memory->mode == MEMORY_TRANSFER)
+        transfer_check(workload, errors);
     if (memory->to_socket >= physmem_nodes(host_physmem(memory->host)))
         workload_mistake(workload, "to_socket", errors, "a socket of the host that has memory",
                          NULL);
@@ -234,6 +264,43 @@ static void chase(struct sim_task *task, void *arg)
             part_means_add(memory->workload, &memory->parts, &stamp, sim_task_now(task));
         if (memory->mode == MEMORY_LATENCY &&
             workload_measured(memory->workload, &memory->latency_ns))
+            break;
+    }
+    finished(memory, task);
+}
+
+/* A store that is waited for. */
+static void own_line(struct core *core, struct sim_task *task, struct hpa hpa)
+{
+    sim_task_charge_until(task,
+                          numa_store(core->numa, core->idx, hpa, sim_task_now(task), NULL).done_ps);
+}
+
+/* A line goes to and fro between two cores; the task is either's in turn. */
+static void transfer(struct sim_task *task, void *arg)
+{
+    struct memory_thread *thread = arg;
+    struct memory_state *memory = thread->memory;
+    struct core *cores[] = { thread->core, host_core(memory->host, memory->peer_core) };
+    struct sim_stamp stamp;
+    const bool parts = memory->workload->measure.latency_parts;
+
+    own_line(cores[1], task, thread->buffer);
+    for (unsigned to = 0; sim_task_now(task) < memory->end_ps; to ^= 1) {
+        const sim_time start_ps = sim_task_now(task);
+        sim_stamp_start(&stamp, start_ps);
+        core_load(cores[to], task, thread->buffer, parts ? &stamp : NULL);
+        const sim_time loaded_ps = sim_task_now(task);
+        own_line(cores[to], task, thread->buffer);
+        if (start_ps < memory->begin_ps)
+            continue;
+        thread->lines++;
+        stat_mean_add(&memory->latency_ns, (double)(loaded_ps - start_ps) / 1000.0);
+        stat_mean_add(&memory->store_ns, (double)(sim_task_now(task) - loaded_ps) / 1000.0);
+        stat_histogram_add(&memory->latency_ps, loaded_ps - start_ps);
+        if (parts)
+            part_means_add(memory->workload, &memory->parts, &stamp, loaded_ps);
+        if (workload_measured(memory->workload, &memory->latency_ns))
             break;
     }
     finished(memory, task);
@@ -336,9 +403,10 @@ static bool start_threads(struct memory_state *memory)
     struct workload *workload = memory->workload;
     struct numa *numa = host_numa(memory->host);
     unsigned per_socket = numa_cores(numa) / numa_sockets(numa);
-    const unsigned cores = memory->cores != 0               ? memory->cores
-                           : memory->mode == MEMORY_LATENCY ? 1
-                                                            : per_socket;
+    const unsigned cores = memory->cores != 0 ? memory->cores
+                           : memory->mode == MEMORY_LATENCY || memory->mode == MEMORY_TRANSFER
+                               ? 1
+                               : per_socket;
     memory->n_threads = memory->sockets * cores;
     memory->thread = sim_zalloc(memory->n_threads, sizeof(*memory->thread));
     for (unsigned t = 0; t < memory->n_threads; t++) {
@@ -356,7 +424,10 @@ static bool start_threads(struct memory_state *memory)
             return false;
         }
         struct sim_task *task = sim_task_new(workload->sim, name, 0,
-                                             thread->chases ? chase : stream, thread);
+                                             memory->mode == MEMORY_TRANSFER ? transfer
+                                             : thread->chases                ? chase
+                                                                             : stream,
+                                             thread);
         sim_task_start(task, sim_now(workload->sim));
     }
     touch_buffers(memory);
@@ -374,6 +445,7 @@ static void memory_run(struct workload *workload)
     struct memory_state *memory = workload->state;
     bool never = false;
     stat_mean_init(&memory->latency_ns);
+    stat_mean_init(&memory->store_ns);
     stat_histogram_init(&memory->latency_ps);
     memory->begin_ps = sim_now(workload->sim) + workload->measure.warmup_ps;
     memory->end_ps = memory->begin_ps + workload->measure.duration_ps;
@@ -402,6 +474,9 @@ static void memory_run(struct workload *workload)
     if (memory->latency_ns.n != 0) {
         run_result_metric(workload->result, "load_latency_ns", "ns",
                           stat_mean_value(&memory->latency_ns));
+        if (memory->store_ns.n != 0)
+            run_result_metric(workload->result, "store_latency_ns", "ns",
+                              stat_mean_value(&memory->store_ns));
         run_result_histogram(workload->result, "latency_ns", "ns", 0.001, &memory->latency_ps);
         part_means_record(workload, &memory->parts);
     }

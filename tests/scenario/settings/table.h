@@ -81,6 +81,7 @@ static const struct base bases[] = {
     { "memory.l2", "memory", "workload.mode=bandwidth workload.buffer_bytes=16384" },
     { "memory.bw", "memory", "workload.mode=bandwidth" },
     { "memory.loaded", "memory", "workload.mode=loaded" },
+    { "memory.transfer", "memory", "workload.mode=transfer" },
     { "memory.filter", "memory",
       "workload.mode=bandwidth workload.buffer_bytes=32768 hosts.server.cache.inclusive=false"
       " hosts.server.cache.l2_size=65536" },
@@ -397,6 +398,7 @@ static const struct row rows[] = {
     { "memory", "memory", "workload",
       "mode=bandwidth from_socket=1 to_socket=0 cores=2 buffer_bytes=65536" },
     { "memory", "memory.loaded", "workload", "inject_delay_ns=1" },
+    { "memory", "memory.transfer", "workload", "peer_core=2" },
     { "memory", "memory.bw", "workload", "access=triad sockets=2+workload.from_socket=0" },
     REASON("memory", "host", NAMES),
     { "programs", "net", "workload", "measured=client connect_within_us=40" },
