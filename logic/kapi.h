@@ -122,7 +122,7 @@ void k_poke(struct kernel *kernel, struct kaddr to, const void *from, size_t byt
 /* Looks at up to 64 bytes within a line again and again, every period_ps, as a thread does that polls
  * what a device writes; returns at the look that finds them to differ from `seen`, or when until_ps has
  * come. Like a loop of k_load() in its effect, but the simulation need not go through it look by look.
- * Interrupts and other threads of the CPU come in at most a microsecond late. From a thread. */
+ * Other threads of the CPU come in at most a microsecond late. From a thread. */
 void k_spin(struct kernel *kernel, struct kaddr at, const void *seen, size_t bytes,
             uint64_t period_ps, uint64_t until_ps);
 

@@ -143,6 +143,8 @@ unsigned k_node_of_cpu(const struct kernel *kernel, unsigned cpu)
     return kernel->cpu[cpu].node;
 }
 
+#define LONG_PS (10 * SIM_PS_PER_US) /* worth the event that ends it */
+
 /* How far the task may compute without looking for interrupts again; 0: it must synchronise. */
 static sim_time computable_ps(const struct k_thread *self, sim_time now_ps)
 {
@@ -165,6 +167,10 @@ void os_charge(struct k_thread *self, sim_time ps)
         }
         if (ps == 0)
             return;
+        if (SIM_UNLIKELY(ps >= LONG_PS) && !self->on->in_hard && self->kernel->guest == NULL) {
+            ps -= os_compute_long(self, ps);
+            continue;
+        }
         sim_time step_ps = SIM_MIN(ps, computable_ps(self, now_ps));
         if (step_ps == 0) {
             sim_task_sync(self->task);

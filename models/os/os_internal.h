@@ -105,6 +105,7 @@ struct os_cpu {
     struct os_timer_list expired; /* those that wait for their soft interrupt */
     struct k_napi *napi_first, **napi_last;
     struct k_thread *ksoftirqd;
+    struct os_pause *pause;    /* of the thread that runs, in os_spin.c; or NULL */
     struct sim_task *in_guest; /* of the thread that lets a guest run here, while it does */
 
     /* threads */
@@ -187,6 +188,16 @@ static inline void os_charge_cycles(struct k_thread *self, uint64_t cycles)
 {
     os_charge(self, cycles * self->kernel->cycle_ps);
 }
+
+/* ---- os_spin.c ------------------------------------------------------------------------------- */
+struct os_pause;
+/* Ends the pause at at_ps, or when that is over; unless it ends before. */
+void os_pause_until(struct os_pause *pause, sim_time at_ps);
+/* A thread has become ready on the CPU of the pause. */
+void os_pause_within(struct os_pause *pause);
+/* Computes for up to `ps`, but not beyond the time at which an interrupt is due. Returns the time that it has
+ * computed for. Not in a hard interrupt. */
+sim_time os_compute_long(struct k_thread *self, sim_time ps);
 
 /* ---- os_irq.c -------------------------------------------------------------------------------- */
 /* Takes the interrupts that are due, and what follows from them. */

@@ -22,6 +22,8 @@ void os_due_update(struct os_cpu *cpu)
             due_ps = SIM_MIN(due_ps, cpu->fired.first->at_ps);
     }
     cpu->due_ps = due_ps;
+    if (SIM_UNLIKELY(cpu->pause != NULL))
+        os_pause_until(cpu->pause, due_ps);
 }
 
 void os_interrupt_arrived(void *context, uint32_t destination, uint8_t number)

@@ -59,6 +59,8 @@ static void enqueue(struct os_cpu *cpu, struct k_thread *thread)
     thread->next = *link;
     *link = thread;
     thread->state = OS_READY;
+    if (SIM_UNLIKELY(cpu->pause != NULL))
+        os_pause_within(cpu->pause);
 }
 
 static void dequeue(struct os_cpu *cpu, struct k_thread *thread)

@@ -1,57 +1,98 @@
 /*
- * Threads that poll memory.
+ * Threads that poll memory or compute for long.
  *
  * Models: looks at a line every period, from the call on; the one that finds other bytes there is the first
- *   at or after the time at which a device's write was performed.
+ *   at or after the time at which a device's write was performed. Long computations, of which the simulation
+ *   needs no more than the end.
  * Does not model: misses of looks between the loss of the line and the performance of the write.
- * Timing: a multiple of the period. The CPU is busy; interrupts and other threads come in once a
- *   microsecond.
+ * Timing: a multiple of the period, or what is to be computed. The CPU is busy; interrupts come in at their
+ *   time, a thread that becomes ready on the CPU within a microsecond.
  */
 #include <string.h>
 
 #include "models/os/os_memory.h"
 
-#define BREAK_PS SIM_PS_PER_US /* between two times that interrupts and other threads come in */
+#define BREAK_PS   SIM_PS_PER_US         /* until the thread sees that another is ready */
+#define AT_MOST_PS (100 * SIM_PS_PER_US) /* then it looks around in any case */
 
-struct spin {
+/* A thread that holds its CPU and does nothing that the simulation has to see. */
+struct os_pause {
     struct physmem_watch watch;
     struct sim_event event;
     struct sim *sim;
     struct sim_task *task;
+    sim_time at_ps; /* of the event */
+    bool polls;     /* and gives way to other threads */
     bool over;
 };
 
-static void end(struct spin *spin)
+static void end(struct os_pause *pause)
 {
-    if (!spin->over)
-        sim_task_resume(spin->task, sim_now(spin->sim));
-    spin->over = true;
+    if (!pause->over)
+        sim_task_resume(pause->task, sim_now(pause->sim));
+    pause->over = true;
 }
 
 static void written(struct physmem_watch *watch)
 {
-    end(SIM_CONTAINER(watch, struct spin, watch));
+    end(SIM_CONTAINER(watch, struct os_pause, watch));
 }
 
-static void break_comes(struct sim *sim, struct sim_event *event)
+static void time_comes(struct sim *sim, struct sim_event *event)
 {
     (void)sim;
-    end(SIM_CONTAINER(event, struct spin, event));
+    end(SIM_CONTAINER(event, struct os_pause, event));
 }
 
-/* Until the line is written, or at_ps. */
-static void sleep_until(struct k_thread *self, struct hpa hpa, uint64_t bytes, sim_time at_ps)
+void os_pause_until(struct os_pause *pause, sim_time at_ps)
+{
+    if (pause->over || at_ps >= pause->at_ps)
+        return;
+    sim_cancel(pause->sim, &pause->event);
+    pause->at_ps = SIM_MAX(at_ps, sim_now(pause->sim));
+    sim_schedule(pause->sim, &pause->event, pause->at_ps);
+}
+
+void os_pause_within(struct os_pause *pause)
+{
+    if (pause->polls)
+        os_pause_until(pause, sim_now(pause->sim) + BREAK_PS);
+}
+
+/* Until at_ps, an interrupt is due, or `line` is written (NULL: none is polled); at the latest at some time.
+ * The thread has synchronised. A guest's thread looks around once a microsecond, as its host may want the CPU. */
+static void rest(struct k_thread *self, sim_time at_ps, const struct physmem_watch *line)
 {
     struct kernel *kernel = self->kernel;
-    struct spin spin = { .watch = { .hpa = hpa, .bytes = bytes, .written = written },
-                         .sim = kernel->sim,
-                         .task = self->task };
-    physmem_watch_add(kernel->memory->mem, &spin.watch);
-    sim_event_init(&spin.event, break_comes);
-    sim_schedule(kernel->sim, &spin.event, at_ps);
+    struct os_cpu *cpu = self->on;
+    const sim_time now_ps = sim_now(kernel->sim);
+    struct os_pause pause = { .sim = kernel->sim, .task = self->task, .polls = line != NULL };
+    const bool wanted = cpu->ready != NULL || self->cpu != cpu || kernel->guest != NULL;
+    const sim_time most_ps = line != NULL && wanted ? BREAK_PS : AT_MOST_PS;
+    pause.at_ps = SIM_MAX(now_ps, SIM_MIN(SIM_MIN(at_ps, now_ps + most_ps), cpu->due_ps));
+    if (line != NULL) {
+        pause.watch = *line;
+        physmem_watch_add(kernel->memory->mem, &pause.watch);
+    }
+    sim_event_init(&pause.event, time_comes);
+    sim_schedule(kernel->sim, &pause.event, pause.at_ps);
+    cpu->pause = &pause;
     sim_task_suspend(self->task);
-    sim_cancel(kernel->sim, &spin.event);
-    physmem_watch_remove(kernel->memory->mem, &spin.watch);
+    cpu->pause = NULL;
+    sim_cancel(kernel->sim, &pause.event);
+    if (line != NULL)
+        physmem_watch_remove(kernel->memory->mem, &pause.watch);
+}
+
+sim_time os_compute_long(struct k_thread *self, sim_time ps)
+{
+    sim_task_sync(self->task);
+    const sim_time begin_ps = sim_task_now(self->task);
+    if (begin_ps >= self->on->due_ps)
+        return 0;
+    rest(self, begin_ps + ps, NULL);
+    sim_task_charge_until(self->task, sim_now(self->kernel->sim));
+    return sim_now(self->kernel->sim) - begin_ps;
 }
 
 void k_spin(struct kernel *kernel, struct kaddr at, const void *seen, size_t bytes,
@@ -62,12 +103,13 @@ void k_spin(struct kernel *kernel, struct kaddr at, const void *seen, size_t byt
                bytes, (unsigned long long)at.v);
     for (;;) {
         const struct hpa hpa = os_hpa(kernel->memory, at);
+        const struct physmem_watch line = { .hpa = hpa, .bytes = bytes, .written = written };
         sim_task_sync(self->task);
         const sim_time now_ps = sim_task_now(self->task);
         const uint8_t *there = physmem_bytes(kernel->memory->mem, hpa);
         if (now_ps >= until_ps || memcmp(there, seen, bytes) != 0)
             return;
-        sleep_until(self, hpa, bytes, SIM_MIN(until_ps, now_ps + BREAK_PS));
+        rest(self, until_ps, &line);
         const sim_time looks = (sim_now(kernel->sim) - now_ps + period_ps - 1) / period_ps;
         sim_task_charge_until(self->task, now_ps + looks * period_ps);
         os_interrupts_of(self);

@@ -1,6 +1,6 @@
 /*
  * Threads that poll: k_spin() ends at the look at which a loop of loads would have seen the write, and lets
- * other threads run meanwhile.
+ * other threads and interrupts in; long computations.
  */
 #include "tests/support/world_fixture.h"
 
@@ -125,12 +125,93 @@ static void test_limits(void **state)
     assert_int_equal(r.end_ps - r.begin_ps, look_at(20 * SIM_PS_PER_US));
 }
 
+/* ---- Interrupts meanwhile -------------------------------------------------------------------- */
+
+struct interrupted {
+    struct world_fixture w;
+    struct kernel *k;
+    struct kaddr at;
+    struct k_timer timer;
+    sim_time timer_ps, took_ps, end_ps; /* from the begin on */
+    sim_time begin_ps;
+    unsigned steps; /* of the computation; 0: polls */
+    bool done;
+};
+
+static void timer_comes(struct k_timer *timer)
+{
+    struct interrupted *r = K_CONTAINER(timer, struct interrupted, timer);
+    r->took_ps = k_now_ps(r->k) - r->begin_ps;
+    k_compute(r->k, 1000);
+}
+
+#define LONG_CYCLES 100000u
+static void interrupted_body(void *arg)
+{
+    struct interrupted *r = arg;
+    const uint64_t seen = 0;
+    k_timer_init(&r->timer, r->k, timer_comes);
+    sim_task_sync(os_task(r->k));
+    r->begin_ps = k_now_ps(r->k);
+    k_timer_set(&r->timer, r->begin_ps + r->timer_ps);
+    if (r->steps == 0)
+        k_spin(r->k, r->at, &seen, sizeof seen, PERIOD, r->begin_ps + 40 * SIM_PS_PER_US);
+    for (unsigned i = 0; i < r->steps; i++)
+        k_compute(r->k, LONG_CYCLES / r->steps);
+    r->end_ps = k_now_ps(r->k) - r->begin_ps;
+    k_timer_release(&r->timer);
+    r->done = true;
+}
+
+static void run_interrupted(struct interrupted *r, sim_time timer_ps, unsigned steps)
+{
+    memset(r, 0, sizeof(*r));
+    r->timer_ps = timer_ps;
+    r->steps = steps;
+    fixture_open(&r->w, WORLD);
+    r->k = os_new(r->w.host, host_os_params(r->w.host));
+    r->at = k_alloc(r->k, 0, 64, 64);
+    k_thread_new(r->k, "thread", 1, interrupted_body, r);
+    sim_run(r->w.sim, SIM_TIME_MAX, NULL);
+    assert_true(r->done);
+    os_free(r->k);
+    fixture_close(&r->w);
+}
+
+/* A long computation is interrupted when many short ones are, and ends when they do. */
+static void test_long_computation(void **state)
+{
+    struct interrupted at_once, in_steps;
+    (void)state;
+    for (sim_time at_ps = 300; at_ps < 60 * SIM_PS_PER_US; at_ps += 7777777) {
+        run_interrupted(&at_once, at_ps, 1);
+        run_interrupted(&in_steps, at_ps, 1000);
+        assert_int_equal(at_once.took_ps, in_steps.took_ps);
+        assert_int_equal(at_once.end_ps, in_steps.end_ps);
+    }
+}
+
+/* A thread that polls is interrupted no later than one that computes, but for a look. */
+static void test_interrupts_while_polling(void **state)
+{
+    struct interrupted polls, computes;
+    (void)state;
+    for (sim_time at_ps = 300; at_ps < 30 * SIM_PS_PER_US; at_ps += 3333333) {
+        run_interrupted(&polls, at_ps, 0);
+        run_interrupted(&computes, at_ps, 1000);
+        assert_true(polls.took_ps >= computes.took_ps);
+        assert_true(polls.took_ps < computes.took_ps + PERIOD);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_first_look),
         cmocka_unit_test(test_like_a_loop),
         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_long_computation),
+        cmocka_unit_test(test_interrupts_while_polling),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
