@@ -7,7 +7,8 @@
 #   gcc          everything in tests/ with the build that users get
 #   san          the same under the address and undefined-behaviour sanitizers, but for some whole
 #                runs (run(), below; scenario_stride(); $simulate of tests/scenario/lib.sh)
-#   hostile      everything but tests/scenario and tests/random with tiny pools and queues of two
+#   hostile      everything but tests/scenario and tests/random with tiny pools and queues of two; what
+#                that does not change is of the first build
 #   clang        the same built by the other compiler
 #   determinism  tests/scenario/test_determinism.sh: both compilers, -O0 and -O3
 # -k runs only the tests whose path contains WORD. BUILD names the folder of the first build, the
@@ -40,7 +41,7 @@ rm -rf "$RESULTS"
 mkdir -p "$RESULTS" && touch "$RESULTS/expected" || exit 1
 
 # The builds take nothing from a make around this one (`make -j8 CC=... test`).
-unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES CC OPT SANITIZE HOSTILE
+unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES CC OPT DEBUG_INFO SANITIZE HOSTILE HOSTILE_BASE
 export CMOCKA_MESSAGE_OUTPUT=TAP G_DEBUG=fatal-criticals
 export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1
 # Address-space randomisation of newer kernels breaks the sanitizers of gcc 12 now and then.
@@ -93,6 +94,11 @@ export -f run_one
 
 # ---- All of them ------------------------------------------------------------------------------
 
+first_build=
+build_first() { # the one that users get
+    [ -n "$first_build" ] || build gcc "$BUILD" CC=gcc OPT=-O3 all tests
+    first_build=yes
+}
 build() { # build CONFIG FOLDER TARGET... VARIABLE=VALUE...
     local config=$1 folder=$2 log=$RESULTS/$1.build
     shift 2
@@ -132,19 +138,21 @@ fi
 for config in "${configs[@]}"; do
     case $config in
     gcc)
-        build gcc "$BUILD" CC=gcc OPT=-O3 all tests
+        build_first
         { rooms; scenarios; } | run gcc
         ;;
     san)
-        build san "$BUILD-san" CC=gcc OPT=-O1 SANITIZE=address,undefined all tests
+        # -g1: files and lines of reports
+        build san "$BUILD-san" CC=gcc OPT=-O1 DEBUG_INFO=-g1 SANITIZE=address,undefined all tests
         { rooms; scenarios; } | run san
         ;;
     hostile)
-        build hostile "$BUILD-hostile" CC=gcc OPT=-O1 HOSTILE=1 tests
+        build_first
+        build hostile "$BUILD-hostile" CC=gcc OPT=-O3 HOSTILE=1 HOSTILE_BASE="$BUILD" room-tests
         rooms | run hostile
         ;;
     clang)
-        build clang "$BUILD-clang" CC=clang OPT=-O3 all tests
+        build clang "$BUILD-clang" CC=clang OPT=-O3 room-tests
         rooms | run clang
         ;;
     determinism)

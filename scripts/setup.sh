@@ -80,6 +80,7 @@ look() {
     if [ "$purpose" = test ]; then
         need clang-format clang-format command -v clang-format
         need "the sanitizers of gcc" "gcc libc6-dev" compiles_sanitized
+        need "lld, a linker" lld command -v ld.lld
         need "the sqlite3 command" sqlite3 command -v sqlite3
         need git git command -v git
         need pgrep procps command -v pgrep

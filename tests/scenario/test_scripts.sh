@@ -49,7 +49,7 @@ cat >"$small/Makefile" <<'END'
 .RECIPEPREFIX = >
 TESTS := $(patsubst %.c,$(BUILD)/%,$(shell find tests -name 'test_*.c'))
 all:
-tests: $(TESTS)
+tests room-tests: $(TESTS)
 $(BUILD)/%: %.c
 > @mkdir -p $(@D) && cp $< $@ && chmod +x $@
 END
