@@ -13,6 +13,8 @@
 #   determinism  tests/scenario/test_determinism.sh: both compilers, -O0 and -O3
 # -k runs only the tests whose path contains WORD. BUILD names the folder of the first build, the
 # others get its name and a suffix. JOBS tests run side by side (default: number of CPUs).
+# $BUILD/test-results/times has what each build and test took, longest first: seconds of processor time,
+# of the clock, where, which.
 #
 # What counts: a program says "ok" or "not ok" once for each of its cases (TAP; cmocka's and that of
 # the scripts). A case that was skipped counts as failed. A program that crashes, runs into its time
@@ -51,6 +53,8 @@ else
     WITHOUT_ASLR=
 fi
 export WITHOUT_ASLR
+# What `time` writes of each build and test: seconds of processor time (user, system), then of the clock.
+export TIMEFORMAT='%3U %3S %3R'
 
 # ---- One test -------------------------------------------------------------------------------
 
@@ -71,8 +75,8 @@ run_one() { # run_one CONFIG TEST: test is tests/ROOM/test_x or tests/scenario/t
         return
     fi
     # A script finds the build it is to test in these; all start in the project's folder.
-    env BUILD="$folder" BUILD_ROOT="$BUILD" NUDMA="$folder/nudma" CONFIG="$config" \
-        timeout -k 10 $limit "${command[@]}" >"$log.out" 2>"$log.err" </dev/null
+    { time env BUILD="$folder" BUILD_ROOT="$BUILD" NUDMA="$folder/nudma" CONFIG="$config" \
+        timeout -k 10 $limit "${command[@]}" >"$log.out" 2>"$log.err" </dev/null; } 2>"$log.time"
     status=$?
     read -r passed failed why < <(
         awk -v status=$status -v kind=$kind -v cases="$log.cases" -f scripts/count-tap.awk "$log.out"
@@ -103,14 +107,16 @@ build() { # build CONFIG FOLDER TARGET... VARIABLE=VALUE...
     local config=$1 folder=$2 log=$RESULTS/$1.build
     shift 2
     printf '  %-11s building in %s\n' "$config" "$folder"
-    if ! make --no-print-directory -k -j"$jobs" BUILD="$folder" "$@" >"$log" 2>&1 </dev/null; then
+    mkdir -p "$RESULTS/$config"
+    if ! { time make --no-print-directory -k -j"$jobs" BUILD="$folder" "$@" >"$log" 2>&1 \
+        </dev/null; } 2>"$RESULTS/$config/build.time"; then
         printf '  %-11s does not build without errors: 1 FAILED\n' "$config"
         grep -vE '^  (CC|AS|AR|LD) ' "$log" | tail -n 60 | sed 's/^/    | /'
-        mkdir -p "$RESULTS/$config"
         echo "0 1" >"$RESULTS/$config/build.count"
     fi
 }
 
+# In this order: the longest tests are scenarios, and short ones at the end keep all processors busy.
 rooms() { find tests -name 'test_*.c' -not -path 'tests/scenario/*' -not -path 'tests/random/*' | sort; }
 scenarios() { { find tests/scenario -name 'test_*.c' -o -name 'test_*.sh'; find tests/random -name 'test_*.c'; } | sort; }
 
@@ -130,7 +136,7 @@ run() { # run CONFIG <LIST-OF-TESTS
     done | tee -a "$RESULTS/expected" | xargs -r -P "$jobs" -n 2 bash -c 'run_one "$@"' run_one
 }
 
-if ! { rooms; scenarios; } | grep -qF -- "$word"; then
+if ! { scenarios; rooms; } | grep -qF -- "$word"; then
     echo "run-tests: no test's path contains \"$word\"" >&2
     exit 2
 fi
@@ -139,12 +145,12 @@ for config in "${configs[@]}"; do
     case $config in
     gcc)
         build_first
-        { rooms; scenarios; } | run gcc
+        { scenarios; rooms; } | run gcc
         ;;
     san)
         # -g1: files and lines of reports
         build san "$BUILD-san" CC=gcc OPT=-O1 DEBUG_INFO=-g1 SANITIZE=address,undefined all tests
-        { rooms; scenarios; } | run san
+        { scenarios; rooms; } | run san
         ;;
     hostile)
         build_first
@@ -173,6 +179,23 @@ while read -r config test; do
     printf '  %-11s %-48s left no count: 1 FAILED\n' "$config" "$test"
     echo "0 1" >"$count"
 done <"$RESULTS/expected"
+
+find "$RESULTS" -name '*.time' -exec awk '
+    { gsub(/,/, ".") } # of some languages
+    /^[0-9.]+ [0-9.]+ [0-9.]+$/ {
+        n = split(FILENAME, part, "/")
+        sub(/\.time$/, "", part[n])
+        printf "%.2f %.2f %s %s\n", $1 + $2, $3, part[n - 1], part[n]
+    }' {} + | sort -rn >"$RESULTS/times"
+awk -v configs="${configs[*]}" '
+    { all += $1; if ($4 == "build") build[$3] += $1; else test[$3] += $1 }
+    END {
+        printf "  %.0f s of processor time: build + test", all
+        n = split(configs, config, " ")
+        for (i = 1; i <= n; i++)
+            printf "%s %s %.0f + %.0f", (i > 1 ? "," : ""), config[i], build[config[i]], test[config[i]]
+        print ""
+    }' "$RESULTS/times"
 
 # What failed, once more and in short, since the end of a long log is what is read first.
 find "$RESULTS" -name '*.count' | sort | while read -r count; do
