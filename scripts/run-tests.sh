@@ -130,7 +130,7 @@ run() { # run CONFIG <LIST-OF-TESTS
         */test_scripts.sh | */test_install.sh | */test_logic_alone.sh) [ "$config" = gcc ] || continue ;;
         # what whole runs come to, or what is left of one that is killed: other tests have the
         # sanitizers look at the same code
-        */test_claims_tables.sh | */test_claims.sh | */test_quantum.c | */test_kill.sh) [ "$config" = gcc ] || continue ;;
+        */test_claims_tables.sh | */test_claims.sh | */test_quantum.c | */test_kill.sh | */test_array.sh) [ "$config" = gcc ] || continue ;;
         esac
         case $test in *"$word"*) echo "$config ${test%.c}" ;; esac
     done | tee -a "$RESULTS/expected" | xargs -r -P "$jobs" -n 2 bash -c 'run_one "$@"' run_one
