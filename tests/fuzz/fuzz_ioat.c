@@ -1,6 +1,6 @@
 /*
  * Target ioat: a DMA engine of either version, its chains and registers. At the end it is reset (by
- * function, or, version 1.2, by its channels) and copies a page that lies otherwise in its lines.
+ * function, or, version 1.2, by its channels) and copies bytes that lie otherwise in their lines.
  */
 #include "hw/ioat_regs.h"
 #include "models/ioat/ioat.h"
@@ -177,7 +177,7 @@ static void op_reset(struct ioat_world *w, const struct fuzz_op *op)
         break;
     case 4:
         fuzz_function_reset(&w->host, 0);
-        fuzz_world_run(&w->host, 200 * SIM_PS_PER_MS);
+        fuzz_world_wait(&w->host, 200 * SIM_PS_PER_MS);
         set_up(w);
         break;
     default: set_up(w); break;
@@ -281,16 +281,18 @@ static struct fuzz_world *open_world(const struct fuzz_op *op)
     return &w->host;
 }
 
-/* As good as new: a page is copied. */
+#define COPY_BYTES 1000u
+
+/* As good as new: bytes that lie otherwise in their lines are copied. */
 static void check_copy(struct ioat_world *w, unsigned c)
 {
     const uint64_t from = (DATA_PAGE + 8) * 4096 + 5, to = (DATA_PAGE + 16) * 4096 + 40;
-    const struct ioat_descriptor d = { .bytes = 4096,
+    const struct ioat_descriptor d = { .bytes = COPY_BYTES,
                                        .control = IOAT_CONTROL_COMPLETION | IOAT_CONTROL_INTERRUPT,
                                        .source = from,
                                        .destination = to };
     const uint64_t none = 0;
-    uint8_t page[4096], got[4096];
+    uint8_t page[COPY_BYTES], got[COPY_BYTES];
     uint64_t done = 0;
     for (unsigned i = 0; i < sizeof(page); i++)
         page[i] = (uint8_t)(i * 7 + i / 64 + c);

@@ -394,7 +394,7 @@ static void op_reset(struct nic_world *w, unsigned f, const struct fuzz_op *op)
     case 1: fuzz_function_reset(&w->host, f); break;
     case 2:
         fuzz_function_reset(&w->host, f);
-        fuzz_world_run(&w->host, 200 * SIM_PS_PER_MS);
+        fuzz_world_wait(&w->host, 200 * SIM_PS_PER_MS);
         begin_port(w, port);
         break;
     default:

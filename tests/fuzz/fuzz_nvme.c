@@ -255,7 +255,7 @@ static void op_reset(struct nvme_world *w, unsigned c, const struct fuzz_op *op)
         break;
     case 6:
         fuzz_function_reset(&w->host, c);
-        fuzz_world_run(&w->host, 200 * SIM_PS_PER_MS);
+        fuzz_world_wait(&w->host, 200 * SIM_PS_PER_MS);
         set_up_port(w, port);
         break;
     default: begin(w, c, CC_ENABLE | (op->x & 1) << NVME_CC_AMS_SHIFT); break;

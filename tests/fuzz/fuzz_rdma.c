@@ -462,7 +462,7 @@ static void op_reset(struct rdma_world *w, unsigned a, const struct fuzz_op *op)
     default:
         for (unsigned i = 0; i < ADAPTERS; i++)
             fuzz_function_reset(&w->host, i);
-        fuzz_world_run(&w->host, 200 * SIM_PS_PER_MS);
+        fuzz_world_wait(&w->host, 200 * SIM_PS_PER_MS);
         connect_both(w);
         break;
     }

@@ -2,6 +2,7 @@
 
 #define LINK_PS      (40 * SIM_PS_PER_NS)
 #define DELAY_PS     (300 * SIM_PS_PER_NS)
+#define WAIT_PS      (100 * SIM_PS_PER_US)
 #define SLICE_PS     (10 * SIM_PS_PER_MS)
 #define CPLD_BYTES   128u /* of an answer at most: the smallest Max_Payload_Size */
 #define BYTES_MAX    128u
@@ -212,6 +213,16 @@ void fuzz_world_run(struct fuzz_world *world, sim_time ps)
 bool fuzz_world_spent(const struct fuzz_world *world)
 {
     return sim_events_fired(world->sim) - world->events_begin > EVENTS_INPUT;
+}
+
+void fuzz_world_wait(struct fuzz_world *world, sim_time ps)
+{
+    const sim_time end_ps = sim_now(world->sim) + ps;
+    while (sim_now(world->sim) < end_ps && !fuzz_world_spent(world)) {
+        const sim_time left_ps = end_ps - sim_now(world->sim);
+        fuzz_world_run(world,
+                       sim_events_pending(world->sim) == 0 ? left_ps : SIM_MIN(left_ps, WAIT_PS));
+    }
 }
 
 void fuzz_world_drain(struct fuzz_world *world)

@@ -96,6 +96,8 @@ void fuzz_world_play(const struct fuzz_target *target, const struct fuzz_op *op,
 void fuzz_world_run(struct fuzz_world *world, sim_time ps);
 /* The input has had its share of events: the rest of it is left out. */
 bool fuzz_world_spent(const struct fuzz_world *world);
+/* Of an operation that waits for long: no longer than the input has events left. */
+void fuzz_world_wait(struct fuzz_world *world, sim_time ps);
 /* Until nothing happens any more; aborts if that takes too many events. */
 void fuzz_world_drain(struct fuzz_world *world);
 
