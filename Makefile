@@ -206,11 +206,11 @@ random:
 	@scripts/setup.sh test
 	@BUILD='$(BUILD)' CC='$(CC)' scripts/random.sh $(if $(FROM),--from $(FROM)) $(SEEDS) $(AREAS)
 
-# RUNS inputs of one of the fuzzers of tests/fuzz/ (TARGET=nvme, rdma, nic, ioat); KEEP=1: what reaches
-# new code then goes into the corpus.
+# RUNS inputs of one of the fuzzers of tests/fuzz/ (TARGET=nvme, rdma, nic, ioat, dsa); KEEP=1: what reaches
+# new code then goes into the corpus; FAST=1: without the sanitizers, but for what reached new code.
 fuzz:
 	@scripts/setup.sh fuzz
-	@BUILD='$(BUILD)' scripts/fuzz.sh $(if $(KEEP),--keep) '$(TARGET)' $(RUNS)
+	@BUILD='$(BUILD)' scripts/fuzz.sh $(if $(KEEP),--keep) $(if $(FAST),--fast) '$(TARGET)' $(RUNS)
 
 # Optional: a real Slurm on this machine alone; skipped, and says why, where it cannot be installed or
 # run.
@@ -264,7 +264,7 @@ install: $(BUILD)/install/nudma
 	    install -D -m 644 "$$f" "$(DESTDIR)$(PREFIX)/share/doc/nudma/$$f" || exit 1; done
 
 clean:
-	rm -rf $(BUILD) $(addprefix $(BUILD)-,san hostile clang fuzz gcc-O0 clang-O0)
+	rm -rf $(BUILD) $(addprefix $(BUILD)-,san hostile clang fuzz fuzz-fast gcc-O0 clang-O0)
 
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
