@@ -1,4 +1,4 @@
-/* What libFuzzer calls. FUZZ_TARGET: fuzz_nvme, fuzz_rdma, fuzz_nic, fuzz_ioat. */
+/* What libFuzzer calls. FUZZ_TARGET: fuzz_nvme, fuzz_rdma, fuzz_nic, fuzz_ioat, fuzz_dsa. */
 #include "tests/fuzz/fuzz.h"
 
 #ifdef FUZZ_TARGET

@@ -272,6 +272,17 @@ void fuzz_read(struct fuzz_world *world, unsigned port, uint64_t address, unsign
     send_request(world, port, tlp);
 }
 
+void fuzz_enqueue(struct fuzz_world *world, unsigned port, uint64_t address, const void *from,
+                  unsigned bytes)
+{
+    struct tlp *tlp = tlp_new(world->pcie, TLP_DMWR);
+    tlp->address = address;
+    tlp->length_bytes = (uint16_t)bytes;
+    tlp_payload_new(world->pcie, tlp);
+    memcpy(tlp->payload, from, bytes);
+    send_request(world, port, tlp);
+}
+
 static void send_config(struct fuzz_world *world, unsigned port, uint16_t id, bool write,
                         unsigned offset, uint32_t value)
 {

@@ -109,6 +109,9 @@ void fuzz_write(struct fuzz_world *world, unsigned port, uint64_t address, const
 void fuzz_write32(struct fuzz_world *world, unsigned port, uint64_t address, uint32_t value);
 void fuzz_write64(struct fuzz_world *world, unsigned port, uint64_t address, uint64_t value);
 void fuzz_read(struct fuzz_world *world, unsigned port, uint64_t address, unsigned bytes);
+/* A deferrable write (ENQCMD), whose answer is not waited for. */
+void fuzz_enqueue(struct fuzz_world *world, unsigned port, uint64_t address, const void *from,
+                  unsigned bytes);
 void fuzz_config_write(struct fuzz_world *world, unsigned port, uint16_t id, unsigned offset,
                        uint32_t value);
 /* Waits for the answer; all ones if there is none. */
