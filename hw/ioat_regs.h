@@ -89,8 +89,10 @@
 #define IOAT_CHANCTRL_DESC_SNOOP_OFF 0x0020u
 #define IOAT_CHANCTRL_IN_USE         0x0100u /* the first read since it was cleared returns 0, later 1 */
 #define IOAT_CHANCTRL_COMPLETION_DCA 0x0200u
-#define IOAT_CHANCTRL_PRIORITY_MASK  0xf000u
-#define IOAT_CHANCTRL_WRITABLE       0xf33cu
+#define IOAT_CHANCTRL_PRIORITY_MASK  0xf000u /* 1.2 */
+/* Beside INT_DISABLE. 3.2: 15:10 and 7:6 are reserved (14.5.12); 1.2 has no DCA. */
+#define IOAT_V1_CHANCTRL_WRITABLE 0xf13cu
+#define IOAT_V3_CHANCTRL_WRITABLE 0x033cu
 
 /* CHANCMD: one at a time. 3.2 has SUSPEND and RESET only. */
 #define IOAT_CHANCMD_START   0x01u
@@ -121,7 +123,8 @@
 #define IOAT_CHANERR_LENGTH      0x00800u
 #define IOAT_CHANERR_COMPLETION  0x01000u /* completion address */
 #define IOAT_CHANERR_COUNT       0x40000u /* 3.2: DMACOUNT */
-#define IOAT_CHANERR_ALL         0x41f3fu
+#define IOAT_V1_CHANERR_ALL      0x01f3fu
+#define IOAT_V3_CHANERR_ALL      0x41f3fu
 
 /* DCACTRL, 3.2 */
 #define IOAT_DCACTRL_TARGET_MASK 0x0000ffffu /* APIC ID of the CPU whose cache writes go to */

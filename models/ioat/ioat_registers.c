@@ -179,13 +179,27 @@ static uint64_t with_half(uint64_t old, uint64_t offset, uint32_t low, uint32_t 
                          : (old & UINT32_MAX) | (uint64_t)value << 32;
 }
 
+/* A rearmed channel has nothing to tell yet: what is pending for its vector, masked, is not sent (14.5,
+ * "Pending Bits"), unless an interrupt waits for INTRDELAY. */
+static void forget_pending(struct ioat_channel *ch)
+{
+    struct ioat_func *func = ch->func;
+    if ((func->interrupt_control & IOAT_INTRCTRL_MSIX_VECTORS) != 0 &&
+        (ch->control & IOAT_CHANCTRL_INT_DISABLE) != 0 && !sim_event_pending(&ch->interrupt))
+        pcie_function_interrupt_clear(&func->function, ch->number);
+}
+
 static void write_control(struct ioat_channel *ch, uint32_t value)
 {
+    const uint32_t writable = ioat_is_v1(ch->engine) ? IOAT_V1_CHANCTRL_WRITABLE
+                                                     : IOAT_V3_CHANCTRL_WRITABLE;
     const bool rearm = (value & IOAT_CHANCTRL_INT_DISABLE) != 0;
     const uint32_t disabled = rearm ? 0 : ch->control & IOAT_CHANCTRL_INT_DISABLE;
-    ch->control = (value & IOAT_CHANCTRL_WRITABLE) | disabled;
-    if (rearm)
+    if (rearm) {
+        forget_pending(ch);
         ch->armed_ps = sim_now(ch->engine->model->sim);
+    }
+    ch->control = (value & writable) | disabled;
 }
 
 static void write_v1(struct ioat_channel *ch, uint64_t offset, uint32_t value)
@@ -218,7 +232,10 @@ static void channel_write(struct ioat_channel *ch, uint64_t offset, uint32_t val
         ch->completion_address = with_half(ch->completion_address, offset, IOAT_CHANCMP, value);
         break;
     case IOAT_CHANERR: ch->error &= ~value; break;
-    case IOAT_CHANERRMSK: ch->error_mask = value & IOAT_CHANERR_ALL; break;
+    case IOAT_CHANERRMSK:
+        ch->error_mask = value &
+                         (ioat_is_v1(ch->engine) ? IOAT_V1_CHANERR_ALL : IOAT_V3_CHANERR_ALL);
+        break;
     default:
         if (ioat_is_v1(ch->engine))
             write_v1(ch, offset, value);

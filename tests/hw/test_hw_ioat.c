@@ -67,7 +67,8 @@
     X(IOAT_CHANCTRL_IN_USE, 0x0100)                                                           \
     X(IOAT_CHANCTRL_COMPLETION_DCA, 0x0200)                                                   \
     X(IOAT_CHANCTRL_PRIORITY_MASK, 0xf000)                                                    \
-    X(IOAT_CHANCTRL_WRITABLE, 0xf000 | 0x0200 | 0x0100 | 0x0020 | 0x0010 | 0x0008 | 0x0004)   \
+    X(IOAT_V1_CHANCTRL_WRITABLE, 0xf000 | 0x0100 | 0x0020 | 0x0010 | 0x0008 | 0x0004)         \
+    X(IOAT_V3_CHANCTRL_WRITABLE, 0x0200 | 0x0100 | 0x0020 | 0x0010 | 0x0008 | 0x0004)         \
     X(IOAT_CHANCMD_START, 0x01)                                                               \
     X(IOAT_CHANCMD_APPEND, 0x02)                                                              \
     X(IOAT_CHANCMD_SUSPEND, 0x04)                                                             \
@@ -92,7 +93,9 @@
     X(IOAT_CHANERR_LENGTH, 0x0800)                                                            \
     X(IOAT_CHANERR_COMPLETION, 0x1000)                                                        \
     X(IOAT_CHANERR_COUNT, 0x40000)                                                            \
-    X(IOAT_CHANERR_ALL,                                                                       \
+    X(IOAT_V1_CHANERR_ALL,                                                                    \
+      0x1 | 0x2 | 0x4 | 0x8 | 0x10 | 0x20 | 0x100 | 0x200 | 0x400 | 0x800 | 0x1000)           \
+    X(IOAT_V3_CHANERR_ALL,                                                                    \
       0x1 | 0x2 | 0x4 | 0x8 | 0x10 | 0x20 | 0x100 | 0x200 | 0x400 | 0x800 | 0x1000 | 0x40000) \
     X(IOAT_DCACTRL_TARGET_MASK, 0xffff)                                                       \
     X(IOAT_DESC_BYTES, 64)                                                                    \

@@ -219,7 +219,7 @@ static void mmio_write(struct k_pci_dev *dev, uint64_t address, unsigned bytes, 
     struct ioat_fake_channel *ch = &fake->channel[offset / IOAT_CHANNEL_BYTES - 1];
     if (in == IOAT_CHANCTRL)
         ch->control = value & IOAT_CHANCTRL_INT_DISABLE
-                          ? (uint32_t)value & IOAT_CHANCTRL_WRITABLE
+                          ? (uint32_t)value & IOAT_V3_CHANCTRL_WRITABLE
                           : (uint32_t)value | (ch->control & IOAT_CHANCTRL_INT_DISABLE);
     else if (in == IOAT_CHANCMP || in == IOAT_CHANCMP + 4)
         set_half(&ch->completion, in != IOAT_CHANCMP, value);

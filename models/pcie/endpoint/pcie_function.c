@@ -125,6 +125,12 @@ void pcie_function_interrupt(struct pcie_function *function, unsigned vector)
         send_message(function, address, data);
 }
 
+void pcie_function_interrupt_clear(struct pcie_function *function, unsigned vector)
+{
+    if (vector < function->desc.n_vectors)
+        function->msix_pba[vector / 8] &= (uint8_t) ~(1u << vector % 8);
+}
+
 /* Vectors whose mask was lifted. */
 static void take_pending(struct pcie_function *function)
 {

@@ -177,6 +177,8 @@ void pcie_function_ready(struct pcie_function *function);
 /* Raises a vector: sends its message behind all that was written before, or makes it pending while
  * it is masked. Nothing while MSI-X, or MSI, is off. */
 void pcie_function_interrupt(struct pcie_function *function, unsigned vector);
+/* An MSI-X vector that is pending, since it is masked, is so no more: its reason is gone. */
+void pcie_function_interrupt_clear(struct pcie_function *function, unsigned vector);
 /* The message of a vector, for a device that sends it by itself; false: there is none to be sent, or
  * it is pending now. */
 bool pcie_function_vector(struct pcie_function *function, unsigned vector, uint64_t *address,

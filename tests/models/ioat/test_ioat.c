@@ -95,7 +95,8 @@ static void chanctrl_body(struct ioat_rig *r)
     ioat_rig_write(r, 0, IOAT_CHANCTRL, 0);
     assert_int_equal(ioat_rig_read(r, 0, IOAT_CHANCTRL) & 0xffff, 0);
     ioat_rig_write(r, 0, IOAT_CHANCTRL, UINT32_MAX);
-    assert_int_equal(ioat_rig_read(r, 0, IOAT_CHANCTRL) & 0xffff, IOAT_CHANCTRL_WRITABLE);
+    assert_int_equal(ioat_rig_read(r, 0, IOAT_CHANCTRL) & 0xffff,
+                     first ? IOAT_V1_CHANCTRL_WRITABLE : IOAT_V3_CHANCTRL_WRITABLE);
     assert_int_equal(ioat_rig_read(r, 0, IOAT_CHANCTRL) >> 16, first ? 1 : 2);
 }
 
@@ -498,7 +499,8 @@ static void mask_body(struct ioat_rig *r)
 {
     struct bench b = bench_new(r);
     ioat_rig_write(r, 0, IOAT_CHANERRMSK, UINT32_MAX);
-    assert_int_equal(ioat_rig_read(r, 0, IOAT_CHANERRMSK), IOAT_CHANERR_ALL);
+    assert_int_equal(ioat_rig_read(r, 0, IOAT_CHANERRMSK),
+                     v1(&b) ? IOAT_V1_CHANERR_ALL : IOAT_V3_CHANERR_ALL);
     ioat_rig_write(r, 0, IOAT_CHANCTRL, IOAT_CHANCTRL_ERR_COMPLETION | IOAT_CHANCTRL_ERR_INT);
     set_completion(&b);
     chain(&b, 1, 100, 0);
