@@ -27,8 +27,10 @@ static void add_roots_near_program(GPtrArray *roots)
     if (program == NULL)
         return;
     g_autofree char *folder = g_path_get_dirname(program);
-    add_root(roots, g_build_filename(folder, "..", "scenarios", NULL));
-    add_root(roots, g_build_filename(folder, "..", "..", "scenarios", NULL));
+    g_autofree char *above = g_path_get_dirname(folder); /* not "..": messages have these paths */
+    g_autofree char *top = g_path_get_dirname(above);
+    add_root(roots, g_build_filename(above, "scenarios", NULL));
+    add_root(roots, g_build_filename(top, "scenarios", NULL));
 }
 
 static char *same_file_key(const char *folder)

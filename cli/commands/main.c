@@ -37,18 +37,40 @@ static void print_help(FILE *out)
           out);
 }
 
+static const struct cli_command *command_named(const char *name)
+{
+    for (size_t i = 0; i < SIM_N_ELEMENTS(commands); i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
 static const struct cli_command *find_command(const char *name)
 {
     const char *names[SIM_N_ELEMENTS(commands) + 1] = { NULL };
-    for (size_t i = 0; i < SIM_N_ELEMENTS(commands); i++) {
-        if (strcmp(commands[i].name, name) == 0)
-            return &commands[i];
+    const struct cli_command *command = command_named(name);
+    if (command != NULL)
+        return command;
+    for (size_t i = 0; i < SIM_N_ELEMENTS(commands); i++)
         names[i] = commands[i].name;
-    }
     g_autofree char *suggestion = sim_suggestion(name, names);
     fprintf(stderr, "nudma: no command \"%s\"%s%s (see nudma --help)\n", name,
             *suggestion != '\0' ? "; " : "", suggestion);
     return NULL;
+}
+
+/* argv[1] is an option: says where options stand, with the command if one follows. */
+static int refuse_option_first(int argc, char **argv)
+{
+    int at = 2;
+    while (at < argc && command_named(argv[at]) == NULL)
+        at++;
+    g_autoptr(GString) words = g_string_new(at < argc ? argv[at] : "COMMAND");
+    for (int i = 1; i < at; i++)
+        g_string_append_printf(words, " %s", argv[i]);
+    fprintf(stderr, "nudma: %s: options stand behind the command: nudma %s%s (see nudma --help)\n",
+            argv[1], words->str, at + 1 < argc ? " ..." : "");
+    return CLI_WRONG;
 }
 
 static int dispatch(int argc, char **argv)
@@ -66,6 +88,8 @@ static int dispatch(int argc, char **argv)
         cli_print_version();
         return CLI_DONE;
     }
+    if (argv[1][0] == '-')
+        return refuse_option_first(argc, argv);
     const bool asks = strcmp(argv[1], "help") == 0; /* "help run" is "run --help" */
     const struct cli_command *command = find_command(argv[asks ? 2 : 1]);
     if (command == NULL)

@@ -124,6 +124,18 @@ static void integrate_ports(struct model *rc, struct model *device, struct confi
     }
 }
 
+/* "server.s0" where a mistake in the host leaves open which sockets it has. */
+static bool is_of_faulty_host(const struct world *world, struct config_node *at)
+{
+    const char *text = config_kind(at) == CONFIG_STRING ? config_string(at) : "";
+    const char *dot = strrchr(text, '.');
+    char host[64];
+    if (dot == NULL || (size_t)(dot - text) >= sizeof(host))
+        return false;
+    snprintf(host, sizeof(host), "%.*s", (int)(dot - text), text);
+    return world_faulty(world, host);
+}
+
 /* `integrated` names a socket, "server.s0": the endpoint is part of its root complex. */
 static void integrate(struct world *world, struct model *device, struct config_node *at,
                       struct sim_error_list *errors)
@@ -143,7 +155,8 @@ static void integrate(struct world *world, struct model *device, struct config_n
             return;
         }
     }
-    config_mistake(at, errors, "a socket of a host", names);
+    if (!is_of_faulty_host(world, at))
+        config_mistake(at, errors, "a socket of a host", names);
 }
 
 static void build_devices(struct world *world, struct config_node *devices,

@@ -15,6 +15,17 @@ for command in run list describe topology plot figures check; do
 done
 has "--version" "$("$nudma" --version)" '^nudma [0-9]+\.[0-9]+\.[0-9]+ '
 "$nudma" 2>/dev/null; is "no command" $? 2
+out=$("$nudma" --scenarios . run $size 2>&1); is "an option before the command" $? 2
+is "says where it stands" "$out" \
+    "nudma: --scenarios: options stand behind the command: nudma run --scenarios . ... (see nudma --help)"
+is "without a command" "$("$nudma" --db x.db 2>&1)" \
+    "nudma: --db: options stand behind the command: nudma COMMAND --db x.db (see nudma --help)"
+out=$(env -u NUDMA_SCENARIOS "$nudma" run pcie_bench/none 2>&1)
+has "a scenario that is none" "$out" '^no scenario "pcie_bench/none" in /.*scenarios.*; did you mean "pcie_bench"'
+is "where it was looked for is a plain path" "$(grep -c '/\.\./' <<<"$out")" 0
+out=$("$nudma" run adce/fig05_copy_bandwidth --set hosts.server.dram.channels=0 2>&1)
+is "a mistake of a host is the only one" "$out" \
+    "--set: hosts.server.dram.channels: found 0 (an integer), expected an integer 1..16"
 out=$("$nudma" rum 2>&1); is "a command that is none" $? 2
 has "the nearest command" "$out" 'did you mean "run"'
 is "help COMMAND" "$("$nudma" help run)" "$("$nudma" run --help)"
