@@ -6,7 +6,6 @@
 #include "models/world/registry.h"
 #include "workloads/base/describe.h"
 #include "workloads/base/workload.h"
-#include "workloads/copy/copy_offload.h"
 #include "workloads/copy/copy_site.h"
 #include "workloads/dnvme/nvme_site.h"
 #include "workloads/fio/fio.h"
@@ -49,7 +48,6 @@ const struct program_ops *const program_registry[] = {
     &program_gpu_storage_ops,
     &program_iperf_ops,
     &program_dma_copy_ops,
-    &program_copy_offload_ops,
     &program_nvme_multicast_ops,
     &program_nvme_manager_ops,
     &program_nvme_clients_ops,

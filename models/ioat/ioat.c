@@ -149,6 +149,11 @@ unsigned ioat_channels(const struct model *model)
     return engine->params.n_functions * engine->params.n_channels;
 }
 
+bool ioat_delays_interrupts(const struct model *model)
+{
+    return !ioat_is_v1(model->state);
+}
+
 /* ---- Set-up ------------------------------------------------------------------------------------ */
 
 static void ioat_init(struct model *model, struct sim_error_list *errors)

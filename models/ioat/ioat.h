@@ -12,5 +12,7 @@ struct pcie_function *ioat_function(struct model *model, unsigned n);
 
 /* Of all its functions. */
 unsigned ioat_channels(const struct model *model);
+/* It has INTRDELAY: version 3.2. */
+bool ioat_delays_interrupts(const struct model *model);
 
 #endif

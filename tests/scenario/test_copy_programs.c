@@ -104,6 +104,45 @@ static void test_refused(void **state)
                      "whole lines");
     scenario_refused(HOST PROGRAM("type = \"copy_latency\"; by = \"engine\";"),
                      "a host with a copy engine");
+    scenario_refused(
+        HOST ENGINE PROGRAM("type = \"copy_latency\"; cache = \"cold\"; area_bytes = 131072;"),
+        "both areas fit in the caches");
+}
+
+/* Settings that have no effect as another one stands, or for want of an engine that has them. */
+static void test_without_effect(void **state)
+{
+    static const struct {
+        const char *program, *message;
+    } z[] = {
+        { "type = \"copy_latency\"; channels = 1;",
+          "channels: found 1 (an integer), expected by = \"engine\"" },
+        { "type = \"copy_overlap\"; ring = 64;",
+          "ring: found 64 (an integer), expected by = \"engine\"" },
+        { "type = \"cache_pollution\"; by = \"none\"; pin_cache_pages = 1;", "by = \"engine\"" },
+        { "type = \"copy_latency\"; area_bytes = 4194304;", "cache = \"cold\"" },
+        { "type = \"copy_latency\"; by = \"engine\"; queue = \"shared\";",
+          "expected a host with a dsa.accelerator" },
+        { "type = \"copy_mixed\"; queues = 2;", "expected a host with a dsa.accelerator" },
+        { "type = \"dma_copy\"; batch = 2;", "expected a host with a dsa.accelerator" },
+        { "type = \"dma_copy\"; interrupt_delay_us = 2;", "completion = \"interrupt\"" },
+        { "type = \"dma_copy\"; interrupt_delay_us = 2; completion = \"interrupt\";",
+          "expected a host with an ioat.engine of version 3.2" },
+        { "type = \"copy_mixed\"; dedicated_channels = 2;", "schedule = \"dedicated\"" },
+        { "type = \"copy_mixed\"; small_bytes = 4096;",
+          "schedule = \"dedicated\" or \"adaptive\"" },
+        { "type = \"copy_mixed\"; schedule = \"dedicated\"; reserve_us = 4;",
+          "schedule = \"adaptive\"" },
+        { "type = \"copy_ipc\"; mechanism = \"kammc\"; channels = 2;", "mechanism = \"adce\"" },
+        { "type = \"copy_ipc\"; slots = 2;", "mechanism = \"shared_memory\"" },
+        { "type = \"copy_ipc\"; mechanism = \"shared_memory\"; pin_cache_pages = 1;", "\"kammc\"" },
+    };
+    (void)state;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(z); i++) {
+        char text[3000];
+        snprintf(text, sizeof(text), HOST ENGINE PROGRAM("%s"), z[i].program);
+        scenario_refused(text, z[i].message);
+    }
 }
 
 int main(void)
@@ -111,7 +150,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_copies),    cmocka_unit_test(test_overlap),
         cmocka_unit_test(test_pollution), cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_refused),   cmocka_unit_test(test_without_effect),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,8 +47,11 @@ static const struct record_desc cache_pollution_records[] = {
 
 static void pollution_check(struct program *program, struct sim_error_list *errors)
 {
+    static const char *const module_keys[] = { "pin_cache_pages", NULL };
     struct pollution *p = program->state;
-    copy_site_check(&p->site, program, &p->settings, 1, errors);
+    if (p->settings.by != COPY_BY_ENGINE)
+        copy_no_effect(program, module_keys, "by", "by = \"engine\"", errors);
+    copy_site_check(&p->site, program, &p->settings, "by", "engine", errors);
     if (p->row_bytes % LINE_BYTES != 0)
         program_mistake(program, "row_bytes", errors, "whole lines of 64 bytes", NULL);
     else if (p->buffer_bytes % p->row_bytes != 0)
@@ -105,7 +108,7 @@ static void measure(struct pollution *p)
 static void pollution_body(void *arg)
 {
     struct pollution *p = arg;
-    bool ready = p->settings.by != COPY_BY_ENGINE || copy_site_open(&p->site, p->settings.channels);
+    bool ready = p->settings.by != COPY_BY_ENGINE || copy_site_open(&p->site);
     p->site.kernel = p->site.host->kernel;
     if (ready) {
         copy_process_open(&p->process, &p->site);

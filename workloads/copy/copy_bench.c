@@ -4,14 +4,19 @@
  *   copy_latency    adma_icopy() and adma_wait_copy(), or memcpy(): from call to return, mean
  *   copy_bandwidth  a window of adma_icopy(), then a wait for each; memcpy() as often
  *   copy_overlap    T_copy alone; then begin, compute for compute_ratio T_copy, wait: T_total.
- *                   overlap = (T_copy + T_compute - T_total) / T_copy
+ *                   overlap = (T_copy + T_compute - T_total) / T_copy; the CPU's time of a copy is
+ *                   T_total - T_compute; of memcpy(), which covers nothing, T_copy
  *   copy_overheads  shares of a copy's latency that its calls have spent, by time stamps where they
  *                   occur; completion: what a wait costs for a copy that has ended long before
  *
  * hot: the same two buffers again and again, after copies that do not count. cold: both move on by the
  * size of a message through areas of area_bytes, and the caches are as copies before would have left
- * them, so that victims are written back.
+ * them, so that victims are written back. in_cache, in_no_cache: the same two buffers, which before each
+ * copy are brought into this CPU's caches (the source read, the destination written) or out of all, which
+ * takes no time.
  */
+#include <stdio.h>
+
 #include "models/base/payload.h"
 #include "models/os/os.h"
 #include "workloads/copy/copy_site.h"
@@ -23,8 +28,8 @@
 #define AT_LEAST    3u
 #define TOGETHER_AT 8u /* copies of a window at least */
 
-enum bench_cache { CACHE_HOT, CACHE_COLD };
-static const char *const cache_names[] = { "hot", "cold", NULL };
+enum bench_cache { CACHE_HOT, CACHE_COLD, CACHE_IN, CACHE_OUT };
+static const char *const cache_names[] = { "hot", "cold", "in_cache", "in_no_cache", NULL };
 
 struct bench {
     /* parameters */
@@ -42,7 +47,7 @@ struct bench {
     bool failed;
     /* measured */
     uint64_t n, bytes, took_ps;
-    uint64_t total_ps, compute_ps; /* overlap */
+    uint64_t total_ps, compute_ps, cpu_ps; /* overlap */
     uint64_t completion_ps, n_completions;
     struct adma_times times;
 };
@@ -55,7 +60,7 @@ struct bench {
               PROV_NONE, "", "that are copied at most, unless these are too few copies")
 #define CACHE_PARAMS                                                                            \
     PARAM_ONE_OF("cache", struct bench, cache, CACHE_HOT, cache_names, PROV_NONE, "",           \
-                 "hot: the same buffers; cold: others each time"),                              \
+                 "the same buffers (hot), others each time (cold); the same, brought there"),   \
         PARAM("area_bytes", PARAM_BYTES, struct bench, area_bytes, 67108864, 65536, 1073741824, \
               PROV_NONE, "", "cold: of each of both areas that messages move on in"),           \
         PARAM("copies", PARAM_U32, struct bench, copies, 32, 1, 100000, PROV_NONE, "",          \
@@ -89,6 +94,7 @@ static const struct record_desc copy_bandwidth_records[] = {
 static const struct record_desc copy_overlap_records[] = {
     { "overlap", RECORD_METRIC, "1", "share of a copy's time that computation has covered" },
     { "latency_us", RECORD_METRIC, "us", "of a copy alone" },
+    { "cpu_us", RECORD_METRIC, "us", "of it, the CPU's time, if it computes meanwhile" },
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 static const struct record_desc copy_overheads_records[] = {
@@ -100,14 +106,32 @@ static const struct record_desc copy_overheads_records[] = {
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
+static uint64_t site_caches(const struct bench *b)
+{
+    return numa_cache_bytes(host_numa(b->site.host->host));
+}
+
 static void bench_check(struct program *program, struct sim_error_list *errors)
 {
+    static const char *const cold_keys[] = { "area_bytes", NULL };
+    static const char *const module_keys[] = { "pin_cache_pages", NULL };
     struct bench *b = program->state;
-    copy_site_check(&b->site, program, &b->settings, 1, errors);
+    const bool found = copy_site_check(&b->site, program, &b->settings, "by", "engine", errors);
+    if (b->settings.by == COPY_BY_CPU)
+        copy_no_effect(program, module_keys, "by", "by = \"engine\"", errors);
     if (program->ops == &program_copy_overheads_ops && b->settings.by == COPY_BY_CPU)
         program_mistake(program, "by", errors, "\"engine\": the CPU has no such overheads", NULL);
-    if (b->cache == CACHE_COLD && b->area_bytes < 2 * b->message_bytes)
+    if (b->cache != CACHE_COLD)
+        copy_no_effect(program, cold_keys, "cache", "cache = \"cold\"", errors);
+    else if (b->area_bytes < 2 * b->message_bytes)
         program_mistake(program, "area_bytes", errors, "two messages at least", NULL);
+    else if (found && site_caches(b) >= 2 * b->area_bytes) {
+        char text[120];
+        snprintf(text, sizeof(text),
+                 "more than %llu: both areas fit in the caches, and are not cold",
+                 (unsigned long long)site_caches(b) / 2);
+        program_mistake(program, "area_bytes", errors, text, NULL);
+    }
 }
 
 /* ---- Copies ----------------------------------------------------------------------------------- */
@@ -146,7 +170,7 @@ static void end(struct bench *b, adma_cookie cookie)
         bad(b, "a copy does not end well", status);
 }
 
-/* The next message: elsewhere, if cold. Without time. */
+/* The next message: elsewhere, if cold; the caches as asked for. Without time. */
 static void next(struct bench *b)
 {
     if (b->cache == CACHE_COLD) {
@@ -157,6 +181,12 @@ static void next(struct bench *b)
     b->mark = payload_mark_add(b->mark, b->message_bytes);
     copy_fill(&b->process, place(b, b->from), b->mark, b->message_bytes);
     copy_fill(&b->process, place(b, b->to), 0, b->message_bytes);
+    if (b->cache == CACHE_IN) {
+        copy_warm(&b->process, b->settings.cpu, b->from, b->to, b->message_bytes, b->message_bytes);
+    } else if (b->cache == CACHE_OUT) {
+        copy_drop(&b->process, b->from, b->message_bytes);
+        copy_drop(&b->process, b->to, b->message_bytes);
+    }
 }
 
 static void check(struct bench *b)
@@ -261,6 +291,7 @@ static void overlap(struct bench *b)
         b->total_ps += k_now_ps(kernel) - begin_ps;
         check(b);
     }
+    b->cpu_ps = b->settings.by == COPY_BY_CPU ? b->took_ps : b->total_ps - b->compute_ps;
 }
 
 static void overheads(struct bench *b)
@@ -292,7 +323,7 @@ static void overheads(struct bench *b)
 static bool prepare(struct bench *b)
 {
     const uint64_t bytes = b->cache == CACHE_COLD ? b->area_bytes : b->message_bytes;
-    if (b->settings.by == COPY_BY_ENGINE && !copy_site_open(&b->site, b->settings.channels))
+    if (b->settings.by == COPY_BY_ENGINE && !copy_site_open(&b->site))
         return false;
     b->site.kernel = b->site.host->kernel;
     copy_process_open(&b->process, &b->site);
@@ -396,6 +427,7 @@ static void overlap_record(struct program *program, sim_time duration_ps)
     const double copy = (double)b->took_ps, total = (double)b->total_ps;
     program_metric(program, "overlap", "1", (copy + (double)b->compute_ps - total) / copy);
     program_metric(program, "latency_us", "us", mean_us(b->took_ps, b->n));
+    program_metric(program, "cpu_us", "us", mean_us(b->cpu_ps, b->n));
 }
 
 static void overheads_record(struct program *program, sim_time duration_ps)

@@ -86,11 +86,26 @@ static const struct record_desc copy_ipc_records[] = {
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
+static void check_mechanism(struct program *program, enum mechanism by,
+                            struct sim_error_list *errors)
+{
+    static const char *const pins[] = { "pin_cache_pages", NULL };
+    static const char *const ring[] = { "slots", "slot_bytes", NULL };
+    static const char *const network[] = { "network", NULL };
+    if (by != BY_ADCE && by != BY_KAMMC)
+        copy_no_effect(program, pins, "mechanism", "mechanism = \"adce\" or \"kammc\"", errors);
+    if (by != BY_SHARED_MEMORY)
+        copy_no_effect(program, ring, "mechanism", "mechanism = \"shared_memory\"", errors);
+    if (by != BY_NLBC)
+        copy_no_effect(program, network, "mechanism", "mechanism = \"nlbc\"", errors);
+}
+
 static void ipc_check(struct program *program, struct sim_error_list *errors)
 {
     struct ipc *ipc = program->state;
     ipc->settings.by = ipc->mechanism == BY_ADCE ? COPY_BY_ENGINE : COPY_BY_CPU;
-    if (!copy_site_check(&ipc->site, program, &ipc->settings, 1, errors))
+    check_mechanism(program, (enum mechanism)ipc->mechanism, errors);
+    if (!copy_site_check(&ipc->site, program, &ipc->settings, "mechanism", "adce", errors))
         return;
     program_check_cpus(program, "peer_cpu", ipc->site.host, ipc->peer_cpu, 1, errors);
     if (ipc->peer_cpu == ipc->settings.cpu)
@@ -320,8 +335,7 @@ static void meet(struct side *s)
 static void open_all(struct ipc *ipc)
 {
     struct kernel *kernel = ipc->site.host->kernel;
-    const uint32_t channels = ipc->mechanism == BY_ADCE ? ipc->settings.channels : 0;
-    if (by_module(ipc) && !copy_site_open(&ipc->site, channels))
+    if (by_module(ipc) && !copy_site_open(&ipc->site))
         ipc->failed = true;
     for (unsigned i = 0; i < 2 && ipc->mechanism == BY_SHARED_MEMORY; i++)
         if ((ipc->ring[i] = shm_ring_new(kernel, ipc->slots, ipc->slot_bytes)) == NULL)

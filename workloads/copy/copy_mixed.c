@@ -57,11 +57,29 @@ static const struct record_desc copy_mixed_records[] = {
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
+static void check_schedule(struct program *program, const struct copy_settings *s,
+                           struct sim_error_list *errors)
+{
+    static const char *const sizes[] = { "small_bytes", NULL };
+    static const char *const channels[] = { "dedicated_channels", NULL };
+    static const char *const reserve[] = { "reserve_us", NULL };
+    if (s->schedule == ADMA_ROUND_ROBIN)
+        copy_no_effect(program, sizes, "schedule", "schedule = \"dedicated\" or \"adaptive\"",
+                       errors);
+    if (s->schedule != ADMA_DEDICATED)
+        copy_no_effect(program, channels, "schedule", "schedule = \"dedicated\"", errors);
+    else if (s->n_dedicated >= s->channels)
+        program_mistake(program, "dedicated_channels", errors, "fewer than `channels`", NULL);
+    if (s->schedule != ADMA_ADAPTIVE)
+        copy_no_effect(program, reserve, "schedule", "schedule = \"adaptive\"", errors);
+}
+
 static void mixed_check(struct program *program, struct sim_error_list *errors)
 {
     struct mixed *m = program->state;
     m->settings.by = COPY_BY_ENGINE;
-    if (!copy_site_check(&m->site, program, &m->settings, 1, errors))
+    check_schedule(program, &m->settings, errors);
+    if (!copy_site_check(&m->site, program, &m->settings, "by", "engine", errors))
         return;
     program_check_cpus(program, "peer_cpu", m->site.host, m->peer_cpu, 1, errors);
     if (m->peer_cpu == m->settings.cpu)
@@ -116,7 +134,7 @@ static void copy_large(struct mixed *m)
 static void large_body(void *arg)
 {
     struct mixed *m = arg;
-    if (!copy_site_open(&m->site, m->settings.channels))
+    if (!copy_site_open(&m->site))
         m->failed = true;
     m->site.kernel = m->site.host->kernel;
     m->opened = true;

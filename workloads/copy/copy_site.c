@@ -1,72 +1,124 @@
 #include "workloads/copy/copy_site.h"
 
+#include <stdio.h>
+
 #include "models/base/payload.h"
 #include "models/os/os.h"
 
-#define MAP_ORDER 10u   /* pieces of 4 MiB */
-#define RING      4096u /* of a channel: Linux' first driver had as many descriptors as memory */
-#define POLL_PS   (50 * SIM_PS_PER_NS)
-#define BATCH     32u
+#define MAP_ORDER 10u /* pieces of 4 MiB */
 
 const char *const copy_by_names[] = { "cpu", "engine", NULL };
 const char *const copy_by_all_names[] = { "cpu", "engine", "none", NULL };
 const char *const copy_schedule_names[] = { "round_robin", "dedicated", "adaptive", NULL };
 
-static void check_engines(struct program *program, struct lending_host *host,
-                          const struct copy_engines_params *params, unsigned n,
-                          struct sim_error_list *errors)
+void copy_no_effect(struct program *program, const char *const *keys, const char *decider,
+                    const char *expected, struct sim_error_list *errors)
 {
-    char text[COPY_ENGINES_TEXT];
-    if ((params->ring & (params->ring - 1)) != 0)
-        program_mistake(program, "ring", errors, "a power of two", NULL);
-    if (!program->enabled) /* another variant may have it, and the engine */
-        return;
-    if (n != 0 && program_take(program, host, "driver of its copy engines", 1) != 0)
-        program_mistake(program, "on", errors,
-                        "a host whose copy engines no other program drives: one does, for itself",
-                        NULL);
-    const char *expected = copy_engines_expected(program->workload->world, host, params, n, text);
-    if (expected != NULL)
-        program_mistake(program, "channels", errors, expected, NULL);
+    char path[160], text[160];
+    snprintf(path, sizeof(path), "%.80s.%.60s", config_path(program->group), decider);
+    snprintf(text, sizeof(text), "%.80s beside it: it has no effect otherwise", expected);
+    for (; *keys != NULL; keys++)
+        config_no_effect(program->group, *keys, path, errors, text);
 }
 
-struct lending_host *copy_site_host(struct program *program, const char *name, unsigned cpu,
-                                    unsigned n_cpus, const struct copy_engines_params *engines,
-                                    unsigned n_channels, struct sim_error_list *errors)
+/* ---- Engines ---------------------------------------------------------------------------------- */
+
+/* What drivers make of the engines that the host has. */
+static void check_channels(struct program *program, const struct copy_settings *settings,
+                           const struct copy_engines_found *found, struct sim_error_list *errors)
 {
-    struct lending_host *host = program_lending_host(program, "on", name, errors);
-    if (host == NULL)
-        return NULL;
-    program_check_cpus(program, "cpu", host, cpu, n_cpus, errors);
-    if (host->vm != NULL)
-        program_mistake(program, "on", errors, "a host without a group `vm`", NULL);
-    check_engines(program, host, engines, n_channels, errors);
-    return host;
+    char text[160];
+    if (found->n_ioat + found->n_dsa == 0) {
+        program_mistake(program, "on", errors,
+                        "a host with a copy engine: ioat.engine or dsa.accelerator", NULL);
+    } else if (found->n_channels == 0) {
+        snprintf(text, sizeof(text),
+                 "at most %u, the work_queues of dsa.accelerator, unless queue = \"shared\"",
+                 found->dsa_queues);
+        program_mistake(program, "queues", errors, text, NULL);
+    } else if (settings->channels > found->n_channels) {
+        snprintf(text, sizeof(text), "at most %u, the channels of copy engines of the host%s",
+                 found->n_channels, found->n_dsa != 0 ? ", of a DSA as `queues` says" : "");
+        program_mistake(program, "channels", errors, text, NULL);
+    }
+}
+
+/* The host's engines have one driver, with the settings of the first program that uses them. */
+static void join(struct copy_site *site, struct sim_error_list *errors)
+{
+    struct program *program = site->program;
+    struct copy_engines *engines = site->host->copy_engines;
+    if (engines == NULL) {
+        engines = program_zalloc(program, 1, sizeof(*engines));
+        engines->host = site->host;
+        engines->params = &site->settings->engine;
+        engines->user = program->name;
+        engines->cpu = site->settings->cpu;
+        site->host->copy_engines = engines;
+    }
+    const char *key = copy_engines_differ(engines->params, &site->settings->engine);
+    if (key != NULL) {
+        char text[160];
+        snprintf(text, sizeof(text),
+                 "the same as of program \"%.60s\", with which it shares the engines' driver",
+                 engines->user);
+        program_mistake(program, key, errors, text, NULL);
+    }
+    engines->users++;
+    site->engines = engines;
+}
+
+static void check_engines(struct copy_site *site, const char *decider, const char *engine,
+                          struct sim_error_list *errors)
+{
+    static const char *const keys[] = { "channels", "engine_bytes", NULL };
+    struct program *program = site->program;
+    const struct copy_settings *settings = site->settings;
+    const uint32_t ring = settings->engine.ring;
+    if ((ring & (ring - 1)) != 0)
+        program_mistake(program, "ring", errors, "a power of two", NULL);
+    if (settings->by != COPY_BY_ENGINE) {
+        char expected[64];
+        snprintf(expected, sizeof(expected), "%.20s = \"%.20s\"", decider, engine);
+        copy_no_effect(program, keys, decider, expected, errors);
+        copy_no_effect(program, copy_engines_keys, decider, expected, errors);
+        return;
+    }
+    if (!program->enabled) /* another variant may have it, and the engine */
+        return;
+    const struct copy_engines_found found = copy_engines_find(program->workload->world, site->host,
+                                                              &settings->engine);
+    check_channels(program, settings, &found, errors);
+    for (const char *const *key = copy_engines_dsa_keys; found.n_dsa == 0 && *key != NULL; key++)
+        config_no_effect(program->group, *key, "devices", errors,
+                         "a host with a dsa.accelerator: it has no effect otherwise");
+    join(site, errors);
 }
 
 bool copy_site_check(struct copy_site *site, struct program *program,
-                     const struct copy_settings *settings, unsigned n_cpus,
+                     const struct copy_settings *settings, const char *decider, const char *engine,
                      struct sim_error_list *errors)
 {
     site->program = program;
     site->settings = settings;
-    const struct copy_engines_params engines = { .ring = RING, .queues = settings->channels };
-    site->host = copy_site_host(program, settings->host_name, settings->cpu, n_cpus, &engines,
-                                settings->by == COPY_BY_ENGINE ? settings->channels : 0, errors);
+    site->host = program_lending_host(program, "on", settings->host_name, errors);
     if (site->host == NULL)
         return false;
-    if (settings->schedule == ADMA_DEDICATED && settings->n_dedicated >= settings->channels)
-        program_mistake(program, "dedicated_channels", errors, "fewer than `channels`", NULL);
-    return site->host->vm == NULL;
+    program_check_cpus(program, "cpu", site->host, settings->cpu, 1, errors);
+    if (site->host->vm != NULL)
+        program_mistake(program, "on", errors, "a host without a group `vm`", NULL);
+    check_engines(site, decider, engine, errors);
+    return true;
 }
 
-bool copy_site_open(struct copy_site *site, unsigned n_channels)
+bool copy_site_open(struct copy_site *site)
 {
     const struct copy_settings *s = site->settings;
     struct adma_options options = adma_options_default;
+    struct dma_core *core = NULL;
     int status;
     site->kernel = site->host->kernel;
-    options.n_channels = n_channels;
+    options.n_channels = site->engines != NULL ? s->channels : 0;
     options.schedule = (enum adma_schedule)s->schedule;
     options.pin_cache_pages = s->pin_cache_pages;
     options.engine_bytes = s->engine_bytes;
@@ -75,18 +127,12 @@ bool copy_site_open(struct copy_site *site, unsigned n_channels)
         options.small_bytes = s->small_bytes;
     options.n_dedicated = s->n_dedicated != 0 ? s->n_dedicated : 1;
     options.reserve_ps = s->reserve_ps;
-    if (n_channels != 0) {
-        const struct copy_engines_params engines = {
-            .ring = RING, .batch = BATCH, .queues = n_channels, .poll_ps = POLL_PS
-        };
-        site->engines = copy_engines_new(site->host, &engines, s->cpu);
-    }
-    site->adma = adma_new(site->kernel,
-                          site->engines != NULL ? copy_engines_core(site->engines) : NULL, &options,
-                          &status);
+    if (site->engines != NULL)
+        core = copy_engines_open(site->engines);
+    site->adma = adma_new(site->kernel, core, &options, &status);
     if (site->adma == NULL)
         program_fail(site->program, "no copy engine of the host \"%s\" has %u channels (%d)",
-                     site->host->name, n_channels, status);
+                     site->host->name, options.n_channels, status);
     return site->adma != NULL;
 }
 
@@ -95,10 +141,12 @@ void copy_site_close(struct copy_site *site)
     if (site->adma != NULL)
         adma_free(site->adma);
     if (site->engines != NULL)
-        copy_engines_free(site->engines);
+        copy_engines_close(site->engines);
     site->adma = NULL;
     site->engines = NULL;
 }
+
+/* ---- Processes -------------------------------------------------------------------------------- */
 
 void copy_process_open(struct copy_process *process, struct copy_site *site)
 {
@@ -154,6 +202,16 @@ static struct hpa line_at(const struct copy_process *process, struct uaddr at)
     struct kaddr addr;
     umem_page(process->umem, at, &addr);
     return (struct hpa){ addr.v };
+}
+
+void copy_drop(struct copy_process *process, struct uaddr at, uint64_t bytes)
+{
+    struct numa *numa = host_numa(process->site->host->host);
+    for (uint64_t done = 0, run; done < bytes; done += run) {
+        struct kaddr to;
+        run = umem_run(process->umem, uaddr_add(at, done), bytes - done, &to);
+        numa_warm_drop(numa, (struct hpa){ to.v }, run);
+    }
 }
 
 void copy_warm(struct copy_process *process, unsigned cpu, struct uaddr from, struct uaddr to,

@@ -14,26 +14,23 @@
 #include "models/base/payload.h"
 #include "workloads/copy/copy_site.h"
 
-#define CHANNELS_MAX 16u
-
 enum completion { COMPLETION_POLL, COMPLETION_INTERRUPT };
 static const char *const completion_names[] = { "poll", "interrupt", NULL };
 
 struct dma_copy {
     /* parameters */
-    const char *host_name;
-    uint32_t cpu, n_channels, window;
-    struct copy_engines_params engine;
+    struct copy_settings settings;
+    uint32_t window;
     int completion;
     uint64_t message_bytes, piece_bytes, buffer_bytes, source_offset, destination_offset;
     bool fence;
     /* running */
     struct program *program;
-    struct lending_host *host;
-    struct copy_engines *engines;
-    struct dma_channel *channel[CHANNELS_MAX];
-    dma_cookie last[CHANNELS_MAX];
-    unsigned next_channel;
+    struct copy_site site;
+    struct kernel *kernel;
+    struct dma_channel *channel[ADMA_CHANNELS_MAX];
+    dma_cookie last[ADMA_CHANNELS_MAX];
+    unsigned n_channels, next_channel;
     struct kaddr source, destination;
     uint64_t source_dma, destination_dma; /* the engine's addresses; of one function only */
     uint64_t position;                    /* of the next message in the buffers */
@@ -43,10 +40,7 @@ struct dma_copy {
 };
 
 static const struct param_desc dma_copy_params[] = {
-    PARAM_TEXT("on", struct dma_copy, host_name, "", "the host whose engine copies"),
-    PARAM("cpu", PARAM_U32, struct dma_copy, cpu, 0, 0, 255, PROV_NONE, "", "of the thread"),
-    PARAM("channels", PARAM_U32, struct dma_copy, n_channels, 1, 1, CHANNELS_MAX, PROV_NONE, "",
-          "of the engine, which pieces take in turn"),
+    COPY_HOST_PARAMS(struct dma_copy, settings),
     PARAM("message_bytes", PARAM_BYTES, struct dma_copy, message_bytes, 65536, 64, 1e9, PROV_NONE,
           "", "of a message"),
     PARAM("piece_bytes", PARAM_BYTES, struct dma_copy, piece_bytes, 4096, 64, 1048576, PROV_NONE,
@@ -61,7 +55,8 @@ static const struct param_desc dma_copy_params[] = {
           PROV_NONE, "", "likewise"),
     PARAM_ONE_OF("completion", struct dma_copy, completion, COMPLETION_POLL, completion_names,
                  PROV_NONE, "", "how the program learns that copies are done"),
-    COPY_ENGINES_PARAMS(struct dma_copy, engine),
+    PARAM("interrupt_delay_us", PARAM_U32, struct dma_copy, settings.engine.interrupt_delay_us, 0,
+          0, 16383, PROV_NONE, "", "I/OAT 3.2: between interrupts of a channel"),
     PARAM("fence", PARAM_BOOL, struct dma_copy, fence, 0, 0, 1, PROV_NONE, "",
           "each piece waits for the data of the one before it"),
     { .type = PARAM_END },
@@ -75,9 +70,19 @@ static const struct record_desc dma_copy_records[] = {
 
 static void dma_copy_check(struct program *program, struct sim_error_list *errors)
 {
+    static const char *const interrupt_keys[] = { "interrupt_delay_us", NULL };
     struct dma_copy *p = program->state;
     p->program = program;
-    p->host = copy_site_host(program, p->host_name, p->cpu, 1, &p->engine, p->n_channels, errors);
+    p->settings.by = COPY_BY_ENGINE;
+    p->n_channels = p->settings.channels;
+    copy_site_check(&p->site, program, &p->settings, "by", "engine", errors);
+    if (p->completion == COMPLETION_POLL)
+        copy_no_effect(program, interrupt_keys, "completion", "completion = \"interrupt\"", errors);
+    else if (p->site.engines != NULL &&
+             !copy_engines_find(program->workload->world, p->site.host, &p->settings.engine)
+                  .delays_interrupts)
+        config_no_effect(program->group, interrupt_keys[0], "devices", errors,
+                         "a host with an ioat.engine of version 3.2: it has no effect otherwise");
     if (p->message_bytes + 4096 > p->buffer_bytes)
         program_mistake(program, "message_bytes", errors, "at most buffer_bytes, less 4096 bytes",
                         NULL);
@@ -87,14 +92,13 @@ static void dma_copy_check(struct program *program, struct sim_error_list *error
 
 static int open_channels(struct dma_copy *p)
 {
-    p->engines = copy_engines_new(p->host, &p->engine, p->cpu);
-    return dma_channels_request(copy_engines_core(p->engines), NULL, DMA_SHARED, p->n_channels,
+    return dma_channels_request(copy_engines_open(p->site.engines), NULL, DMA_SHARED, p->n_channels,
                                 p->channel);
 }
 
 static bool open_buffers(struct dma_copy *p)
 {
-    struct kernel *kernel = p->host->kernel;
+    struct kernel *kernel = p->kernel;
     struct k_device *device = dma_channel_device(p->channel[0]);
     p->source = k_alloc(kernel, K_NODE_LOCAL, p->buffer_bytes, K_PAGE_BYTES);
     p->destination = k_alloc(kernel, K_NODE_LOCAL, p->buffer_bytes, K_PAGE_BYTES);
@@ -121,8 +125,10 @@ static int put_piece(struct dma_copy *p, uint64_t at, uint64_t bytes)
     int status;
     while ((status = dma_prepare_copy(channel, p->destination_dma + p->destination_offset + at,
                                       p->source_dma + p->source_offset + at, bytes, flags, &d)) ==
-           -EBUSY)
+           -EBUSY) {
         issue_all(p);
+        k_compute(p->kernel, 1); /* another program may be about to look, or to issue */
+    }
     if (status != 0)
         return status;
     p->last[p->next_channel] = dma_submit(d);
@@ -153,14 +159,14 @@ static int copy_window(struct dma_copy *p, uint64_t *place)
 static bool arrived(const struct dma_copy *p, uint64_t place)
 {
     struct payload_difference difference;
-    return payload_check(p->host->kernel, kaddr_add(p->destination, place + p->destination_offset),
+    return payload_check(p->kernel, kaddr_add(p->destination, place + p->destination_offset),
                          payload_mark(p->stream, place + p->source_offset), p->message_bytes,
                          &difference);
 }
 
 static void copy_all(struct dma_copy *p)
 {
-    struct kernel *kernel = p->host->kernel;
+    struct kernel *kernel = p->kernel;
     while (!program_ending(p->program)) {
         uint64_t place[128];
         const uint64_t begin_ps = k_now_ps(kernel);
@@ -195,8 +201,9 @@ static void close_buffers(struct dma_copy *p)
 static void body(void *arg)
 {
     struct dma_copy *p = arg;
+    p->kernel = p->site.host->kernel;
     if (open_channels(p) != 0) {
-        program_fail(p->program, "%s has no DMA engine with %u free channels", p->host_name,
+        program_fail(p->program, "%s has no DMA engine with %u free channels", p->site.host->name,
                      p->n_channels);
     } else {
         if (open_buffers(p))
@@ -207,15 +214,15 @@ static void body(void *arg)
         for (unsigned i = 0; i < p->n_channels; i++)
             dma_channel_release(p->channel[i]);
     }
-    copy_engines_free(p->engines);
+    copy_site_close(&p->site);
 }
 
 static void dma_copy_start(struct program *program)
 {
     struct dma_copy *p = program->state;
     p->stream = program_new_stream(program);
-    program_lending_uses_cpu(program, p->host, p->cpu);
-    k_thread_new(p->host->kernel, "dma_copy", (int)p->cpu, body, p);
+    program_lending_uses_cpu(program, p->site.host, p->settings.cpu);
+    k_thread_new(p->site.host->kernel, "dma_copy", (int)p->settings.cpu, body, p);
 }
 
 static void dma_copy_measure(struct program *program)

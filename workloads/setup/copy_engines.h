@@ -1,6 +1,7 @@
 /*
  * The copy engines of a host (I/OAT, DSA) and their drivers, for programs that copy by them: whatever is
- * integrated into its root complexes is found by the driver that knows it.
+ * integrated into its root complexes is found by the driver that knows it. All programs of a host share
+ * them: one driver each, with the settings of the first program, and channels that may have several users.
  */
 #ifndef WORKLOADS_SETUP_COPY_ENGINES_H
 #define WORKLOADS_SETUP_COPY_ENGINES_H
@@ -10,7 +11,7 @@
 
 enum copy_queue { COPY_QUEUE_DEDICATED, COPY_QUEUE_SHARED };
 
-/* A program's settings about them, which it embeds. */
+/* A program's settings about their drivers, which it embeds. */
 struct copy_engines_params {
     uint32_t ring, interrupt_delay_us, batch, queues;
     sim_time poll_ps;
@@ -19,35 +20,54 @@ struct copy_engines_params {
 extern const char *const copy_queue_names[];
 
 /* Rows for the program's table; FIELD: its struct copy_engines_params. */
-#define COPY_ENGINES_PARAMS(STRUCT, FIELD)                                                    \
-    PARAM("ring", PARAM_U32, STRUCT, FIELD.ring, 1024, 4, 32768, PROV_NONE, "",               \
-          "descriptors of a channel; a power of two"),                                        \
-        PARAM("interrupt_delay_us", PARAM_U32, STRUCT, FIELD.interrupt_delay_us, 0, 0, 16383, \
-              PROV_NONE, "", "I/OAT 3.2: between interrupts of a channel"),                   \
-        PARAM("poll_ns", PARAM_TIME, STRUCT, FIELD.poll_ps, 50, 1, 1e6, PROV_NONE, "",        \
-              "between looks of a CPU that polls"),                                           \
-        PARAM_ONE_OF("queue", STRUCT, FIELD.queue, COPY_QUEUE_DEDICATED, copy_queue_names,    \
-                     PROV_NONE, "", "DSA: each channel has a work queue, or all share one"),  \
-        PARAM("queues", PARAM_U32, STRUCT, FIELD.queues, 4, 1, 16, PROV_NONE, "",             \
-              "DSA: channels of an engine"),                                                  \
-        PARAM("batch", PARAM_U32, STRUCT, FIELD.batch, 32, 1, 1024, PROV_NONE, "",            \
+#define COPY_ENGINES_PARAMS(STRUCT, FIELD)                                                   \
+    PARAM("ring", PARAM_U32, STRUCT, FIELD.ring, 4096, 4, 32768, PROV_NONE, "",              \
+          "descriptors of a channel; a power of two"),                                       \
+        PARAM("poll_ns", PARAM_TIME, STRUCT, FIELD.poll_ps, 50, 1, 1e6, PROV_NONE, "",       \
+              "between looks of a CPU that polls"),                                          \
+        PARAM_ONE_OF("queue", STRUCT, FIELD.queue, COPY_QUEUE_DEDICATED, copy_queue_names,   \
+                     PROV_NONE, "", "DSA: each channel has a work queue, or all share one"), \
+        PARAM("queues", PARAM_U32, STRUCT, FIELD.queues, 4, 1, 16, PROV_NONE, "",            \
+              "DSA: channels of an engine"),                                                 \
+        PARAM("batch", PARAM_U32, STRUCT, FIELD.batch, 32, 1, 1024, PROV_NONE, "",           \
               "DSA: copies that are handed over as one batch at most; 1: no batches")
+/* Keys of those that are of DSA only, and of those that are of all engines. NULL-terminated. */
+extern const char *const copy_engines_dsa_keys[], *const copy_engines_keys[];
+/* The first setting in which both differ, by its key; NULL: none. */
+const char *copy_engines_differ(const struct copy_engines_params *a,
+                                const struct copy_engines_params *b);
 
-struct copy_engines;
+/* What engines a host has, by the scenario. */
+struct copy_engines_found {
+    unsigned n_ioat, n_dsa;
+    unsigned n_channels;    /* that drivers with the settings make of them */
+    unsigned dsa_queues;    /* work queues of the smallest DSA; 0: there is none */
+    bool delays_interrupts; /* there is an I/OAT 3.2 */
+};
+/* In check(). */
+struct copy_engines_found copy_engines_find(struct world *world, const struct lending_host *host,
+                                            const struct copy_engines_params *params);
 
-/* In check(): why a program cannot have n channels of engines of the host, as what was expected of its
- * setting `channels`; NULL: it can, as far as other programs leave them. `text` is a place for it. */
-#define COPY_ENGINES_TEXT 160u
-const char *copy_engines_expected(struct world *world, const struct lending_host *host,
-                                  const struct copy_engines_params *params, unsigned n,
-                                  char text[COPY_ENGINES_TEXT]);
+/* The engines of a host, as lending_host.copy_engines says. */
+struct copy_engines {
+    /* Set by the first program that uses them; the others have joined when `users` counts them. */
+    struct lending_host *host;
+    const struct copy_engines_params *params;
+    const char *user; /* its name */
+    unsigned cpu;     /* handles interrupts */
+    unsigned users;
+    /* private */
+    bool opening, ready;
+    struct dma_core *core;
+    struct ioat_drv *ioat;
+    struct dsa_drv *dsa;
+};
 
-/* [thread] Registers the drivers with the host's kernel; cpu handles interrupts. The parameters must
- * have passed their ranges, and `ring` must be a power of two. The caller owns the result. */
-struct copy_engines *copy_engines_new(struct lending_host *host,
-                                      const struct copy_engines_params *params, unsigned cpu);
-struct dma_core *copy_engines_core(struct copy_engines *engines);
-/* [thread] When no channel is requested any more: takes the drivers from their devices and frees all. */
-void copy_engines_free(struct copy_engines *engines);
+/* [thread] The first user registers the drivers with the host's kernel, others wait until it has. The
+ * parameters must have passed their ranges, and `ring` must be a power of two. */
+struct dma_core *copy_engines_open(struct copy_engines *engines);
+/* [thread] Of each user once, whether it has opened them or not, when it has released its channels: the
+ * last one takes the drivers from their devices. */
+void copy_engines_close(struct copy_engines *engines);
 
 #endif

@@ -30,6 +30,7 @@ struct nic_driver;
 struct nic_driver_params;
 struct net;
 struct net_params;
+struct copy_engines;
 
 #define LENDING_DRIVERS_MAX 8u
 
@@ -69,6 +70,7 @@ struct lending_host {
     void (*network_params)(const void *context, struct net_params *net,
                            struct nic_driver_params *nic);
     const void *network_context;
+    struct copy_engines *copy_engines; /* copy_engines.h; NULL: no program uses them */
     struct lend_usage before; /* when it was connected to its lenders and had borrowed nothing */
 };
 

@@ -24,16 +24,19 @@ struct base {
     " hosts.borrower.root_complex.mps_bytes=4096 hosts.borrower.root_complex.completion_bytes_max=4096" \
     " devices.gpu0.mps_bytes=4096 devices.gpu1.mps_bytes=4096 devices.gpu0.read_bytes=4096"             \
     " devices.gpu1.read_bytes=4096"
-#define COPIES(TYPE)                                                                        \
-    "programs.p.type=" TYPE " programs.p.message_bytes=16384 programs.p.volume_bytes=65536" \
-    " programs.p.by=engine "
-#define COPY_IPC \
-    "programs.p.type=copy_ipc programs.p.message_bytes=16384 programs.p.volume_bytes=65536 "
+#define COPIES(TYPE)                                                                         \
+    "programs.p.type=" TYPE " programs.p.message_bytes=65536 programs.p.volume_bytes=262144" \
+    " programs.p.by=engine devices.engine.type=dsa.accelerator "
+#define COPY_IPC                                                                             \
+    "programs.p.type=copy_ipc programs.p.message_bytes=65536 programs.p.volume_bytes=262144" \
+    " devices.engine.type=dsa.accelerator "
 #define COPY_MIXED                                                                      \
     "programs.p.type=copy_mixed programs.p.large_bytes=65536 programs.p.small_to=16384" \
-    " programs.p.measured_us=200 programs.p.pause_us=1 programs.p.window=2 programs.p.small_bytes=16384"
-#define BANDWIDTH "workload.measure=bandwidth workload.op=read_write workload.window_bytes=1048576 "
-#define IOMMU     "hosts.server.iommu.enabled=true " BANDWIDTH
+    " programs.p.measured_us=200 programs.p.pause_us=1 programs.p.window=2"             \
+    " devices.engine.type=dsa.accelerator "
+#define COPY_ENGINES " ring=4 poll_ns=400 queue=shared queues=8 batch=2"
+#define BANDWIDTH    "workload.measure=bandwidth workload.op=read_write workload.window_bytes=1048576 "
+#define IOMMU        "hosts.server.iommu.enabled=true " BANDWIDTH
 /* Of the hosts' ports that the bridges of lend.cfg are at, and one more device. */
 #define GENERATION_2(DEVICE)                                                     \
     "+hosts.borrower.ports.[0].generation=2+hosts.lender.ports.[0].generation=2" \
@@ -227,28 +230,27 @@ static const struct base bases[] = {
     { "dsa", "dsa", "programs.p.channels=2 programs.p.piece_bytes=1024" },
     { "copies", "copies", COPIES("copy_latency") },
     { "copies.cold", "copies",
-      COPIES("copy_latency") "programs.p.cache=cold programs.p.area_bytes=131072" },
+      COPIES("copy_latency") "programs.p.cache=cold programs.p.area_bytes=4194304" },
     { "copies.cpu", "copies", "programs.p.type=copy_latency programs.p.volume_bytes=65536" },
     { "copies.window", "copies", COPIES("copy_bandwidth") },
     { "copies.overlap", "copies", COPIES("copy_overlap") },
     { "copies.overheads", "copies", COPIES("copy_overheads") },
     { "copies.pollution", "copies",
       "programs.p.type=cache_pollution programs.p.by=engine programs.p.buffer_bytes=16384"
-      " programs.p.copy_bytes=1048576" },
+      " programs.p.copy_bytes=1048576 devices.engine.type=dsa.accelerator" },
     { "copies.pollution.cpu", "copies",
       "programs.p.type=cache_pollution programs.p.buffer_bytes=16384 programs.p.copy_bytes=1048576" },
     { "copies.ipc", "copies", COPY_IPC },
     { "copies.ipc.ring", "copies", COPY_IPC "programs.p.mechanism=shared_memory" },
     { "copies.mixed", "copies", COPY_MIXED },
-    { "copies.dedicated", "copies", COPY_MIXED " programs.p.schedule=dedicated" },
-    { "copies.adaptive", "copies", COPY_MIXED " programs.p.schedule=adaptive" },
+    { "copies.dedicated", "copies",
+      COPY_MIXED " programs.p.schedule=dedicated programs.p.small_bytes=16384" },
+    { "copies.adaptive", "copies",
+      COPY_MIXED " programs.p.schedule=adaptive programs.p.small_bytes=16384" },
     { "dsa", "dsa", "programs.p.channels=2" },
     { "dsa.shared", "dsa", "programs.p.queue=shared programs.p.channels=2 programs.p.batch=1" },
     { "dsa.queue", "dsa",
       "programs.p.queues=1 programs.p.batch=1 programs.p.window=4 programs.p.piece_bytes=1024" },
-    { "offload", "dsa", "programs.p.type=copy_offload programs.p.message_bytes=32768" TO_ITS_END },
-    { "offload.ring", "dsa",
-      "programs.p.type=copy_offload programs.p.message_bytes=65536 programs.p.queue=shared" TO_ITS_END },
     { "copy.v3", "copy_engine",
       "programs.p.completion=interrupt programs.p.interrupt_delay_us=5 devices.engine.version=cb3.2"
       " devices.engine.device_id=28448 devices.engine.channels=1" },
@@ -503,30 +505,32 @@ static const struct row rows[] = {
     REASON("nvme_multicast", "subscribers", "two hosts have one; smartio/fig35_multicast has 59"),
     REASON("nvme_multicast", "group", "groups are alike; test_sisci_system.c has two"),
     PROGRAM("copy_latency", "copies",
-            "by=cpu channels=1 pin_cache_pages=0 engine_bytes=32768 message_bytes=8192"
-            " volume_bytes=131072 copies=2 cache=cold"),
-    PROGRAM("copy_latency", "copies.cold", "area_bytes=65536"),
+            "by=cpu channels=1 pin_cache_pages=0 engine_bytes=131072 message_bytes=8192"
+            " volume_bytes=524288 copies=2 cache=cold" COPY_ENGINES),
+    PROGRAM("copy_latency", "copies.cold", "area_bytes=2097152"),
     PROGRAM("copy_bandwidth", "copies.window",
-            "by=cpu channels=1 pin_cache_pages=0 engine_bytes=32768 message_bytes=8192"
-            " volume_bytes=262144 window=2"),
+            "by=cpu channels=1 pin_cache_pages=0 engine_bytes=131072 message_bytes=8192"
+            " volume_bytes=1048576 window=2" COPY_ENGINES),
     PROGRAM("copy_overlap", "copies.overlap",
-            "by=cpu channels=1 pin_cache_pages=0 engine_bytes=32768 message_bytes=8192"
-            " volume_bytes=131072 copies=2 cache=cold area_bytes=65536+cache=cold compute_ratio=2"),
-    PROGRAM("copy_overheads", "copies.overheads",
-            "channels=1 pin_cache_pages=0 engine_bytes=32768 message_bytes=8192"
-            " volume_bytes=131072 copies=2 cache=cold area_bytes=65536+cache=cold"),
+            "by=cpu channels=1 pin_cache_pages=0 engine_bytes=131072 message_bytes=8192"
+            " volume_bytes=524288 copies=2 cache=in_no_cache area_bytes=2097152+cache=cold"
+            " compute_ratio=2" COPY_ENGINES),
+    PROGRAM(
+        "copy_overheads", "copies.overheads",
+        "channels=1 pin_cache_pages=0 engine_bytes=131072 message_bytes=8192"
+        " volume_bytes=524288 copies=2 cache=in_cache area_bytes=2097152+cache=cold" COPY_ENGINES),
     PROGRAM(
         "cache_pollution", "copies.pollution",
         "by=none channels=1 pin_cache_pages=0 engine_bytes=2097152 buffer_bytes=32768 row_bytes=512"
-        " copy_bytes=65536 element_bytes=8 rounds=1"),
+        " copy_bytes=65536 element_bytes=8 rounds=1" COPY_ENGINES),
     PROGRAM("copy_ipc", "copies.ipc",
-            "mechanism=kammc channels=1 pin_cache_pages=0 engine_bytes=32768 message_bytes=8192"
-            " round_trips=2 window=2 volume_bytes=131072"),
+            "mechanism=kammc channels=1 pin_cache_pages=0 engine_bytes=131072 message_bytes=8192"
+            " round_trips=2 window=2 volume_bytes=524288" COPY_ENGINES),
     PROGRAM("copy_ipc", "copies.ipc.ring", "slots=1 slot_bytes=1024"),
     PROGRAM(
         "copy_mixed", "copies.mixed",
         "schedule=dedicated channels=1 pin_cache_pages=0 engine_bytes=32768 window=1"
-        " large_bytes=131072 small_from=4096 small_to=4096 measured_us=300 pause_us=3 learns=true"),
+        " large_bytes=131072 small_from=4096 small_to=4096 measured_us=300 pause_us=3 learns=true" COPY_ENGINES),
     PROGRAM("copy_mixed", "copies.dedicated", "dedicated_channels=2 small_bytes=1024"),
     PROGRAM("copy_mixed", "copies.adaptive", "reserve_us=1"),
     REASON("copy_latency", "on", NAMES),
@@ -549,14 +553,7 @@ static const struct row rows[] = {
             " source_offset=8 destination_offset=8 completion=interrupt poll_ns=400 fence=true"
             " ring=4"),
     PROGRAM("dma_copy", "copy.v3", "interrupt_delay_us=20"),
-    PROGRAM("dma_copy", "dsa", "queue=shared queues=2 batch=2"),
-    PROGRAM("copy_offload", "offload",
-            "copier=cpu message_bytes=8192 cache=cold channels=2 batch=2 queue=shared poll_ns=400"
-            " copies=4"),
-    PROGRAM("copy_offload", "offload.ring", "ring=4 queues=1"),
-    REASON("copy_offload", "on", NAMES),
-    REASON("copy_offload", "cpu", "CPUs are alike"),
-    REASON("copy_offload", "interrupt_delay_us", "it polls"),
+    PROGRAM("dma_copy", "dsa", "queue=shared queues=8 batch=2"),
     REASON("dma_copy", "on", NAMES),
     REASON("dma_copy", "cpu", "CPUs are alike"),
     PROGRAM("ntb_latency", "ntb_latency",
