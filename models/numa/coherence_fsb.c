@@ -11,7 +11,8 @@
  *   that a processor drives. While the hub arbitrates for a bus that its processors have used
  *   (BPRI#), they begin no address phase; what the hub has to say directly afterwards follows
  *   without that. Devices are at the hub: their writes go to DRAM and invalidate copies, their reads
- *   snoop.
+ *   snoop; both take two requests of the I/O unit, one that snoops and fetches, one that moves the
+ *   data.
  * Does not model: the in-order queue's depth, retries, the sockets' order of arbitration, that a
  *   stalled snoop phase holds up those behind it (their own snoops go on meanwhile), partial writes
  *   of write-combining buffers.
@@ -21,6 +22,8 @@
  *   same bus, modified: L2 + arbitration + address + snoop + owner's read + hub + hub return + data
  *   other bus, modified: + arbitration, address and data phases of that bus; where DRAM is not
  *     waited for; modified in an L1: + L1 + L2
+ *   device's read: IIO + DRAM idle read (or snoops) + hub return + IIO + hub return
+ *   device's write: IIO + snoops + hub return + IIO
  * Sources: docs/sources.md#fsb, docs/sources.md#f
  */
 #include "models/numa/numa_internal.h"
@@ -331,6 +334,13 @@ static sim_time flush(struct numa *n, unsigned core, uint64_t line, sim_time at_
     return t;
 }
 
+/* A device's request has been looked at, and the I/O unit been told so: it asks for the data, or sends
+ * them, with a second request. */
+static sim_time second_phase(const struct numa *n, sim_time at_ps)
+{
+    return at_ps + n->params->coherence->hub_return_ps + n->params->cache->iio_ps;
+}
+
 static sim_time dma_read(struct numa *n, unsigned socket, uint64_t line, sim_time at_ps,
                          struct sim_stamp *stamp, enum numa_source *source)
 {
@@ -356,7 +366,7 @@ static sim_time dma_read(struct numa *n, unsigned socket, uint64_t line, sim_tim
     }
     if (t == r.done_ps)
         mark_round(r, stamp);
-    t += n->params->coherence->hub_return_ps;
+    t = second_phase(n, t) + n->params->coherence->hub_return_ps;
     sim_stamp_mark(stamp, PART_INTERCONNECT, t);
     return t;
 }
@@ -373,9 +383,12 @@ static sim_time dma_write(struct numa *n, unsigned socket, uint64_t line, bool f
     sim_time t = r.done_ps;
     if (r.dirty && !full)
         t = numa_dram_write(n, line, WRITE_SNOOP, t);
-    t = numa_dram_write(n, line, WRITE_DMA, t);
     sim_stamp_mark(stamp, PART_CACHE, hub_ps);
     mark_round(r, stamp);
+    sim_stamp_mark(stamp, PART_DRAM, t);
+    t = second_phase(n, t);
+    sim_stamp_mark(stamp, PART_INTERCONNECT, t);
+    t = numa_dram_write(n, line, WRITE_DMA, t);
     sim_stamp_mark(stamp, PART_DRAM, t);
     NUMA_COUNT(n, 0, dma_write_to_dram);
     *source = NUMA_LOCAL_DRAM;

@@ -30,7 +30,7 @@ has "settings can be changed" \
 is "the same" "$(cat file.txt)" "$out"
 out=$("$nudma" topology numa pcie_bench/latency_size); is "several" $? 0
 has "by name" "$out" '^pcie_bench/latency_size$'
-is "each" "$(grep -c '^server: ' <<<"$out")" 13
+is "each" "$(grep -c '^server: ' <<<"$out")" 14
 "$nudma" topology $switch >/dev/full 2>full.txt; is "output that does not arrive" $? 1
 
 # ---- Ethernet ------------------------------------------------------------------------------------

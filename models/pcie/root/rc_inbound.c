@@ -78,7 +78,7 @@ void rc_complete_at(struct model *rc, struct tlp *completion, uint32_t port, sim
 /* Hands a completion over to the port it came to, at ready_ps + outbound. */
 static void rc_complete(struct model *rc, struct tlp *completion, uint32_t port, sim_time ready_ps)
 {
-    rc_complete_at(rc, completion, port, ready_ps + rc_of(rc)->params.outbound_ps);
+    rc_complete_at(rc, completion, port, ready_ps + rc_of(rc)->port[port].outbound_ps);
 }
 
 /* Answers with an error, or drops what wants no answer; the request is used up. */
@@ -238,12 +238,14 @@ static void write_commits(struct sim *sim, struct sim_event *event)
 }
 
 /* When a line that could pass `inbound` at at_ps does so, for the next buffer of its stack. */
-static sim_time write_buffer_wait(struct rc_state *state, const struct rc_stack *stack,
+static sim_time write_buffer_wait(struct rc_state *state, const struct rc_port *port,
                                   sim_time at_ps)
 {
+    const struct rc_stack *stack = &state->stack[port->stack];
+
     if (stack->free_ps == NULL)
         return at_ps;
-    const sim_time free_ps = stack->free_ps[stack->next] + state->params.inbound_ps;
+    const sim_time free_ps = stack->free_ps[stack->next] + port->inbound_ps;
     if (free_ps <= at_ps)
         return at_ps;
     state->stats.write_line_wait_ps += free_ps - at_ps;
@@ -251,16 +253,18 @@ static sim_time write_buffer_wait(struct rc_state *state, const struct rc_stack 
 }
 
 /* The line that passed `inbound` at at_ps is ordered at done_ps: the buffer is held until then. */
-static void write_buffer_hold(struct rc_state *state, struct rc_stack *stack, sim_time at_ps,
+static void write_buffer_hold(struct rc_state *state, const struct rc_port *port, sim_time at_ps,
                               sim_time done_ps)
 {
+    struct rc_stack *stack = &state->stack[port->stack];
+
     if (stack->free_ps == NULL)
         return;
-    const sim_time free_ps = done_ps + state->params.outbound_ps;
+    const sim_time free_ps = done_ps + port->outbound_ps;
     stack->free_ps[stack->next] = free_ps;
     stack->next = stack->next + 1 == state->params.write_lines ? 0 : stack->next + 1;
     state->stats.write_lines++;
-    state->stats.write_line_held_ps += free_ps - at_ps + state->params.inbound_ps;
+    state->stats.write_line_held_ps += free_ps - at_ps + port->inbound_ps;
 }
 
 /* The CPU that the steering tag names prefetches the line as soon as it is written. */
@@ -277,7 +281,6 @@ static void rc_write(struct model *rc, struct tlp *tlp, struct hpa hpa, sim_time
     struct rc_state *state = rc_of(rc);
     struct rc_step *step = rc_step_new(rc, tlp, write_commits);
     struct rc_port *port = &state->port[tlp->ingress];
-    struct rc_stack *stack = &state->stack[port->stack];
     sim_time ordered_ps = 0;
     struct sim_stamp last;
     unsigned bytes = tlp->length_bytes;
@@ -285,14 +288,14 @@ static void rc_write(struct model *rc, struct tlp *tlp, struct hpa hpa, sim_time
     step->hpa = hpa;
     while (bytes != 0) {
         unsigned n = SIM_MIN(bytes, (unsigned)(LINE_BYTES - (hpa.v & (LINE_BYTES - 1))));
-        const sim_time free_ps = write_buffer_wait(state, stack, arrive_ps);
+        const sim_time free_ps = write_buffer_wait(state, port, arrive_ps);
         const sim_time slot_ps = rc_line_slot(state, sim_now(rc->sim), free_ps);
         const sim_time at_ps = SIM_MAX(slot_ps, translated_ps);
         struct sim_stamp line, *timed = timed_line(tlp->stamp, &line, at_ps);
         enum numa_source source;
         sim_time done_ps = numa_dma_write(state->host->numa, state->socket, hpa, n, at_ps, timed,
                                           &source);
-        write_buffer_hold(state, stack, free_ps, done_ps);
+        write_buffer_hold(state, port, free_ps, done_ps);
         if (SIM_UNLIKELY(tlp->attr & TLP_ATTR_STEERED))
             steer(state, tlp, hpa, done_ps);
         if (stamp_traced(timed))
@@ -434,7 +437,7 @@ void rc_inbound_announce(struct model *rc, uint32_t port, const struct tlp *tlp)
 void rc_inbound_request(struct model *rc, uint32_t port, struct tlp *tlp)
 {
     struct rc_state *state = rc_of(rc);
-    sim_time now_ps = sim_now(rc->sim), at_ps = now_ps + state->params.inbound_ps;
+    sim_time now_ps = sim_now(rc->sim), at_ps = now_ps + state->port[port].inbound_ps;
     bool write = tlp->type == TLP_MWR;
     struct iommu_translation to = { .hpa = { tlp->address }, .done_ps = at_ps };
 

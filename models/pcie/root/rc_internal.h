@@ -48,7 +48,8 @@ struct rc_read_tag {
 #define RC_N_QUEUES  (N_TLP_CLASSES + 1)
 struct rc_port {
     struct cfg_space cfg;
-    sim_time last_commit_ps; /* of posted writes: nothing may become visible earlier */
+    sim_time inbound_ps, outbound_ps; /* the parameters', or (integrated endpoint) integrated */
+    sim_time last_commit_ps;          /* of posted writes: nothing may become visible earlier */
     sim_time last_answer_ps; /* of completions for peers: a later one is not there earlier */
     /* Waiting for this port's transmitter: peer to peer, by class; completions of the root complex
      * itself that are younger than one of a peer there. */

@@ -144,7 +144,7 @@ static uint64_t round_trip(struct model *rc, unsigned port, unsigned socket, str
                                              tlp_has_data(tlp) ? NUMA_IO_DATA : NUMA_IO_REQUEST,
                                              sim_task_now(task)));
     sim_stamp_mark(stamp, PART_INTERCONNECT, sim_task_now(task));
-    sim_task_charge(task, state->params.outbound_ps);
+    sim_task_charge(task, state->port[port].outbound_ps);
     sim_task_charge_until(task, state->port[port].last_post_ps);
     sim_task_sync(task);
     if (stamp != NULL) {
@@ -205,7 +205,7 @@ void rc_outbound_completion(struct model *rc, uint32_t port, struct tlp *tlp)
         if (mmio->stamp != NULL && tlp->stamp != NULL)
             *mmio->stamp = *tlp->stamp;
         /* reads push writes: not before what the device wrote earlier is visible */
-        sim_time ready_ps = SIM_MAX(now_ps + state->params.inbound_ps,
+        sim_time ready_ps = SIM_MAX(now_ps + state->port[port].inbound_ps,
                                     state->port[port].last_commit_ps);
         sim_stamp_mark(mmio->stamp, PART_ROOT_COMPLEX, ready_ps);
         mmio_finish(mmio, tlp->status == TLP_SC,
@@ -263,7 +263,7 @@ sim_time root_complex_mmio_write_line(struct root_complex_host *host, unsigned s
     struct rc_port *out = &state->port[port];
     sim_time leave_ps = numa_io_send(host->numa, socket, state->socket, NUMA_IO_DATA,
                                      sim_task_now(task)) +
-                        state->params.outbound_ps;
+                        out->outbound_ps;
     out->last_post_ps = leave_ps = SIM_MAX(leave_ps, out->last_post_ps);
     pcie_port_send_ahead(&rc->ports[port], tlp, leave_ps);
     return numa_io_send(host->numa, state->socket, socket, NUMA_IO_COMPLETION, leave_ps);

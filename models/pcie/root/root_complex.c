@@ -34,6 +34,8 @@ const struct param_desc root_complex_params_table[] = {
              "last byte received to first line request"),
     RC_PARAM("outbound_ns", PARAM_TIME, outbound_ps, 60, 1, 1000, PROV_ESTIMATE, A4,
              "last line back, or request of a core, to first byte sent"),
+    RC_PARAM("integrated_ns", PARAM_TIME, integrated_ps, 60, 1, 1000, PROV_ESTIMATE, A4,
+             "inbound_ns and outbound_ns, each, of integrated endpoints, which have no link"),
     RC_PARAM("line_interval_ns", PARAM_TIME, line_interval_ps, 1.5, 0.1, 100, PROV_ESTIMATE, A4,
              "between line requests of one socket's root complex to the memory system"),
     RC_PARAM("p2p_ns", PARAM_TIME, p2p_ps, 250, 10, 2000, PROV_ESTIMATE, C2,
@@ -234,11 +236,15 @@ static void rc_credit(struct model *rc, uint32_t port)
         sim_schedule_in(rc->sim, &at->peers_look, 1);
 }
 
-static void port_init(struct model *rc, unsigned p)
+static void port_init(struct model *rc, unsigned p, bool integrated)
 {
+    const struct root_complex_params *params = &rc_of(rc)->params;
     struct rc_port *port = &rc_of(rc)->port[p];
+
     port->rc = rc;
     port->idx = p;
+    port->inbound_ps = integrated ? params->integrated_ps : params->inbound_ps;
+    port->outbound_ps = integrated ? params->integrated_ps : params->outbound_ps;
     sim_event_init(&port->peers_look, peers_look);
     for (unsigned c = 0; c < RC_N_QUEUES; c++)
         port->forward[c].tail = &port->forward[c].head;
@@ -297,7 +303,7 @@ void root_complex_attach(struct model *rc, struct root_complex_host *host, unsig
                      state->params.mps_bytes, true);
         cfg_add_acs(&port->cfg);
         port->cfg.id = pcie_id(bus, p + 1, 0);
-        port_init(rc, p);
+        port_init(rc, p, false);
         stack_init(state, port, ports[p].stack);
         rc->ports[p] = (struct pcie_port){ .model = rc,
                                            .idx = p,
@@ -325,7 +331,7 @@ bool root_complex_integrate(struct model *rc, struct pcie_port *endpoint)
     /* There is no root port whose configuration space says these. */
     port->cfg.live.bus_master = true;
     port->cfg.live.mps_bytes = 128;
-    port_init(rc, p);
+    port_init(rc, p, true);
     rc->ports[p] = (struct pcie_port){ .model = rc,
                                        .idx = p,
                                        .mps_bytes = 128,

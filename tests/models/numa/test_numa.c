@@ -623,7 +623,7 @@ static void test_front_side_bus(void **state)
     dma_read(&h, 0, b, NUMA_PEER_CACHE);
     dma_write(&h, 0, b, 64, NUMA_LOCAL_DRAM);
     assert_int_equal(core_group_peek(h.n, 0, b.v >> 6), LINE_I);
-    assert_int_equal(dma_read(&h, 0, b, NUMA_LOCAL_DRAM), IIO + dram + back);
+    assert_int_equal(dma_read(&h, 0, b, NUMA_LOCAL_DRAM), IIO + dram + back + IIO + back);
     assert_int_equal(h.n->socket[0].counters.write_bytes[WRITE_DMA], 64);
     numa_free(h.n);
 }

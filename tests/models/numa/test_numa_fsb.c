@@ -24,6 +24,7 @@
 #define DRAM        (15000 + CLOCK + 15000 + 15000 + 17000 + DATA)
 #define IDLE        (L2 + ARBITRATION + ADDRESS + HUB + DRAM + BACK + DATA)
 #define SNOOP       (ARBITRATION + ADDRESS + 3 * CLOCK) /* of a bus by the hub */
+#define IIO         (2 * CLOCK)
 
 static struct numa_counters *counters(struct numa *n)
 {
@@ -499,6 +500,8 @@ static void test_devices(void **state)
 
     (void)state;
     fixture_blackford(&f);
+    f.cache.iio_ps = IIO;
+    f.dram.trfc_ps = 0;
     struct numa *n = fixture_new(&f);
     numa_store(n, 0, line_of(10), 0, NULL);
     numa_load(n, 3, line_of(80), 1000000, NULL);
@@ -517,6 +520,11 @@ static void test_devices(void **state)
         last = SIM_MAX(last, done);
     }
     assert_in_range(last - 9000000, 256 * ADDRESS, 256 * ADDRESS + 60000);
+    /* Alone: looked at, and its data moved when that is known. */
+    assert_int_equal(numa_dma_write(n, 0, line_of(8192), 64, 15000000, NULL, NULL),
+                     15000000 + IIO + SNOOP + BACK + IIO);
+    assert_int_equal(numa_dma_read(n, 0, line_of(8193), 64, 16000000, NULL, NULL),
+                     16000000 + IIO + DRAM + BACK + IIO + BACK);
     /* A read takes nothing from the caches. */
     numa_store(n, 0, line_of(700), 20000000, NULL);
     enum numa_source source;

@@ -362,6 +362,7 @@ static const struct row rows[] = {
     SERVER("core", "stream", "line_fill_buffers=20"),
     SERVER("core", "memory.bw", "superqueue_entries=32 issue_cycles=4"),
     SERVER("root_complex", "bench", "inbound_ns=120 outbound_ns=120"),
+    BORROWER("root_complex", "copy", "integrated_ns=120"),
     SERVER("root_complex", "bench.warm", "mps_bytes=512"),
     SERVER("root_complex", "bench.bw",
            "line_interval_ns=3 completion_bytes_max=128 combine_above_bytes=512"
