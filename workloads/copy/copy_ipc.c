@@ -7,7 +7,12 @@
  *   nlbc           TCP between two ports of the host's NICs that are cabled with each other: the adapters
  *                  move the data out of and into memory, the kernel copies to and from its buffers
  *
- * Both processes use the same buffers for all messages. What arrives is checked after each phase.
+ * Both processes use the same buffers for all messages, but for a window by the engine: its messages are
+ * under way together, and each has buffers of its own, which a window that does not count has had pinned. The
+ * engine works on memory, so that the caches are as with one buffer. Each message has content of its own
+ * (the program fills the buffer without time) and is checked when it has arrived: by the engine and in
+ * round trips when its receiver has it; in a window by the CPU, which copies one message at a time, behind
+ * the call that has copied it.
  */
 #include <stdio.h>
 
@@ -34,7 +39,7 @@ struct side {
     unsigned cpu;
     int fd;
     uint16_t stream;         /* of what it sends */
-    uint64_t sent, received; /* messages; of the module all have the same content */
+    uint64_t sent, received; /* messages */
     struct socket *socket;
     bool done;
 };
@@ -53,6 +58,7 @@ struct ipc {
     struct shm_ring *ring[2]; /* from side 0, from side 1 */
     struct socket *listener;
     bool opened, failed;
+    uint64_t copied, moved; /* of a window by the CPU: the module's count of bytes; messages */
     /* measured */
     uint64_t trips, trips_ps, bytes, window_ps;
 };
@@ -147,45 +153,55 @@ static void by_socket(struct side *s, struct uaddr buffer, bool sends)
     }
 }
 
-/* What message n of a side is. A stream that goes on, where a send ends with the buffer free again. */
+/* What message n of a side is. */
 static uint64_t mark_of(const struct side *s, uint64_t n)
 {
-    return payload_mark(s->stream, by_module(s->ipc) ? 0 : n * s->ipc->message_bytes);
+    return payload_mark(s->stream, n * s->ipc->message_bytes);
 }
 
-/* Begins to send; a cookie, or 0: it is sent. */
-static adma_cookie begin_send(struct side *s)
+static void fill(struct side *s, struct uaddr out, uint64_t n)
+{
+    copy_fill(&s->process, out, mark_of(s, n), s->ipc->message_bytes);
+}
+
+/* Message n from the other side is there. */
+static void check(struct side *s, struct uaddr in, uint64_t n)
+{
+    const struct side *other = &s->ipc->side[s == &s->ipc->side[0]];
+    if (!s->ipc->failed && !copy_check(&s->process, in, mark_of(other, n), s->ipc->message_bytes))
+        s->ipc->failed = true;
+}
+
+/* Begins to send what is in the buffer; a cookie, or 0: it is sent. */
+static adma_cookie begin_send(struct side *s, struct uaddr out)
 {
     struct ipc *ipc = s->ipc;
     const uint64_t bytes = ipc->message_bytes;
     adma_cookie cookie = 0;
-    if (!by_module(ipc) || s->sent == 0)
-        copy_fill(&s->process, s->out, mark_of(s, s->sent), bytes);
     s->sent++;
     if (by_module(ipc))
-        cookie = adma_iwrite(s->process.adma, s->fd, s->out, bytes);
+        cookie = adma_iwrite(s->process.adma, s->fd, out, bytes);
     else if (ipc->mechanism == BY_NLBC)
-        by_socket(s, s->out, true);
+        by_socket(s, out, true);
     else
-        shm_ring_send(ipc->ring[s == &ipc->side[1]], s->process.umem, s->out, bytes, &ipc->failed);
+        shm_ring_send(ipc->ring[s == &ipc->side[1]], s->process.umem, out, bytes, &ipc->failed);
     if (cookie < 0)
         bad(ipc, "a message cannot be posted", cookie);
     return cookie;
 }
 
-static adma_cookie begin_receive(struct side *s)
+static adma_cookie begin_receive(struct side *s, struct uaddr in)
 {
     struct ipc *ipc = s->ipc;
     const uint64_t bytes = ipc->message_bytes;
     adma_cookie cookie = 0;
     s->received++;
     if (by_module(ipc))
-        cookie = adma_iread(s->process.adma, s->fd, s->in, bytes);
+        cookie = adma_iread(s->process.adma, s->fd, in, bytes);
     else if (ipc->mechanism == BY_NLBC)
-        by_socket(s, s->in, false);
+        by_socket(s, in, false);
     else
-        shm_ring_receive(ipc->ring[s == &ipc->side[0]], s->process.umem, s->in, bytes,
-                         &ipc->failed);
+        shm_ring_receive(ipc->ring[s == &ipc->side[0]], s->process.umem, in, bytes, &ipc->failed);
     if (cookie < 0)
         bad(ipc, "a buffer cannot be posted", cookie);
     return cookie;
@@ -202,12 +218,14 @@ static void end(struct side *s, adma_cookie cookie)
 
 static void send_one(struct side *s)
 {
-    end(s, begin_send(s));
+    fill(s, s->out, s->sent);
+    end(s, begin_send(s, s->out));
 }
 
 static void receive_one(struct side *s)
 {
-    end(s, begin_receive(s));
+    end(s, begin_receive(s, s->in));
+    check(s, s->in, s->received - 1);
 }
 
 static bool goes_on(const struct ipc *ipc)
@@ -222,23 +240,7 @@ static unsigned messages(const struct ipc *ipc, unsigned most, unsigned least)
     return n > most ? most : n < least ? least : (unsigned)n;
 }
 
-/* The last message. */
-static void check(struct side *s)
-{
-    const struct side *other = &s->ipc->side[s == &s->ipc->side[0]];
-    if (goes_on(s->ipc) &&
-        !copy_check(&s->process, s->in, mark_of(other, s->received - 1), s->ipc->message_bytes))
-        s->ipc->failed = true;
-}
-
 /* ---- The two processes ------------------------------------------------------------------------ */
-
-/* Before a phase's message arrives, so that its check does not see an earlier one, which has the same
- * content where the module moves it. Nothing is posted for the buffer. Without time. */
-static void clear(struct side *s)
-{
-    copy_fill(&s->process, s->in, 0, s->ipc->message_bytes);
-}
 
 /* A round trip; the first one begins. */
 static void trip(struct side *s)
@@ -252,15 +254,76 @@ static void trip(struct side *s)
     }
 }
 
-/* All one way; side 1 says with a message when it has them, where sending does not tell. */
-static void stream(struct side *s, unsigned n)
+/* Before the first message of a window by the CPU; whoever of both comes here second finds nothing copied. */
+static void begin_window(struct side *s)
 {
+    struct ipc *ipc = s->ipc;
+    ipc->copied = adma_stats(ipc->site.adma)->cpu_bytes;
+    ipc->moved = s == &ipc->side[0] ? s->sent : s->received;
+    if (s == &ipc->side[0])
+        fill(s, s->out, s->sent);
+}
+
+/* Behind a call: who posts second copies, in the order of posting, and the next copy begins in a later call. So
+ * what was copied is checked now, and the buffer gets what will be copied next. */
+static void look(struct ipc *ipc)
+{
+    const uint64_t copied = adma_stats(ipc->site.adma)->cpu_bytes;
+    if (copied == ipc->copied)
+        return;
+    if (copied != ipc->copied + ipc->message_bytes)
+        bad(ipc, "bytes copied in one call", (int64_t)(copied - ipc->copied));
+    ipc->copied = copied;
+    check(&ipc->side[1], ipc->side[1].in, ipc->moved++);
+    fill(&ipc->side[0], ipc->side[0].out, ipc->moved);
+}
+
+/* The i-th message of a window one way by the module. */
+static adma_cookie begin(struct side *s, unsigned i)
+{
+    struct ipc *ipc = s->ipc;
+    const bool first = s == &ipc->side[0], by_cpu = ipc->mechanism == BY_KAMMC;
+    const uint64_t at = by_cpu ? 0 : i * ipc->message_bytes;
+    if (first && !by_cpu)
+        fill(s, uaddr_add(s->out, at), s->sent);
+    const adma_cookie cookie = first ? begin_send(s, uaddr_add(s->out, at))
+                                     : begin_receive(s, uaddr_add(s->in, at));
+    if (by_cpu)
+        look(ipc);
+    return cookie;
+}
+
+static void window_by_module(struct side *s, unsigned n)
+{
+    struct ipc *ipc = s->ipc;
     adma_cookie cookie[ADMA_REQUESTS_MAX];
-    const bool first = s == &s->ipc->side[0];
-    for (unsigned i = 0; i < n && goes_on(s->ipc); i++)
-        cookie[i] = first ? begin_send(s) : begin_receive(s);
-    for (unsigned i = 0; i < n && goes_on(s->ipc); i++)
+    const bool by_cpu = ipc->mechanism == BY_KAMMC, receives = s == &ipc->side[1];
+    const uint64_t before = receives ? s->received : s->sent;
+    if (by_cpu)
+        begin_window(s);
+    for (unsigned i = 0; i < n && goes_on(ipc); i++)
+        cookie[i] = begin(s, i);
+    for (unsigned i = 0; i < n && goes_on(ipc); i++) {
         end(s, cookie[i]);
+        if (receives && !by_cpu)
+            check(s, uaddr_add(s->in, i * ipc->message_bytes), before + i);
+    }
+    if (by_cpu && goes_on(ipc) && ipc->moved != before + n)
+        bad(ipc, "messages of the window that nobody has copied",
+            (int64_t)(before + n - ipc->moved));
+}
+
+/* All one way. */
+static void window(struct side *s, unsigned n)
+{
+    if (by_module(s->ipc))
+        window_by_module(s, n);
+    else
+        for (unsigned i = 0; i < n && goes_on(s->ipc); i++)
+            if (s == &s->ipc->side[0])
+                send_one(s);
+            else
+                receive_one(s);
 }
 
 static void talk(struct side *s)
@@ -270,31 +333,26 @@ static void talk(struct side *s)
     const bool first = s == &ipc->side[0];
     const unsigned trips = messages(ipc, ipc->round_trips, AT_LEAST);
     const unsigned n = messages(ipc, ipc->window, TOGETHER_AT);
+    if (ipc->mechanism == BY_ADCE)
+        window(s, n);
     for (unsigned i = 0; i < WARM_UPS && goes_on(ipc); i++)
         trip(s);
     while (goes_on(ipc) && !program_measuring(ipc->site.program) &&
            !program_ending(ipc->site.program))
         k_sleep(kernel, LOOK_PS);
     uint64_t begin_ps = k_now_ps(kernel);
-    for (unsigned i = 0; i < trips && goes_on(ipc); i++) {
-        if (i + 1 == trips)
-            clear(s);
+    for (unsigned i = 0; i < trips && goes_on(ipc); i++)
         trip(s);
-    }
     if (first) {
         ipc->trips = trips;
         ipc->trips_ps = k_now_ps(kernel) - begin_ps;
     }
-    check(s);
-    if (!first)
-        clear(s);
     begin_ps = k_now_ps(kernel);
-    stream(s, n);
+    window(s, n);
     if (!first) { /* who receives knows when all is there */
         ipc->bytes = n * ipc->message_bytes;
         ipc->window_ps = k_now_ps(kernel) - begin_ps;
     }
-    check(s);
 }
 
 /* ---- Set-up ----------------------------------------------------------------------------------- */
@@ -354,8 +412,9 @@ static void side_body(void *arg)
     while (!ipc->opened)
         k_sleep(kernel, LOOK_PS);
     copy_process_open(&s->process, &ipc->site);
-    s->out = copy_process_map(&s->process, ipc->message_bytes);
-    s->in = copy_process_map(&s->process, ipc->message_bytes);
+    const unsigned n = ipc->mechanism == BY_ADCE ? messages(ipc, ipc->window, TOGETHER_AT) : 1;
+    s->out = copy_process_map(&s->process, (first ? n : 1) * ipc->message_bytes);
+    s->in = copy_process_map(&s->process, (first ? 1 : n) * ipc->message_bytes);
     if (s->out.v == 0 || s->in.v == 0)
         ipc->failed = true;
     if (goes_on(ipc))
