@@ -35,29 +35,14 @@ void ioat_rig_write64(struct ioat_rig *r, unsigned channel, uint32_t reg, uint64
     ioat_rig_write(r, channel, reg + 4, (uint32_t)(value >> 32));
 }
 
-static uint8_t pattern(unsigned seed, size_t i)
-{
-    return (uint8_t)((i * 2654435761u + seed * 40503u) >> 13);
-}
-
 void ioat_rig_fill(struct ioat_rig *r, struct kaddr at, size_t bytes, unsigned seed)
 {
-    uint8_t *buffer = g_malloc(bytes);
-    for (size_t i = 0; i < bytes; i++)
-        buffer[i] = pattern(seed, i);
-    k_poke(r->kernel, at, buffer, bytes);
-    g_free(buffer);
+    dma_rig_fill(r->kernel, at, bytes, seed);
 }
 
 bool ioat_rig_holds(struct ioat_rig *r, struct kaddr at, size_t bytes, unsigned seed, size_t from)
 {
-    uint8_t *buffer = g_malloc(bytes);
-    bool same = true;
-    k_peek(r->kernel, at, buffer, bytes);
-    for (size_t i = 0; i < bytes && same; i++)
-        same = buffer[i] == pattern(seed, from + i);
-    g_free(buffer);
-    return same;
+    return dma_rig_holds(r->kernel, at, bytes, seed, from);
 }
 
 static void body(void *arg)
@@ -114,19 +99,8 @@ void ioat_rig_run(const struct ioat_rig_world *world, void (*fn)(struct ioat_rig
     r.options.cpu = 1;
     r.options.dca_cpu = world->dca ? 2 : -1;
     r.options.timeout_ps = 200 * K_US;
-    fixture_open(&r.w, text);
+    dma_rig_run(&r.w, &r.kernel, text, body, &r, &r.done);
     g_free(text);
-    r.kernel = os_new(r.w.host, host_os_params(r.w.host));
-    k_thread_new(r.kernel, "test", 0, body, &r);
-    const sim_time until_ps = sim_now(r.w.sim) + 2000 * SIM_PS_PER_MS;
-    while (!r.done && sim_now(r.w.sim) < until_ps) {
-        sim_run(r.w.sim, sim_now(r.w.sim) + SIM_PS_PER_MS, NULL);
-        assert_null(sim_error(r.w.sim));
-    }
-    assert_true(r.done);
-    sim_run(r.w.sim, sim_now(r.w.sim) + 1 * SIM_PS_PER_MS, NULL);
-    assert_null(sim_error(r.w.sim));
     check_quiet(&r);
-    os_free(r.kernel);
-    fixture_close(&r.w);
+    dma_rig_close(&r.w, r.kernel);
 }

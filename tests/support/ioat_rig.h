@@ -9,7 +9,7 @@
 #include "logic/dma/ioat.h"
 #include "models/ioat/ioat_internal.h"
 #include "models/os/os.h"
-#include "tests/support/world_fixture.h"
+#include "tests/support/dma_rig.h"
 
 struct ioat_rig {
     struct world_fixture w;

@@ -28,45 +28,6 @@ static void run(bool iommu, unsigned ring, void (*body)(struct ioat_rig *), cons
     }
 }
 
-/* ---- A buffer that is mapped --------------------------------------------------------------------- */
-
-struct buffer {
-    struct kaddr at;
-    uint64_t dma;
-    size_t bytes;
-};
-
-static struct buffer buffer_new(struct ioat_rig *r, size_t bytes)
-{
-    struct buffer b = { .bytes = bytes };
-    assert_int_equal(k_dma_alloc(&r->pci->device, 0, bytes, &b.at, &b.dma), 0);
-    return b;
-}
-
-static void buffer_free(struct ioat_rig *r, struct buffer *b)
-{
-    k_dma_free(&r->pci->device, b->bytes, b->at, b->dma);
-}
-
-static dma_cookie copy(struct dma_channel *c, uint64_t to, uint64_t from, uint64_t bytes,
-                       unsigned flags)
-{
-    struct dma_descriptor *d;
-    assert_int_equal(dma_prepare_copy(c, to, from, bytes, flags, &d), 0);
-    return dma_submit(d);
-}
-
-static void copy_now(struct dma_channel *c, uint64_t to, uint64_t from, uint64_t bytes)
-{
-    const dma_cookie cookie = copy(c, to, from, bytes, 0);
-    dma_issue_pending(c);
-    const int status = dma_wait(c, cookie, DMA_POLL, UINT64_MAX);
-    if (status != 0)
-        fail_msg("copy %lld of %llu bytes: %d, %s", (long long)cookie, (unsigned long long)bytes,
-                 status, dma_channel_failure(c)->text);
-    assert_int_equal(dma_status(c, cookie), DMA_COMPLETE);
-}
-
 /* ---- Bytes --------------------------------------------------------------------------------------- */
 
 static void alignments_body(struct ioat_rig *r)
@@ -74,7 +35,7 @@ static void alignments_body(struct ioat_rig *r)
     static const uint32_t sizes[] = { 1, 7, 8, 63, 64, 65, 100, 129, 4096 };
     static const uint32_t places[] = { 0, 1, 8, 33, 63 };
     struct dma_channel *c = dma_channel_request(r->core, "ioat0", DMA_SHARED);
-    struct buffer from = buffer_new(r, 8 * KIB), to = buffer_new(r, 8 * KIB);
+    struct dma_buffer from = dma_buffer_new(r->pci, 8 * KIB), to = dma_buffer_new(r->pci, 8 * KIB);
     unsigned seed = 1;
     for (unsigned s = 0; s < SIM_N_ELEMENTS(sizes); s++)
         for (unsigned i = 0; i < SIM_N_ELEMENTS(places); i++)
@@ -82,14 +43,14 @@ static void alignments_body(struct ioat_rig *r)
                 const uint32_t bytes = sizes[s], at = places[i], there = 64 + places[j];
                 ioat_rig_fill(r, from.at, 8 * KIB, ++seed);
                 ioat_rig_fill(r, to.at, 8 * KIB, ++seed);
-                copy_now(c, to.dma + there, from.dma + at, bytes);
+                dma_rig_copy_now(c, to.dma + there, from.dma + at, bytes);
                 assert_true(ioat_rig_holds(r, to.at, there, seed, 0));
                 assert_true(ioat_rig_holds(r, kaddr_add(to.at, there), bytes, seed - 1, at));
                 assert_true(
                     ioat_rig_holds(r, kaddr_add(to.at, there + bytes), 64, seed, there + bytes));
             }
-    buffer_free(r, &from);
-    buffer_free(r, &to);
+    dma_buffer_free(r->pci, &from);
+    dma_buffer_free(r->pci, &to);
     dma_channel_release(c);
 }
 
@@ -104,7 +65,8 @@ static void test_bytes_of_any_alignment(void **state)
 static void marks_body(struct ioat_rig *r)
 {
     struct dma_channel *c = dma_channel_request(r->core, NULL, DMA_SHARED);
-    struct buffer from = buffer_new(r, 16 * KIB), to = buffer_new(r, 16 * KIB);
+    struct dma_buffer from = dma_buffer_new(r->pci, 16 * KIB),
+                      to = dma_buffer_new(r->pci, 16 * KIB);
     uint64_t rng = 88172645463325252u;
     for (unsigned i = 0; i < 120; i++) {
         struct payload_difference difference;
@@ -114,14 +76,14 @@ static void marks_body(struct ioat_rig *r)
         payload_fill(r->kernel, kaddr_add(from.at, at > 40 ? at - 40 : 0), mark, bytes + 100);
         for (uint64_t done = 0; done < bytes;) {
             const uint64_t n = SIM_MIN(bytes - done, 8 + rng % 1000);
-            copy_now(c, to.dma + there + done, from.dma + at + done, n);
+            dma_rig_copy_now(c, to.dma + there + done, from.dma + at + done, n);
             done += n;
         }
         assert_true(payload_check(r->kernel, kaddr_add(to.at, there),
                                   payload_mark_add(mark, at > 40 ? 40 : at), bytes, &difference));
     }
-    buffer_free(r, &from);
-    buffer_free(r, &to);
+    dma_buffer_free(r->pci, &from);
+    dma_buffer_free(r->pci, &to);
     dma_channel_release(c);
 }
 
@@ -133,48 +95,19 @@ static void test_payload_as_marks(void **state)
 
 /* ---- Rings --------------------------------------------------------------------------------------- */
 
-struct tally {
-    struct ioat_rig *rig;
-    dma_cookie last;
-    unsigned n, n_complete, n_error, n_aborted;
-};
-
-static void note(void *arg, dma_cookie cookie, enum dma_state state)
-{
-    struct tally *tally = arg;
-    assert_int_equal(cookie, tally->last + 1); /* in order */
-    tally->last = cookie;
-    tally->n++;
-    tally->n_complete += state == DMA_COMPLETE;
-    tally->n_error += state == DMA_ERROR;
-    tally->n_aborted += state == DMA_ABORTED;
-}
-
-static int copy_noted(struct dma_channel *c, uint64_t to, uint64_t from, uint64_t bytes,
-                      unsigned flags, struct tally *tally)
-{
-    struct dma_descriptor *d;
-    const int status = dma_prepare_copy(c, to, from, bytes, flags, &d);
-    if (status != 0)
-        return status;
-    d->callback = note;
-    d->arg = tally;
-    dma_submit(d);
-    return 0;
-}
-
 /* Many times round a small ring; full at times. */
 static void wrap_body(struct ioat_rig *r)
 {
     struct dma_channel *c = dma_channel_request(r->core, "ioat", DMA_EXCLUSIVE);
-    struct buffer from = buffer_new(r, 64 * KIB), to = buffer_new(r, 64 * KIB);
-    struct tally tally = { .rig = r };
+    struct dma_buffer from = dma_buffer_new(r->pci, 64 * KIB),
+                      to = dma_buffer_new(r->pci, 64 * KIB);
+    struct dma_tally tally = { 0 };
     unsigned n_busy = 0;
     ioat_rig_fill(r, from.at, 64 * KIB, 5);
     assert_int_equal(dma_channel_limits(c)->ring, 8);
     for (unsigned i = 0; i < 256; i++) {
         const uint64_t at = i % 256 * 256;
-        while (copy_noted(c, to.dma + at, from.dma + at, 256, 0, &tally) == -EBUSY) {
+        while (dma_rig_copy(c, to.dma + at, from.dma + at, 256, 0, &tally) == 0) {
             n_busy++;
             dma_issue_pending(c);
             k_compute(r->kernel, 500);
@@ -189,8 +122,8 @@ static void wrap_body(struct ioat_rig *r)
     assert_int_equal(dma_channel_pending(c), 0);
     assert_int_equal(dma_channel_room(c), 7);
     assert_true(ioat_rig_holds(r, to.at, 64 * KIB, 5, 0));
-    buffer_free(r, &from);
-    buffer_free(r, &to);
+    dma_buffer_free(r->pci, &from);
+    dma_buffer_free(r->pci, &to);
     dma_channel_release(c);
 }
 
@@ -205,7 +138,8 @@ static void test_rings_wrap(void **state)
 static void sleep_body(struct ioat_rig *r)
 {
     struct dma_channel *c[2];
-    struct buffer from = buffer_new(r, 64 * KIB), to = buffer_new(r, 128 * KIB);
+    struct dma_buffer from = dma_buffer_new(r->pci, 64 * KIB),
+                      to = dma_buffer_new(r->pci, 128 * KIB);
     struct ioat_engine *engine = ioat_rig_engine(r);
     dma_cookie last[2];
     ioat_rig_fill(r, from.at, 64 * KIB, 6);
@@ -213,8 +147,8 @@ static void sleep_body(struct ioat_rig *r)
     for (unsigned round = 0; round < 4; round++) {
         for (unsigned i = 0; i < 2; i++)
             for (unsigned p = 0; p < 16; p++)
-                last[i] = copy(c[i], to.dma + i * 64 * KIB + p * 4096, from.dma + p * 4096, 4096,
-                               DMA_INTERRUPT);
+                last[i] = dma_rig_copy(c[i], to.dma + i * 64 * KIB + p * 4096, from.dma + p * 4096,
+                                       4096, DMA_INTERRUPT, NULL);
         dma_issue_pending(c[0]);
         dma_issue_pending(c[1]);
         for (unsigned i = 0; i < 2; i++)
@@ -226,13 +160,13 @@ static void sleep_body(struct ioat_rig *r)
     assert_true(engine->func[0].function.stats.interrupts >= 4);
     assert_true(engine->func[0].function.stats.interrupts < 4 * 2 * 16);
     /* A wait that is over before the copy. */
-    last[0] = copy(c[0], to.dma, from.dma, 64 * KIB, DMA_INTERRUPT);
+    last[0] = dma_rig_copy(c[0], to.dma, from.dma, 64 * KIB, DMA_INTERRUPT, NULL);
     dma_issue_pending(c[0]);
     assert_int_equal(dma_wait(c[0], last[0], DMA_SLEEP, k_now_ps(r->kernel) + 2 * K_US),
                      -ETIMEDOUT);
     assert_int_equal(dma_wait(c[0], last[0], DMA_SLEEP, UINT64_MAX), 0);
-    buffer_free(r, &from);
-    buffer_free(r, &to);
+    dma_buffer_free(r->pci, &from);
+    dma_buffer_free(r->pci, &to);
     dma_channel_release(c[0]);
     dma_channel_release(c[1]);
 }
@@ -249,17 +183,17 @@ static void test_interrupts_wake(void **state)
 static void fence_body(struct ioat_rig *r)
 {
     struct dma_channel *c = dma_channel_request(r->core, NULL, DMA_SHARED);
-    struct buffer b = buffer_new(r, 64 * KIB);
+    struct dma_buffer b = dma_buffer_new(r->pci, 64 * KIB);
     dma_cookie last = 0;
     ioat_rig_fill(r, b.at, 64 * KIB, 9);
     for (unsigned i = 0; i < 15; i++)
-        last = copy(c, b.dma + (i + 1) * 4096 + 5 * i, b.dma + i * 4096 + (i > 0 ? 5 * (i - 1) : 0),
-                    3000, DMA_FENCE);
+        last = dma_rig_copy(c, b.dma + (i + 1) * 4096 + 5 * i,
+                            b.dma + i * 4096 + (i > 0 ? 5 * (i - 1) : 0), 3000, DMA_FENCE, NULL);
     dma_issue_pending(c);
     assert_int_equal(dma_wait(c, last, DMA_POLL, UINT64_MAX), 0);
     assert_true(ioat_rig_holds(r, kaddr_add(b.at, 15 * 4096 + 5 * 14), 3000, 9, 0));
     assert_int_equal(ioat_rig_engine(r)->stats.fences, 15);
-    buffer_free(r, &b);
+    dma_buffer_free(r->pci, &b);
     dma_channel_release(c);
 }
 
@@ -276,13 +210,13 @@ static void test_fences_order(void **state)
 static void caches_body(struct ioat_rig *r)
 {
     struct dma_channel *c = dma_channel_request(r->core, NULL, DMA_SHARED);
-    struct buffer from = buffer_new(r, 4 * KIB), to = buffer_new(r, 4 * KIB);
+    struct dma_buffer from = dma_buffer_new(r->pci, 4 * KIB), to = dma_buffer_new(r->pci, 4 * KIB);
     const struct numa *numa = host_numa(r->w.host);
     const bool *steered = r->arg;
     ioat_rig_fill(r, from.at, 4 * KIB, 2);
     k_touch(r->kernel, to.at, 4 * KIB); /* CPU 0 has old copies, which are invalidated */
     assert_true(numa_private_hit(numa, 0, (struct hpa){ to.at.v }, false));
-    copy_now(c, to.dma, from.dma, 4 * KIB);
+    dma_rig_copy_now(c, to.dma, from.dma, 4 * KIB);
     for (unsigned at = 0; at < 4 * KIB; at += 64)
         for (unsigned cpu = 0; cpu < 4; cpu++) {
             assert_false(numa_private_hit(numa, cpu, (struct hpa){ from.at.v + at }, false));
@@ -291,8 +225,8 @@ static void caches_body(struct ioat_rig *r)
         }
     assert_true(ioat_rig_holds(r, to.at, 4 * KIB, 2, 0));
     assert_int_equal(ioat_rig_engine(r)->stats.steered, *steered ? 64 + 1 : 0);
-    buffer_free(r, &from);
-    buffer_free(r, &to);
+    dma_buffer_free(r->pci, &from);
+    dma_buffer_free(r->pci, &to);
     dma_channel_release(c);
 }
 
@@ -314,13 +248,14 @@ static void test_caches_are_not_filled_unless_asked(void **state)
 static void error_body(struct ioat_rig *r)
 {
     struct dma_channel *c = dma_channel_request(r->core, NULL, DMA_SHARED);
-    struct buffer from = buffer_new(r, 64 * KIB), to = buffer_new(r, 64 * KIB);
+    struct dma_buffer from = dma_buffer_new(r->pci, 64 * KIB),
+                      to = dma_buffer_new(r->pci, 64 * KIB);
     const uint64_t nowhere = (uint64_t)1 << 39;
     dma_cookie cookie[6];
     ioat_rig_fill(r, from.at, 64 * KIB, 3);
     for (unsigned i = 1; i <= 5; i++)
-        cookie[i] = copy(c, to.dma + i * 8192, i == 3 ? nowhere : from.dma + i * 8192, 8192,
-                         i == 5 ? DMA_INTERRUPT : 0);
+        cookie[i] = dma_rig_copy(c, to.dma + i * 8192, i == 3 ? nowhere : from.dma + i * 8192, 8192,
+                                 i == 5 ? DMA_INTERRUPT : 0, NULL);
     dma_issue_pending(c);
     assert_int_equal(dma_wait(c, cookie[5], DMA_SLEEP, UINT64_MAX), 0);
     for (unsigned i = 1; i <= 5; i++)
@@ -336,14 +271,14 @@ static void error_body(struct ioat_rig *r)
     assert_true(failure->code & (IOAT_CHANERR_SOURCE | IOAT_CHANERR_READ_DATA));
     assert_non_null(failure->text);
     /* An address that the engine cannot form. */
-    cookie[0] = copy(c, (uint64_t)1 << 50, from.dma, 64, 0);
+    cookie[0] = dma_rig_copy(c, (uint64_t)1 << 50, from.dma, 64, 0, NULL);
     dma_issue_pending(c);
     assert_int_equal(dma_wait(c, cookie[0], DMA_POLL, UINT64_MAX), -EIO);
     assert_int_equal(failure->code, IOAT_CHANERR_DESTINATION);
     assert_string_equal(failure->text, "destination address");
-    copy_now(c, to.dma, from.dma, 8192);
-    buffer_free(r, &from);
-    buffer_free(r, &to);
+    dma_rig_copy_now(c, to.dma, from.dma, 8192);
+    dma_buffer_free(r->pci, &from);
+    dma_buffer_free(r->pci, &to);
     dma_channel_release(c);
 }
 
@@ -351,11 +286,12 @@ static void error_body(struct ioat_rig *r)
 static void hold_body(struct ioat_rig *r)
 {
     struct dma_channel *c = dma_channel_request(r->core, NULL, DMA_EXCLUSIVE | DMA_HOLD_ERRORS);
-    struct buffer from = buffer_new(r, 64 * KIB), to = buffer_new(r, 64 * KIB);
+    struct dma_buffer from = dma_buffer_new(r->pci, 64 * KIB),
+                      to = dma_buffer_new(r->pci, 64 * KIB);
     struct dma_descriptor *d;
     ioat_rig_fill(r, from.at, 64 * KIB, 4);
-    const dma_cookie bad = copy(c, (uint64_t)1 << 50, from.dma, 100, 0);
-    const dma_cookie good = copy(c, to.dma, from.dma, 5000, 0);
+    const dma_cookie bad = dma_rig_copy(c, (uint64_t)1 << 50, from.dma, 100, 0, NULL);
+    const dma_cookie good = dma_rig_copy(c, to.dma, from.dma, 5000, 0, NULL);
     assert_int_equal(dma_resume(c), -EINVAL);
     dma_issue_pending(c);
     assert_int_equal(dma_wait(c, bad, DMA_POLL, UINT64_MAX), -EIO);
@@ -367,16 +303,16 @@ static void hold_body(struct ioat_rig *r)
     assert_int_equal(dma_wait(c, good, DMA_POLL, UINT64_MAX), 0);
     assert_true(ioat_rig_holds(r, to.at, 5000, 4, 0));
     /* The other way out. */
-    copy(c, (uint64_t)1 << 50, from.dma, 100, 0);
-    const dma_cookie lost = copy(c, to.dma, from.dma, 5000, 0);
+    dma_rig_copy(c, (uint64_t)1 << 50, from.dma, 100, 0, NULL);
+    const dma_cookie lost = dma_rig_copy(c, to.dma, from.dma, 5000, 0, NULL);
     dma_issue_pending(c);
     assert_int_equal(dma_wait(c, lost, DMA_POLL, UINT64_MAX), -EIO);
     dma_terminate(c);
     assert_int_equal(dma_wait(c, lost, DMA_POLL, UINT64_MAX), -ECANCELED);
     assert_false(dma_channel_halted(c));
-    copy_now(c, to.dma, from.dma, 64);
-    buffer_free(r, &from);
-    buffer_free(r, &to);
+    dma_rig_copy_now(c, to.dma, from.dma, 64);
+    dma_buffer_free(r->pci, &from);
+    dma_buffer_free(r->pci, &to);
     dma_channel_release(c);
 }
 
@@ -393,15 +329,15 @@ static void test_errors_are_reported_and_passed(void **state)
 static void abort_body(struct ioat_rig *r)
 {
     struct dma_channel *c = dma_channel_request(r->core, NULL, DMA_EXCLUSIVE);
-    struct buffer from = buffer_new(r, 1 * MIB), to = buffer_new(r, 1 * MIB);
-    struct tally tally = { .rig = r };
+    struct dma_buffer from = dma_buffer_new(r->pci, 1 * MIB), to = dma_buffer_new(r->pci, 1 * MIB);
+    struct dma_tally tally = { 0 };
     ioat_rig_fill(r, from.at, 1 * MIB, 8);
     for (unsigned round = 0; round < 6; round++) {
         const unsigned before = tally.n_complete;
         const dma_cookie last = tally.last + 20;
         for (unsigned i = 0; i < 20; i++)
-            assert_int_equal(copy_noted(c, to.dma + i * 4096, from.dma + i * 4096, 4096, 0, &tally),
-                             0);
+            assert_int_not_equal(
+                dma_rig_copy(c, to.dma + i * 4096, from.dma + i * 4096, 4096, 0, &tally), 0);
         dma_issue_pending(c);
         k_compute(r->kernel, 2000 * round); /* at 2 GHz, a microsecond per 2000 */
         dma_terminate(c);
@@ -414,10 +350,10 @@ static void abort_body(struct ioat_rig *r)
     }
     assert_true(tally.n_aborted > 20);
     assert_true(tally.n_complete > 0);
-    copy_now(c, to.dma, from.dma, 1 * MIB);
+    dma_rig_copy_now(c, to.dma, from.dma, 1 * MIB);
     assert_true(ioat_rig_holds(r, to.at, 1 * MIB, 8, 0));
-    buffer_free(r, &from);
-    buffer_free(r, &to);
+    dma_buffer_free(r->pci, &from);
+    dma_buffer_free(r->pci, &to);
     dma_channel_release(c);
 }
 
@@ -429,62 +365,30 @@ static void test_abort_in_mid_chain(void **state)
 
 /* ---- Removal, reset ------------------------------------------------------------------------------ */
 
-struct victim {
-    struct ioat_rig *rig;
-    struct dma_channel *channel;
-    struct buffer from, to;
-    struct tally tally;
-    int status;
-    bool done;
-};
-
-static void victim_body(void *arg)
+/* Whoever sleeps has the test's argument. */
+static struct dma_victim victim_of(struct ioat_rig *r)
 {
-    struct victim *v = arg;
-    for (unsigned i = 0; i < 16; i++)
-        assert_int_equal(copy_noted(v->channel, v->to.dma + i * 65536, v->from.dma + i * 65536,
-                                    65536, 0, &v->tally),
-                         0);
-    dma_issue_pending(v->channel);
-    v->status = dma_wait(v->channel, 16, v->rig->arg != NULL ? DMA_SLEEP : DMA_POLL, UINT64_MAX);
-    v->done = true;
-}
-
-static void begin_victim(struct ioat_rig *r, struct victim *v)
-{
-    *v = (struct victim){ .rig = r,
-                          .channel = dma_channel_request(r->core, "ioat0", DMA_SHARED),
-                          .from = buffer_new(r, 1 * MIB),
-                          .to = buffer_new(r, 1 * MIB),
-                          .tally = { .rig = r } };
-    k_thread_new(r->kernel, "victim", 2, victim_body, v);
-    k_sleep(r->kernel, 100 * K_US);
-    assert_false(v->done);
-}
-
-static void end_victim(struct ioat_rig *r, const struct victim *v)
-{
-    for (unsigned i = 0; i < 2000 && !v->done; i++)
-        k_sleep(r->kernel, 10 * K_US);
-    assert_true(v->done);
-    assert_int_equal(v->status, -ECANCELED);
-    assert_int_equal(v->tally.n, 16);
-    assert_true(v->tally.n_aborted > 0);
+    return (struct dma_victim){ .kernel = r->kernel,
+                                .core = r->core,
+                                .pci = r->pci,
+                                .engine = "ioat0",
+                                .n_copies = 16,
+                                .copy_bytes = 64 * KIB,
+                                .sleeps = r->arg != NULL };
 }
 
 static void removal_body(struct ioat_rig *r)
 {
-    struct victim v;
+    struct dma_victim v = victim_of(r);
     struct dma_descriptor *d;
     const struct ioat_engine *engine = ioat_rig_engine(r);
-    begin_victim(r, &v);
-    buffer_free(r, &v.from); /* the kernel forgets the mappings of what it removes */
-    buffer_free(r, &v.to);
-    v.from = v.to = (struct buffer){ .bytes = 0 };
+    dma_victim_begin(&v);
+    dma_buffer_free(r->pci, &v.from); /* the kernel forgets the mappings of what it removes */
+    dma_buffer_free(r->pci, &v.to);
     pcie_function_remove(engine->model, 0);
     for (unsigned n = 0; n < r->n_functions; n++)
         k_pci_remove(os_pci_find(r->kernel, (uint16_t)(engine->func[n].function.cfg.id)), true);
-    end_victim(r, &v);
+    dma_victim_end(&v);
     assert_null(dma_channel_device(v.channel));
     assert_int_equal(dma_prepare_copy(v.channel, 0, 4096, 64, 0, &d), -ENODEV);
     assert_int_equal(dma_resume(v.channel), -ENODEV);
@@ -496,32 +400,33 @@ static void removal_body(struct ioat_rig *r)
 /* Orderly removal, and the function comes back to another probe. */
 static void unbind_body(struct ioat_rig *r)
 {
-    struct victim v;
-    begin_victim(r, &v);
+    struct dma_victim v = victim_of(r);
+    dma_victim_begin(&v);
     struct k_pci_dev *pci = r->pci;
     k_pci_remove(pci, false);
-    end_victim(r, &v);
+    dma_victim_end(&v);
     dma_channel_release(v.channel);
 }
 
 /* Somebody resets the function under the driver, which notices that nothing comes back. */
 static void reset_body(struct ioat_rig *r)
 {
-    struct victim v;
+    struct dma_victim v = victim_of(r);
     if (!ioat_rig_engine(r)->func[0].function.desc.function_reset)
         return; /* version 1.2 has none */
-    begin_victim(r, &v);
+    dma_victim_begin(&v);
     const unsigned cap = k_pci_find_capability(r->pci, PCI_CAP_ID_PCIE, NULL);
     k_config_write(r->pci, cap + PCIE_DEVCTL, 2, PCIE_DEVCTL_FLR);
-    end_victim(r, &v);
+    dma_victim_end(&v);
     assert_int_equal(ioat_rig_engine(r)->func[0].function.stats.resets, 1);
     ioat_rig_fill(r, v.from.at, 64 * KIB, 12);
-    const dma_cookie cookie = copy(v.channel, v.to.dma, v.from.dma, 64 * KIB, DMA_INTERRUPT);
+    const dma_cookie cookie = dma_rig_copy(v.channel, v.to.dma, v.from.dma, 64 * KIB, DMA_INTERRUPT,
+                                           NULL);
     dma_issue_pending(v.channel);
     assert_int_equal(dma_wait(v.channel, cookie, DMA_SLEEP, k_now_ps(r->kernel) + 300 * K_US), 0);
     assert_true(ioat_rig_holds(r, v.to.at, 64 * KIB, 12, 0));
-    buffer_free(r, &v.from);
-    buffer_free(r, &v.to);
+    dma_buffer_free(r->pci, &v.from);
+    dma_buffer_free(r->pci, &v.to);
     dma_channel_release(v.channel);
 }
 
