@@ -5,17 +5,11 @@
 /* ---- A world --------------------------------------------------------------------------------------- */
 
 void dma_rig_run(struct world_fixture *w, struct kernel **kernel, const char *text,
-                 void (*body)(void *arg), void *arg, const bool *done)
+                 void (*body)(void *arg), void *arg)
 {
     fixture_open(w, text);
     *kernel = os_new(w->host, host_os_params(w->host));
-    k_thread_new(*kernel, "test", 0, body, arg);
-    const sim_time until_ps = sim_now(w->sim) + 2000 * SIM_PS_PER_MS;
-    while (!*done && sim_now(w->sim) < until_ps) {
-        sim_run(w->sim, sim_now(w->sim) + SIM_PS_PER_MS, NULL);
-        assert_null(sim_error(w->sim));
-    }
-    assert_true(*done);
+    kernel_call(w, *kernel, body, arg);
     sim_run(w->sim, sim_now(w->sim) + SIM_PS_PER_MS, NULL);
     assert_null(sim_error(w->sim));
 }

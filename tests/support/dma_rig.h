@@ -7,13 +7,12 @@
 #define TESTS_SUPPORT_DMA_RIG_H
 
 #include "logic/dma/dma.h"
-#include "models/os/os.h"
-#include "tests/support/world_fixture.h"
+#include "tests/support/kernel_call.h"
 
-/* Opens the world, boots its host (*kernel) and runs the body in a thread of CPU 0 until *done, then a
+/* Opens the world, boots its host (*kernel) and runs the body in a thread of CPU 0 to its end, then a
  * millisecond more. The caller checks what is left and closes the world. */
 void dma_rig_run(struct world_fixture *w, struct kernel **kernel, const char *text,
-                 void (*body)(void *arg), void *arg, const bool *done);
+                 void (*body)(void *arg), void *arg);
 /* Frees the kernel and closes the world. */
 void dma_rig_close(struct world_fixture *w, struct kernel *kernel);
 

@@ -71,7 +71,6 @@ static void body(void *arg)
         ioat_drv_free(r->ioat);
         dma_core_free(r->core);
     }
-    r->done = true;
 }
 
 static void check_quiet(struct ioat_rig *r)
@@ -99,7 +98,7 @@ void ioat_rig_run(const struct ioat_rig_world *world, void (*fn)(struct ioat_rig
     r.options.cpu = 1;
     r.options.dca_cpu = world->dca ? 2 : -1;
     r.options.timeout_ps = 200 * K_US;
-    dma_rig_run(&r.w, &r.kernel, text, body, &r, &r.done);
+    dma_rig_run(&r.w, &r.kernel, text, body, &r);
     g_free(text);
     check_quiet(&r);
     dma_rig_close(&r.w, r.kernel);

@@ -8,7 +8,6 @@
 #include "hw/ioat_regs.h"
 #include "logic/dma/ioat.h"
 #include "models/ioat/ioat_internal.h"
-#include "models/os/os.h"
 #include "tests/support/dma_rig.h"
 
 struct ioat_rig {
@@ -20,7 +19,7 @@ struct ioat_rig {
     struct k_pci_dev *pci; /* of function 0 */
     void *arg;             /* the test's */
     void (*body)(struct ioat_rig *rig);
-    bool driver, done;
+    bool driver;
     unsigned n_functions;
     unsigned left; /* threads of the test that run */
 };

@@ -16,19 +16,6 @@ static void party_wait(struct world_fixture *w, const unsigned *count, unsigned 
     assert_int_equal(*count, n);
 }
 
-static void party_call_body(void *arg)
-{
-    struct party_call *call = arg;
-    call->body(call->arg);
-    call->done = 1;
-}
-void party_call(struct world_fixture *w, struct kernel *kernel, void (*body)(void *arg), void *arg)
-{
-    struct party_call call = { .body = body, .arg = arg };
-    k_thread_new(kernel, "test", 0, party_call_body, &call);
-    party_wait(w, &call.done, 1, 4 * SECOND);
-}
-
 void party_register(void *arg)
 {
     struct party *p = arg;

@@ -9,6 +9,7 @@
 #include "models/base/payload.h"
 #include "models/nic/nic.h"
 #include "models/os/os.h"
+#include "tests/support/kernel_call.h"
 #include "tests/support/test.h"
 #include "tests/support/world_fixture.h"
 
@@ -25,14 +26,6 @@ struct party {
 };
 
 extern const struct k_pci_id party_nic_ids[];
-
-/* A thread of the kernel, to its end. */
-struct party_call {
-    void (*body)(void *arg);
-    void *arg;
-    unsigned done;
-};
-void party_call(struct world_fixture *w, struct kernel *kernel, void (*body)(void *arg), void *arg);
 
 /* Threads of the party's kernel. */
 void party_register(void *arg);

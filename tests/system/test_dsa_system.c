@@ -31,7 +31,6 @@ struct rig {
     struct k_pci_dev *pci;
     void (*body)(struct rig *r);
     bool sleeps; /* victims sleep */
-    bool done;
 };
 
 static struct dsa_device *device_of(struct rig *r)
@@ -56,7 +55,6 @@ static void body(void *arg)
     assert_null(dma_engine_name(r->core, 0));
     dsa_drv_free(r->drv);
     dma_core_free(r->core);
-    r->done = true;
 }
 
 static void check_quiet(struct rig *r)
@@ -78,7 +76,7 @@ static void run_one(const struct rig *settings, bool iommu)
     gchar *text = g_strdup_printf(WORLD, iommu ? "true" : "false");
     r.options.cpu = 1;
     r.options.timeout_ps = 500 * K_US;
-    dma_rig_run(&r.w, &r.kernel, text, body, &r, &r.done);
+    dma_rig_run(&r.w, &r.kernel, text, body, &r);
     g_free(text);
     check_quiet(&r);
     dma_rig_close(&r.w, r.kernel);

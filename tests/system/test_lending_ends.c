@@ -4,6 +4,7 @@
  * transfer, a lender that takes its device back. What the device may reach is asked of the
  * hardware: a requester submits transfers with addresses of the test's choice.
  */
+#include "tests/support/kernel_call.h"
 #include "tests/support/world_fixture.h"
 
 #include <errno.h>
@@ -72,25 +73,18 @@ struct rig {
 struct call {
     struct side *side;
     void (*body)(struct side *side);
-    bool done;
 };
 
 static void call_body(void *arg)
 {
-    struct call *call = arg;
+    const struct call *call = arg;
     call->body(call->side);
-    call->done = true;
 }
 
 static void call(struct rig *r, unsigned side, void (*body)(struct side *side))
 {
     struct call c = { .side = &r->side[side], .body = body };
-    sim_time until_ps = sim_now(r->w.sim) + 500 * MS;
-    k_thread_new(r->side[side].kernel, "call", 0, call_body, &c);
-    while (!c.done && sim_now(r->w.sim) < until_ps)
-        sim_run(r->w.sim, sim_now(r->w.sim) + MS / 20, NULL);
-    assert_null(sim_error(r->w.sim));
-    assert_true(c.done);
+    kernel_call(&r->w, r->side[side].kernel, call_body, &c);
 }
 
 /* The driver: a buffer that the device can reach. */

@@ -17,6 +17,7 @@
 #include "models/pcie/ntb/ntb.h"
 #include "models/pcie/switch/switch.h"
 #include "models/world/registry.h"
+#include "tests/support/kernel_call.h"
 #include "tests/support/world_fixture.h"
 
 /*
@@ -229,25 +230,18 @@ static const char *const memories[] = { "m0", "m1", "m2" };
 struct call {
     struct side *side;
     void (*body)(struct side *side);
-    bool done;
 };
 
 static void call_body(void *arg)
 {
-    struct call *call = arg;
+    const struct call *call = arg;
     call->body(call->side);
-    call->done = true;
 }
 
 static void call(struct rig *r, unsigned side, void (*body)(struct side *side))
 {
     struct call c = { .side = &r->side[side], .body = body };
-    sim_time until_ps = sim_now(r->w.sim) + 500 * MS;
-    k_thread_new(r->side[side].kernel, "call", 0, call_body, &c);
-    while (!c.done && sim_now(r->w.sim) < until_ps)
-        sim_run(r->w.sim, sim_now(r->w.sim) + MS / 20, NULL);
-    assert_null(sim_error(r->w.sim));
-    assert_true(c.done);
+    kernel_call(&r->w, r->side[side].kernel, call_body, &c);
 }
 
 /* The driver of all of them; the borrower's own come first. */

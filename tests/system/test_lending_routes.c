@@ -3,6 +3,7 @@
  * requester tables of all switches on the way, what is refused when one is full, and that nothing is
  * left in any of them when all hosts have taken leave.
  */
+#include "tests/support/kernel_call.h"
 #include "tests/support/world_fixture.h"
 
 #include <errno.h>
@@ -61,25 +62,18 @@ struct rig {
 struct call {
     struct side *side;
     void (*body)(struct side *side);
-    bool done;
 };
 
 static void call_body(void *arg)
 {
-    struct call *call = arg;
+    const struct call *call = arg;
     call->body(call->side);
-    call->done = true;
 }
 
 static void call(struct rig *r, unsigned side, void (*body)(struct side *side))
 {
     struct call c = { .side = &r->side[side], .body = body };
-    sim_time until_ps = sim_now(r->w.sim) + 500 * MS;
-    k_thread_new(r->side[side].kernel, "call", 0, call_body, &c);
-    while (!c.done && sim_now(r->w.sim) < until_ps)
-        sim_run(r->w.sim, sim_now(r->w.sim) + MS / 20, NULL);
-    assert_null(sim_error(r->w.sim));
-    assert_true(c.done);
+    kernel_call(&r->w, r->side[side].kernel, call_body, &c);
 }
 
 static const struct k_pci_id ids[] = { { 0x19ee, 0x6000 }, { 0, 0 } };

@@ -3,6 +3,7 @@
  * borrowers, and the lender, whose driver of the physical function stays, send at the same time. A function
  * goes back, or its borrower is lost, or all are taken away, while the others work. Every byte is checked.
  */
+#include "tests/support/kernel_call.h"
 #include "tests/support/world_fixture.h"
 
 #include <errno.h>
@@ -85,25 +86,18 @@ struct rig {
 struct call {
     struct side *side;
     void (*body)(struct side *side);
-    bool done;
 };
 
 static void call_body(void *arg)
 {
-    struct call *call = arg;
+    const struct call *call = arg;
     call->body(call->side);
-    call->done = true;
 }
 
 static void call(struct rig *r, unsigned side, void (*body)(struct side *side))
 {
     struct call c = { .side = &r->side[side], .body = body };
-    sim_time until_ps = sim_now(r->w.sim) + 1000 * MS;
-    k_thread_new(r->side[side].kernel, "call", 0, call_body, &c);
-    while (!c.done && sim_now(r->w.sim) < until_ps)
-        sim_run(r->w.sim, sim_now(r->w.sim) + MS / 10, NULL);
-    assert_null(sim_error(r->w.sim));
-    assert_true(c.done);
+    kernel_call(&r->w, r->side[side].kernel, call_body, &c);
 }
 
 /* ---- Up -------------------------------------------------------------------------------------- */

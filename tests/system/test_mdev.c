@@ -108,16 +108,16 @@ static void rig_open(struct rig *r, const char *server_iommu, const char *lender
         struct host *host = world_host(r->w.world, names[i]);
         r->side[i] = (struct side){ .rig = r, .id = i + 1 };
         r->side[i].kernel = os_new(host, host_os_params(host));
-        party_call(&r->w, r->side[i].kernel, up_body, &r->side[i]);
+        kernel_call(&r->w, r->side[i].kernel, up_body, &r->side[i]);
     }
-    party_call(&r->w, r->side[0].kernel, greet_body, &r->side[0]);
-    party_call(&r->w, r->side[2].kernel, greet_body, &r->side[2]);
+    kernel_call(&r->w, r->side[0].kernel, greet_body, &r->side[0]);
+    kernel_call(&r->w, r->side[2].kernel, greet_body, &r->side[2]);
     for (unsigned i = 0; i < N_HOSTS; i++)
         r->side[i].before = lend_usage(r->side[i].lend);
     struct host *client = world_host(r->w.world, "client");
     r->client = (struct party){ .kernel = os_new(client, host_os_params(client)), .ip = 2 };
-    party_call(&r->w, r->client.kernel, party_register, &r->client);
-    party_call(&r->w, r->client.kernel, party_open, &r->client);
+    kernel_call(&r->w, r->client.kernel, party_register, &r->client);
+    kernel_call(&r->w, r->client.kernel, party_open, &r->client);
     r->config = vm_config_default();
     r->config.name = "guest";
     r->config.first_cpu = 2;
@@ -141,9 +141,9 @@ static void expect_nothing_left(struct rig *r)
 static void rig_close(struct rig *r)
 {
     expect_nothing_left(r);
-    party_call(&r->w, r->client.kernel, party_remove, &r->client);
+    kernel_call(&r->w, r->client.kernel, party_remove, &r->client);
     for (unsigned i = 0; i < N_HOSTS; i++)
-        party_call(&r->w, r->side[i].kernel, free_body, &r->side[i]);
+        kernel_call(&r->w, r->side[i].kernel, free_body, &r->side[i]);
     sim_run(r->w.sim, sim_now(r->w.sim) + 10 * SIM_PS_PER_MS, NULL);
     for (unsigned i = 0; i < N_HOSTS; i++)
         os_free(r->side[i].kernel);
@@ -182,10 +182,10 @@ static void shutdown_body(void *arg)
 static void boot(struct rig *r, unsigned side)
 {
     r->at = &r->side[side];
-    party_call(&r->w, r->at->kernel, boot_body, r);
+    kernel_call(&r->w, r->at->kernel, boot_body, r);
     assert_int_equal(r->status, 0);
     r->guest = (struct party){ .kernel = vm_kernel(r->vm), .ip = 1 };
-    party_call(&r->w, r->guest.kernel, party_register, &r->guest);
+    kernel_call(&r->w, r->guest.kernel, party_register, &r->guest);
     /* A device that a guest may have is not borrowed for it. */
     assert_false(lend_mdev_usage(r->mdev).borrowed);
     expect_nothing_left(r);
@@ -193,10 +193,10 @@ static void boot(struct rig *r, unsigned side)
 
 static void add(struct rig *r)
 {
-    party_call(&r->w, r->at->kernel, add_body, r);
+    kernel_call(&r->w, r->at->kernel, add_body, r);
     if (r->status != 0)
         fail_msg("%d: %s", r->status, lend_mdev_error(r->mdev)->text);
-    party_call(&r->w, r->guest.kernel, party_open, &r->guest);
+    kernel_call(&r->w, r->guest.kernel, party_open, &r->guest);
     party_know(&r->guest, &r->client);
     party_know(&r->client, &r->guest);
 }
@@ -204,7 +204,7 @@ static void add(struct rig *r)
 static void off(struct rig *r)
 {
     sim_run(r->w.sim, sim_now(r->w.sim) + 300 * SIM_PS_PER_MS, NULL); /* sockets' last timers */
-    party_call(&r->w, r->at->kernel, shutdown_body, r);
+    kernel_call(&r->w, r->at->kernel, shutdown_body, r);
     assert_int_equal(r->status, 0);
     assert_int_equal(vm_stats(r->vm).pins, 0);
     party_end(&r->guest); /* nothing of it runs any more */
@@ -269,7 +269,7 @@ static void test_hot_plug(void **state)
         add(&r);
         party_stream(&r.w, &r.client, &r.guest, MIB, (uint16_t)(7 + i));
         sim_run(r.w.sim, sim_now(r.w.sim) + 300 * SIM_PS_PER_MS, NULL);
-        party_call(&r.w, r.at->kernel, remove_body, &r);
+        kernel_call(&r.w, r.at->kernel, remove_body, &r);
         assert_null(vm_device(r.vm, lend_mdev_function(r.mdev)));
         assert_int_equal(vm_stats(r.vm).pins, 0);
         expect_nothing_left(&r);
@@ -324,7 +324,7 @@ static void refused(const char *server_iommu, const char *lender_iommu, const ch
     rig_open(&r, server_iommu, lender_iommu, aperture);
     r.config.memory_bytes = memory_bytes;
     boot(&r, 0);
-    party_call(&r.w, r.at->kernel, add_body, &r);
+    kernel_call(&r.w, r.at->kernel, add_body, &r);
     if (at_reset)
         assert_int_equal(r.status, code);
     assert_int_equal(lend_mdev_error(r.mdev)->code, code);
@@ -334,7 +334,7 @@ static void refused(const char *server_iommu, const char *lender_iommu, const ch
     if (at_reset)
         expect_nothing_left(&r);
     if (!at_reset) /* the guest has it, but it does not get DMA */
-        party_call(&r.w, r.guest.kernel, no_master_body, &r);
+        kernel_call(&r.w, r.guest.kernel, no_master_body, &r);
     off(&r);
     vm_free(r.vm);
     rig_close(&r);

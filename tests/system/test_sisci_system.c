@@ -3,6 +3,7 @@
  * others borrow at the same time; every byte is checked, with the IOMMUs of both sides, either, or none.
  * Multicast groups; wild addresses; a cable that is pulled; and two hosts back to back.
  */
+#include "tests/support/kernel_call.h"
 #include "tests/support/world_fixture.h"
 
 #include <string.h>
@@ -98,26 +99,18 @@ static const struct k_pci_id ids[] = { { 0x19ee, 0x6000 }, { 0, 0 } };
 struct call {
     struct side *side;
     void (*body)(struct side *side);
-    bool done;
 };
 
 static void call_body(void *arg)
 {
-    struct call *call = arg;
+    const struct call *call = arg;
     call->body(call->side);
-    call->done = true;
 }
 
 static void call(struct side *side, void (*body)(struct side *side))
 {
-    struct rig *r = side->rig;
     struct call c = { .side = side, .body = body };
-    const sim_time until_ps = sim_now(r->w.sim) + 500 * MS;
-    k_thread_new(side->kernel, "call", 0, call_body, &c);
-    while (!c.done && sim_now(r->w.sim) < until_ps)
-        sim_run(r->w.sim, sim_now(r->w.sim) + MS / 20, NULL);
-    assert_null(sim_error(r->w.sim));
-    assert_true(c.done);
+    kernel_call(&side->rig->w, side->kernel, call_body, &c);
 }
 
 static struct side *lender(struct rig *r)

@@ -65,13 +65,13 @@ static void rig_open(struct rig *r, const char *iommu)
 
 static void boot(struct rig *r)
 {
-    party_call(&r->w, r->host, new_body, r);
+    kernel_call(&r->w, r->host, new_body, r);
     assert_int_equal(r->status, 0);
 }
 
 static void rig_shutdown(struct rig *r)
 {
-    party_call(&r->w, r->host, shutdown_body, r);
+    kernel_call(&r->w, r->host, shutdown_body, r);
     assert_int_equal(r->status, 0);
     assert_false(vm_running(r->vm));
     assert_int_equal(vm_stats(r->vm).pins, 0);
@@ -133,11 +133,11 @@ static void test_memory(void **state)
     struct rig r = { 0 };
     (void)state;
     rig_open(&r, "false");
-    party_call(&r.w, r.host, scatter_body, &r);
+    kernel_call(&r.w, r.host, scatter_body, &r);
     const uint64_t free_bytes = physmem_free_bytes(host_physmem(r.w.host), 0);
     boot(&r);
     assert_int_equal(physmem_free_bytes(host_physmem(r.w.host), 0), free_bytes - 64 * MIB);
-    party_call(&r.w, vm_kernel(r.vm), memory_body, &r);
+    kernel_call(&r.w, vm_kernel(r.vm), memory_body, &r);
     rig_shutdown(&r);
     assert_int_equal(physmem_free_bytes(host_physmem(r.w.host), 0), free_bytes);
     rig_close(&r);
@@ -180,7 +180,7 @@ static void test_split_memory(void **state)
     rig_open(&r, "false");
     r.config.memory_bytes = 4 * GIB;
     boot(&r);
-    party_call(&r.w, r.host, split_body, &r);
+    kernel_call(&r.w, r.host, split_body, &r);
     rig_shutdown(&r);
     rig_close(&r);
 }
@@ -190,7 +190,7 @@ static void test_split_memory(void **state)
 static void expect_new(struct rig *r, int status)
 {
     struct k_vm *first = r->vm;
-    party_call(&r->w, r->host, new_body, r);
+    kernel_call(&r->w, r->host, new_body, r);
     assert_int_equal(r->status, status);
     r->vm = first;
 }
@@ -229,7 +229,7 @@ static void test_refusals(void **state)
     expect_new(&r, -EBUSY);
     /* A program in it computes for longer than a second. */
     k_thread_new(vm_kernel(r.vm), "spin", 1, spin_body, &r);
-    party_call(&r.w, r.host, shutdown_body, &r);
+    kernel_call(&r.w, r.host, shutdown_body, &r);
     assert_int_equal(r.status, -EBUSY);
     assert_true(vm_running(r.vm));
     rig_shutdown(&r);
@@ -369,7 +369,7 @@ static void empty_busy(void *arg)
 static sim_time empty_way_ps(struct empty_rig *s)
 {
     const unsigned before = s->n_irqs;
-    party_call(&s->r.w, s->r.host, empty_signal, s);
+    kernel_call(&s->r.w, s->r.host, empty_signal, s);
     assert_int_equal(s->n_irqs, before + 1);
     return s->handled_ps - s->signalled_ps;
 }
@@ -403,11 +403,11 @@ static void empty_timing(bool posted)
     boot(&s.r);
     const struct vm_params *vm = &s.r.config.params;
     const struct os_params *os = host_os_params(s.r.w.host);
-    party_call(&s.r.w, s.r.host, empty_add, &s);
+    kernel_call(&s.r.w, s.r.host, empty_add, &s);
     assert_int_equal(s.r.status, 0);
     assert_int_equal(s.empty.n_opens, 1);
     assert_int_equal(s.empty.n_resets, 1);
-    party_call(&s.r.w, vm_kernel(s.r.vm), empty_use, &s);
+    kernel_call(&s.r.w, vm_kernel(s.r.vm), empty_use, &s);
     assert_int_equal(s.access_ps,
                      (vm->exit_cycles + vm->user_exit_cycles + vm->entry_cycles) * CYCLE_PS);
     /* CPU 1 of the guest has halted. */
@@ -427,15 +427,15 @@ static void empty_timing(bool posted)
     assert_int_equal(empty_way_ps(&s), taken_ps + exit_ps);
     assert_int_equal(vm_stats(s.r.vm).woken, 1);
     /* Masked, it waits; unmasked, it comes once. */
-    party_call(&s.r.w, vm_kernel(s.r.vm), empty_mask_body, &s);
-    party_call(&s.r.w, s.r.host, empty_signal, &s);
-    party_call(&s.r.w, s.r.host, empty_signal, &s);
+    kernel_call(&s.r.w, vm_kernel(s.r.vm), empty_mask_body, &s);
+    kernel_call(&s.r.w, s.r.host, empty_signal, &s);
+    kernel_call(&s.r.w, s.r.host, empty_signal, &s);
     assert_int_equal(s.n_irqs, 2);
-    party_call(&s.r.w, vm_kernel(s.r.vm), empty_unmask_body, &s);
+    kernel_call(&s.r.w, vm_kernel(s.r.vm), empty_unmask_body, &s);
     sim_run(s.r.w.sim, sim_now(s.r.w.sim) + SIM_PS_PER_MS, NULL);
     assert_int_equal(s.n_irqs, 3);
     s.stop = true;
-    party_call(&s.r.w, vm_kernel(s.r.vm), empty_irq_free, &s);
+    kernel_call(&s.r.w, vm_kernel(s.r.vm), empty_irq_free, &s);
     rig_shutdown(&s.r);
     assert_int_equal(s.empty.n_closes, 1);
     rig_close(&s.r);
@@ -500,18 +500,18 @@ static void nic_open(struct nic_rig *n)
     struct host *client = world_host(n->r.w.world, "client");
     n->client = (struct party){ .kernel = os_new(client, host_os_params(client)), .ip = 2 };
     n->guest = (struct party){ .kernel = vm_kernel(n->r.vm), .ip = 1 };
-    party_call(&n->r.w, n->client.kernel, party_register, &n->client);
-    party_call(&n->r.w, n->client.kernel, party_open, &n->client);
-    party_call(&n->r.w, n->guest.kernel, party_register, &n->guest);
-    party_call(&n->r.w, n->r.host, vfio_body, n);
+    kernel_call(&n->r.w, n->client.kernel, party_register, &n->client);
+    kernel_call(&n->r.w, n->client.kernel, party_open, &n->client);
+    kernel_call(&n->r.w, n->guest.kernel, party_register, &n->guest);
+    kernel_call(&n->r.w, n->r.host, vfio_body, n);
 }
 
 static void nic_add(struct nic_rig *n)
 {
-    party_call(&n->r.w, n->r.host, add_body, n);
+    kernel_call(&n->r.w, n->r.host, add_body, n);
     assert_int_equal(n->r.status, 0);
     assert_non_null(vm_device(n->r.vm, n->fn));
-    party_call(&n->r.w, n->guest.kernel, party_open, &n->guest);
+    kernel_call(&n->r.w, n->guest.kernel, party_open, &n->guest);
     party_know(&n->guest, &n->client);
     party_know(&n->client, &n->guest);
     n->usage = vfio_usage(n->vfio);
@@ -534,8 +534,8 @@ static void nic_close(struct nic_rig *n)
     rig_shutdown(&n->r);
     party_end(&n->guest); /* nothing of it runs any more */
     expect_nothing_left(n);
-    party_call(&n->r.w, n->client.kernel, party_remove, &n->client);
-    party_call(&n->r.w, n->r.host, vfio_free_body, n);
+    kernel_call(&n->r.w, n->client.kernel, party_remove, &n->client);
+    kernel_call(&n->r.w, n->r.host, vfio_free_body, n);
     os_free(n->client.kernel);
     rig_close(&n->r);
 }
@@ -546,7 +546,7 @@ static void vfio_streams(uint64_t memory_bytes, bool posted)
     rig_open(&n.r, "true");
     n.r.config.memory_bytes = memory_bytes;
     n.r.config.params.posted_interrupts = posted;
-    party_call(&n.r.w, n.r.host, scatter_body, &n.r);
+    kernel_call(&n.r.w, n.r.host, scatter_body, &n.r);
     boot(&n.r);
     nic_open(&n);
     nic_add(&n);
@@ -610,7 +610,7 @@ static void test_odd_accesses(void **state)
     boot(&n.r);
     nic_open(&n);
     nic_add(&n);
-    party_call(&n.r.w, n.guest.kernel, odd_accesses_body, &n);
+    kernel_call(&n.r.w, n.guest.kernel, odd_accesses_body, &n);
     party_stream(&n.r.w, &n.client, &n.guest, MIB, 7);
     nic_close(&n);
 }
@@ -627,7 +627,7 @@ static void test_hot_plug(void **state)
         nic_add(&n);
         party_stream(&n.r.w, &n.client, &n.guest, MIB, (uint16_t)(7 + i));
         sim_run(n.r.w.sim, sim_now(n.r.w.sim) + 300 * SIM_PS_PER_MS, NULL);
-        party_call(&n.r.w, n.r.host, remove_body, &n);
+        kernel_call(&n.r.w, n.r.host, remove_body, &n);
         assert_null(vm_device(n.r.vm, n.fn));
         expect_nothing_left(&n);
     }
@@ -641,7 +641,7 @@ static void test_no_iommu(void **state)
     rig_open(&n.r, "false");
     boot(&n.r);
     nic_open(&n);
-    party_call(&n.r.w, n.r.host, add_body, &n);
+    kernel_call(&n.r.w, n.r.host, add_body, &n);
     assert_int_equal(n.r.status, -EOPNOTSUPP);
     assert_non_null(strstr(vfio_error(n.vfio)->text, "no IOMMU"));
     assert_null(vm_device(n.r.vm, n.fn));
