@@ -91,17 +91,19 @@ static bool is_whole(const char *path, enum plot_format format)
 }
 
 /* Of a panel that stands alone, and is one of several: theirs, and its own. */
-static char *panel_title(const struct plot_figure *figure, const struct plot_spec *spec)
+static char *panel_title(const struct plot_figure *figure, const struct plot_panel *panel)
 {
-    const bool own = figure->panels->len > 1 && *spec->title != '\0';
-    return own ? g_strdup_printf("%s: %s", figure->title, spec->title) : g_strdup(figure->title);
+    const char *own = panel->spec->title;
+    g_autofree char *title = figure->panels->len > 1 && *own != '\0'
+                                 ? g_strdup_printf("%s: %s", figure->title, own)
+                                 : g_strdup(figure->title);
+    return plot_title_with_common(title, &panel->data);
 }
 
 static char *script_of(const struct drawing *drawing, const struct plot_output *output)
 {
-    g_autofree char *title = drawing->n_panels == 1
-                                 ? panel_title(drawing->figure, drawing->panels->spec)
-                                 : g_strdup(drawing->figure->title);
+    g_autofree char *title = drawing->n_panels == 1 ? panel_title(drawing->figure, drawing->panels)
+                                                    : g_strdup(drawing->figure->title);
     return plot_script(title, drawing->panels, drawing->n_panels, output);
 }
 
@@ -187,7 +189,7 @@ static bool draw_text(const struct drawing *drawing)
     const struct plot_figure *figure = drawing->figure;
     bool drawn = true;
     for (guint i = 0; drawn && i < drawing->n_panels; i++) {
-        g_autofree char *title = panel_title(figure, drawing->panels[i].spec);
+        g_autofree char *title = panel_title(figure, &drawing->panels[i]);
         drawn = draw_panel(title, &drawing->panels[i]);
     }
     return drawn;

@@ -435,6 +435,65 @@ static void collect_published(struct collector *c)
     }
 }
 
+/* ---- What all curves are of ------------------------------------------------------------------ */
+
+static bool all_have(const struct plot_data *data, const char *word)
+{
+    for (guint i = 0; i < data->curves->len; i++) {
+        const struct plot_curve *curve = data->curves->pdata[i];
+        g_auto(GStrv) words = g_strsplit(curve->series, " ", -1);
+        if (!g_strv_contains((const char *const *)words, word))
+            return false;
+    }
+    return true;
+}
+
+/* The words of a series that all curves have, or those that they have not; g_free(). */
+static char *words_of(const struct plot_data *data, const char *series, bool common)
+{
+    g_autoptr(GString) text = g_string_new("");
+    g_auto(GStrv) words = g_strsplit(series, " ", -1);
+    for (char **word = words; *word != NULL; word++)
+        if (**word != '\0' && all_have(data, *word) == common)
+            g_string_append_printf(text, "%s%s", text->len > 0 ? " " : "", *word);
+    return g_strdup(text->str);
+}
+
+/* Without those by which the panel was chosen, where its own title says what it shows. */
+static char *unsaid(const struct plot_spec *spec, const char *words)
+{
+    g_autoptr(GString) text = g_string_new("");
+    g_auto(GStrv) chosen = g_strsplit(spec->filter, " ", -1);
+    g_auto(GStrv) word = g_strsplit(words, " ", -1);
+    const bool titled = config_find(spec->group, "title") != NULL;
+    for (guint i = 0; word[i] != NULL; i++)
+        if (!titled || !g_strv_contains((const char *const *)chosen, word[i]))
+            g_string_append_printf(text, "%s%s", text->len > 0 ? " " : "", word[i]);
+    return g_strdup(text->str);
+}
+
+/* Before there are any but simulated curves. One alone keeps its name. */
+static void take_common(const struct plot_spec *spec, struct plot_data *data)
+{
+    const struct plot_curve *first = data->curves->len > 1 ? data->curves->pdata[0] : NULL;
+    g_autofree char *words = first != NULL ? words_of(data, first->series, true) : g_strdup("");
+    g_autofree char *said = unsaid(spec, words);
+    data->common = plot_short_series(said);
+    for (guint i = 0; *words != '\0' && i < data->curves->len; i++) {
+        struct plot_curve *curve = data->curves->pdata[i];
+        g_autofree char *own = words_of(data, curve->series, false);
+        g_free(curve->label);
+        curve->label = plot_curve_label(spec, own, curve->metric);
+    }
+}
+
+char *plot_title_with_common(const char *title, const struct plot_data *data)
+{
+    if (*title == '\0' || *data->common == '\0')
+        return g_strdup(*title != '\0' ? title : data->common);
+    return g_strdup_printf("%s (%s)", title, data->common);
+}
+
 /* Where something is measured, bars say that they are simulated, and so does a lonely curve. */
 static void tell_apart(const struct plot_spec *spec, struct plot_data *data)
 {
@@ -600,6 +659,7 @@ bool plot_data_collect(struct scenario *scenario, const struct plot_spec *spec,
     data->factor = 1.0;
     data->y_unit = spec->y_unit;
     collect_simulated(&c, db);
+    take_common(spec, data);
     const bool any = data->curves->len > 0;
     for (guint i = 0; any && i < spec->measured->len; i++)
         collect_measured(&c, &g_array_index(spec->measured, struct plot_measured, i));
@@ -637,6 +697,7 @@ void plot_data_say_missing(const struct scenario *scenario, const struct plot_fi
 void plot_data_release(struct plot_data *data)
 {
     g_free(data->x_name);
+    g_free(data->common);
     g_string_chunk_free(data->strings);
     g_ptr_array_free(data->curves, TRUE);
     g_ptr_array_free(data->categories, TRUE);

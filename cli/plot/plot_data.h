@@ -36,6 +36,8 @@ struct plot_data {
     char *x_name;                /* what stands below the x axis */
     const char *x_unit, *y_unit; /* the panel's, else those of what was recorded */
     GPtrArray *curves;           /* struct plot_curve, owned */
+    char *
+        common; /* what all curves are of, "adce_4ch": in no label, but for the title; "": nothing */
     GPtrArray *categories; /* char *, owned: the values along x in order; empty: x is a number */
     GStringChunk *strings; /* of units */
     double factor;         /* of a distribution: from the metric's unit to that shown */
@@ -56,6 +58,8 @@ struct plot_curve *plot_curve_new(struct plot_data *data, char *label, char *ser
                                   const char *metric);
 /* For the legend; g_free(). */
 char *plot_curve_label(const struct plot_spec *spec, const char *series, const char *metric);
+/* The title of a panel with what its curves have in common, "Latency (local)"; g_free(). */
+char *plot_title_with_common(const char *title, const struct plot_data *data);
 /* "op=read transfer_bytes=64" -> "read transfer_bytes=64": values that say what they are alone;
  * g_free(). */
 char *plot_short_series(const char *series);

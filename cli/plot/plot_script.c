@@ -611,13 +611,14 @@ char *plot_script(const char *title, const struct plot_panel *panels, guint n_pa
     g_string_append(script, "\n");
     bool titled = false;
     for (guint i = 0; i < n_panels; i++)
-        titled = titled || *panels[i].spec->title != '\0';
+        titled = titled || *panels[i].spec->title != '\0' || *panels[i].data.common != '\0';
     for (guint i = 0; i < n_panels; i++) {
-        const char *own = panels[i].spec->title; /* a blank keeps the panels equally high */
+        g_autofree char *own = plot_title_with_common(panels[i].spec->title, &panels[i].data);
         g_string_append(script, i > 0 ? "reset\n" : "");
         g_string_append(script, "set key samplen 2\n");
         plot_legend_append_room(script, panels, n_panels, PANEL_WIDTH);
-        append_panel(script, titled && *own == '\0' ? " " : own, &panels[i], PANEL_WIDTH, output);
+        append_panel(script, titled && *own == '\0' ? " " : own, /* as high as the others */
+                     &panels[i], PANEL_WIDTH, output);
     }
     g_string_append(script, "unset multiplot\n");
     return g_string_free(script, FALSE);

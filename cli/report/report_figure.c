@@ -335,8 +335,9 @@ static struct plot_panel *append_panels(struct report *report, struct scenario *
             plot_data_release(&panel->data);
             continue;
         }
-        append_figure(report, *panel->spec->title != '\0' ? panel->spec->title : figure->title,
-                      panel);
+        g_autofree char *title = plot_title_with_common(
+            *panel->spec->title != '\0' ? panel->spec->title : figure->title, &panel->data);
+        append_figure(report, title, panel);
         ++*n_shown;
     }
     plot_data_say_missing(scenario, figure, missing, report->options->db);

@@ -138,6 +138,15 @@ is "and go on from there" "$(grep -Ec '^64 1\.[0-9]+( |$)' relative.txt)" 2
 is "a curve without its first value is left out" "$(grep -Ec '^64 [0-9.]+( |$)' relative.txt) \
 $(grep -c '^64 1$' relative.txt)" "1 0"
 has "and that is said" "$(cat late.txt)" '^p/relative: latency_mean_ns of op=write_read is normalised to its value at transfer_bytes=8, of which'
+figure p/common.cfg $size 'x = "transfer_bytes"; y = ["latency_mean_ns", "throughput_gbit_s"]; filter = "op=read";'
+figure p/said.cfg $size 'x = "transfer_bytes"; y = ["latency_mean_ns", "throughput_gbit_s"];
+    panels = ( { filter = "op=read"; title = "reads"; }, { filter = "op=read"; } );'
+"$simulate" run p/common p/said --scenarios . --db common.db -q --quick >/dev/null
+out=$("$nudma" plot p/common p/said --scenarios . --db common.db -f gnuplot | grep -o "title '[^']*'")
+is "what all curves are of stands in the title, but where that has been chosen and named" "$(paste -sd ' ' <<<"$out")" \
+    "title 'DMA latency over transfer size (read)' title 'latency_mean_ns' title 'throughput_gbit_s' \
+title 'DMA latency over transfer size' title 'reads' title 'latency_mean_ns' title 'throughput_gbit_s' \
+title 'read' title 'latency_mean_ns' title 'throughput_gbit_s'"
 figure p/left.cfg $size 'x = "transfer_bytes"; series = ["op"]; y = "latency_mean_ns"; title = "All";
     panels = ( { filter = "transfer_bytes=8"; }, { title = "small, all of them"; filter = "transfer_bytes<64"; },
                { title = "of 64"; filter = "transfer_bytes=64"; } );'
@@ -188,7 +197,8 @@ is "of all seeds" "$(values 0 | awk -v n="$n" 'NR == 2 { printf "%d", $2 * n + 0
         where r.scenario = 'p/cdf' and r.point = 'cache=cold memory=local' and lo = (select min(lo)
         from histogram h join run r on r.id = h.run_id where r.scenario = 'p/cdf'
         and r.point = 'cache=cold memory=local')")"
-is "of the points of the filter" "$(grep -c "title '[a-z_]* [a-z]*'" <<<"$(tr , '\n' <<<"$out" | grep 'with lines')")" 2
+is "of the points of the filter" "$(grep -c "title '[a-z_]*'" <<<"$(tr , '\n' <<<"$out" | grep 'with lines')")" 2
+has "what they have in common stands in the title" "$out" "^set title '.* \(local\)'"
 is "measured points" "$(values 2 | awk '{ print $1, $2 }')" "600 0.5"
 is "and a published quantile" "$(values 3 | awk '{ printf "%.6g %g", $1, $2 }')" "0.95 0.99"
 drawn "a distribution" p/cdf
@@ -221,7 +231,8 @@ is "the panels have the same axis" "$(grep '^set yrange' <<<"$out" | head -n 2 |
 has "the label says how far whiskers reach" "$out" "^set xlabel 'quartiles, median; whiskers: 1.5 IQR'"
 has "or that they reach the ends" "$out" "^set xlabel 'quartiles, median; whiskers: lowest, highest'"
 drawn "a histogram and boxes" p/box
-has "in text, too" "$text" '^  cold local +0\.[0-9]+ .*#'
+has "in text, too" "$text" '^  cold +0\.[0-9]+ .*#'
+has "with the title" "$text" 'remote memory \(local\): latency'
 cp kinds.db whole.db
 sqlite3 kinds.db "create temp table r as select id from run where scenario = 'p/box'
         and point = 'cache=cold memory=local';
