@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Claims of the papers' folders: every baseline holds, and which claims hold is what the tables in
 # docs/validation.md say (scripts/claims-table.sh writes them). Only the points that claims are
-# about are run, and not figure 14 of IOctopus, whose nine seconds take minutes.
+# about are run, and not figure 14 of IOctopus, whose nine seconds take minutes. Figure 30 of SmartIO
+# runs two of its twelve epochs, which are the same work on other pictures: they take 121.12 s and the
+# mean of twelve is 121.13 s, where its claims have bounds of 1 % and 0.1 %.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 nudma=${NUDMA:-build/nudma}
@@ -37,5 +39,5 @@ check() { # check FOLDER PREFIX [WITHOUT]
 
 check ioctopus ioct fig14
 check device_lending dl
-check smartio smio
+SHORTER=smartio/fig30_training:programs.training.epochs=2 check smartio smio
 echo "1..$n"
