@@ -197,8 +197,9 @@ struct net_device {
      * the upper one. */
     struct net_device *upper;
     uint16_t upper_queue;
-    int16_t xps_queue[256];       /* per CPU: its transmit queue, -1: none */
-    int16_t rx_queue_of_cpu[256]; /* per CPU: the receive queue that interrupts it, -1: none */
+    int16_t xps_queue[256];            /* per CPU: its transmit queue, -1: none */
+    int16_t rx_queue_of_cpu[256];      /* per CPU: the receive queue that interrupts it, -1: none */
+    struct k_irq *irq[NET_QUEUES_MAX]; /* of each receive queue, while the device is open */
     bool queue_stopped[NET_QUEUES_MAX];
     struct net_queue_stats tx[NET_QUEUES_MAX], rx[NET_QUEUES_MAX]; /* counted by the stack */
     void *private_data;                                            /* the driver's */

@@ -226,6 +226,7 @@ static int channel_create(struct nic_channel *channel)
     if (error == 0)
         error = k_irq_request(nic->pci, channel->index, channel->cpu, nic_drv_interrupt, channel,
                               &channel->irq);
+    nic->dev.irq[channel->index] = channel->irq;
     if (error == 0)
         error = create_cqs(channel);
     if (error != 0)
@@ -255,7 +256,7 @@ static void channel_stop(struct nic_channel *channel)
     destroy(nic, NIC_DESTROY_EQ, channel->index, &channel->eq.created);
     if (channel->irq != NULL)
         k_irq_free(channel->irq);
-    channel->irq = NULL;
+    channel->irq = nic->dev.irq[channel->index] = NULL;
     while (channel->active || channel->inside > 0 || channel->sq.locked)
         k_sleep(nic->kernel, DRAIN_PS);
 }
