@@ -7,6 +7,7 @@
 #include "models/ether/ether_switch.h"
 #include "models/gpu/gpu.h"
 #include "models/ioat/ioat.h"
+#include "models/myri/myri.h"
 #include "models/nfp/requester.h"
 #include "models/nic/nic.h"
 #include "models/nvme/nvme.h"
@@ -22,6 +23,7 @@ const struct model_ops *const model_registry[] = {
     &pcie_cluster_switch_ops,
     &ether_switch_ops,
     &nic_ops,
+    &myri_ops,
     &nvme_ops,
     &rdma_ops,
     &gpu_ops,

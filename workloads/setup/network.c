@@ -12,9 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "logic/myri/myri10ge.h"
 #include "logic/nic/nic_driver.h"
 #include "logic/steering/bonding.h"
 #include "logic/steering/octonic.h"
+#include "models/myri/myri.h"
 #include "models/nic/nic.h"
 
 #define UPPER_NUMBER       100u
@@ -27,7 +29,8 @@ enum { RING_CORE, RING_DEVICE };
 const struct param_desc network_params_table[] = {
     PARAM_TEXT("host", struct network_params, host_name, "", "the host"),
     PARAM_TEXT("device", struct network_params, device_name, "",
-               "its NIC, a nic.ethernet, or a function of one: nic.vf0"),
+               "its NIC, a nic.ethernet, or a function of one: nic.vf0; or a myri.myri10g with "
+               "Ethernet firmware"),
     PARAM_TEXT("second_device", struct network_params, second_device_name, "",
                "another NIC (bond0); empty: none"),
     PARAM_ONE_OF(
@@ -38,7 +41,8 @@ const struct param_desc network_params_table[] = {
     PARAM("channels", PARAM_U32, struct network_params, channels, 0, 0, NET_QUEUES_MAX, PROV_NONE,
           "", "queues of a function; 0: one per core (functions of octo0 or bond0: 64 in all)"),
     PARAM("adaptive_moderation", PARAM_BOOL, struct network_params, adaptive_moderation, 1, 0, 1,
-          PROV_NONE, "", "receive interrupts are moderated by what comes in"),
+          PROV_NONE, "",
+          "receive interrupts are moderated by what comes in (a myri.myri10g: not at all)"),
     PARAM("rx_moderation_us", PARAM_U32, struct network_params, rx_us, 3, 0, 1000, PROV_DATASHEET,
           "docs/sources.md#a5", "without adaptive moderation: the time of it"),
     PARAM("rx_moderation_packets", PARAM_U32, struct network_params, rx_count, 32, 1, 65535,
@@ -123,17 +127,43 @@ static void check_functions(struct network *network, struct network_host *host, 
     config_mistake_at(host->group, key, errors, expected, NULL);
 }
 
+static bool is_myri(const struct model *nic)
+{
+    return nic->ops == &myri_ops;
+}
+
+static void check_mtu(struct network_host *host, const char *name, const struct model *nic,
+                      struct sim_error_list *errors)
+{
+    const uint32_t mtu_bytes = is_myri(nic) ? myri_mtu_bytes(nic) : nic_mtu_bytes(nic);
+    char expected[160];
+    if (host->params.mtu_bytes <= mtu_bytes)
+        return;
+    snprintf(expected, sizeof(expected), "at most devices.%.60s.mtu_bytes, %u", name, mtu_bytes);
+    config_mistake_at(host->group, "mtu_bytes", errors, expected, NULL);
+}
+
+/* Settings that a Myri-10G does not support. */
+static void check_myri(struct network_host *host, struct sim_error_list *errors)
+{
+    if (host->params.channels > MYRI_SLICES_MAX)
+        config_mistake_at(host->group, "channels", errors,
+                          "at most 8, the receive queues of a myri.myri10g", NULL);
+    if (host->params.lro)
+        config_mistake_at(host->group, "lro", errors, "false: a myri.myri10g merges nothing", NULL);
+}
+
 /* Checks that the NIC has what the driver and the settings need. */
 static void check_nic(struct network_host *host, const char *name, const struct model *nic,
                       struct sim_error_list *errors)
 {
-    const unsigned channels = nic_queues(nic) / QUEUES_PER_CHANNEL;
     char expected[160];
-    if (host->params.mtu_bytes > nic_mtu_bytes(nic)) {
-        snprintf(expected, sizeof(expected), "at most devices.%.60s.mtu_bytes, %u", name,
-                 nic_mtu_bytes(nic));
-        config_mistake_at(host->group, "mtu_bytes", errors, expected, NULL);
+    check_mtu(host, name, nic, errors);
+    if (is_myri(nic)) {
+        check_myri(host, errors);
+        return;
     }
+    const unsigned channels = nic_queues(nic) / QUEUES_PER_CHANNEL;
     if (channels == 0) {
         config_mistake_at(nic->config, "queues", errors,
                           "at least 2: the driver needs two for each of its channels", NULL);
@@ -157,7 +187,8 @@ static void report_nic(struct network *network, struct network_host *host, const
         expected = "a nic.ethernet that the host borrows, or has and does not lend; of virtual "
                    "functions as many as its sriov_numvfs says";
     else if (strchr(name, '.') == NULL)
-        expected = "a nic.ethernet that is plugged into the host";
+        expected = "a nic.ethernet, or a myri.myri10g with Ethernet firmware, that is plugged into "
+                   "the host";
     config_mistake_at(host->group, key, errors,
                       host->lending != NULL
                           ? lending_expected(host->lending->lending, name, expected, text)
@@ -171,7 +202,8 @@ static bool find_nic(struct network *network, struct network_host *host, const c
 {
     if (function_faulty(network->world, name))
         return false;
-    bool good = function_find(network->world, name, named) && named->model->ops == &nic_ops;
+    bool good = function_find(network->world, name, named) &&
+                (named->model->ops == &nic_ops || (is_myri(named->model) && host->lending == NULL));
     if (good && host->lending != NULL)
         good = lending_uses(host->lending, name);
     else if (good && world_sound(network->world))
@@ -428,22 +460,37 @@ static struct function_name function_at(const struct network_host *host, unsigne
     return function;
 }
 
+static uint64_t mac_of(const struct net_device *dev)
+{
+    uint64_t mac = 0;
+    for (unsigned b = 0; b < NET_MAC_BYTES; b++)
+        mac = mac << 8 | dev->mac.byte[b];
+    return mac;
+}
+
+static struct net_device *device_of_myri(const struct network_host *host, const struct model *nic)
+{
+    struct net_device *dev = NULL;
+    for (unsigned i = 0; (dev = myri10ge_device(host->myri, i)) != NULL; i++)
+        if (mac_of(dev) == myri_mac(nic))
+            return dev;
+    return NULL;
+}
+
 /* The driver's device for a function; NULL: none appeared. The host may have more NICs, in any
  * order. Functions of octoNIC firmware have one address. */
 static struct net_device *device_of_function(const struct network_host *host,
                                              const struct function_name *f)
 {
+    if (is_myri(f->model))
+        return device_of_myri(host, f->model);
     const unsigned pf = function_pf(f);
     const uint64_t wanted = f->vf >= 0 ? nic_vf_mac(f->model, pf, (unsigned)f->vf)
                                        : nic_function_mac(f->model, pf);
     struct net_device *dev;
-    for (unsigned i = 0; (dev = nic_driver_device(host->driver, i)) != NULL; i++) {
-        uint64_t mac = 0;
-        for (unsigned b = 0; b < NET_MAC_BYTES; b++)
-            mac = mac << 8 | dev->mac.byte[b];
-        if (mac == wanted && nic_dev_function(dev) == pf)
+    for (unsigned i = 0; (dev = nic_driver_device(host->driver, i)) != NULL; i++)
+        if (mac_of(dev) == wanted && nic_dev_function(dev) == pf)
             return dev;
-    }
     return NULL;
 }
 
@@ -488,8 +535,21 @@ static void set_up(void *arg)
     struct network_host *host = arg;
     if (!has_loaded_driver(host))
         k_pci_register(host->kernel, nic_driver_pci(host->driver));
+    if (host->myri != NULL)
+        k_pci_register(host->kernel, myri10ge_pci(host->myri));
     open_all(host);
     step_done(host->network);
+}
+
+/* The driver of the host's Myri-10G adapters, if it has any. */
+static void make_myri(struct network_host *host)
+{
+    const struct network_params *p = &host->params;
+    const struct myri10ge_params params = { .mtu_bytes = p->mtu_bytes,
+                                            .coalescing_us = p->adaptive_moderation ? 0 : p->rx_us,
+                                            .n_slices = (uint16_t)p->channels };
+    if (is_myri(host->device) || (host->second_device != NULL && is_myri(host->second_device)))
+        host->myri = myri10ge_new(host->net, host->kernel, &params, "myri");
 }
 
 static bool make_kernel(struct network_host *host)
@@ -505,6 +565,7 @@ static bool make_kernel(struct network_host *host)
         set_params(host, &net, &nic);
         host->net = net_new(host->kernel, &net);
         host->driver = nic_driver_new(host->net, host->kernel, &nic, "pf");
+        make_myri(host);
     }
     if (host->driver == NULL) {
         sim_fail(world_sim(host->network->world), "%s: the driver refuses its parameters",
@@ -555,6 +616,15 @@ static void stop_functions(struct network_host *host)
         host->function[f]->ops->stop(host->function[f]);
 }
 
+static void remove_myri(struct network_host *host)
+{
+    struct net_device *dev;
+    while (host->myri != NULL && (dev = myri10ge_device(host->myri, 0)) != NULL)
+        k_pci_remove(K_CONTAINER(dev->device, struct k_pci_dev, device), false);
+    if (host->myri != NULL)
+        myri10ge_free(host->myri);
+}
+
 static void take_down(void *arg)
 {
     struct network_host *host = arg;
@@ -576,6 +646,7 @@ static void take_down(void *arg)
             k_pci_remove(pci, false);
     }
     nic_driver_free(host->driver);
+    remove_myri(host);
     net_free(host->net);
     step_done(host->network);
 }
@@ -656,14 +727,34 @@ uint32_t network_interface_ip(const struct network_host *host, const char *name)
     return network_interface(host, name)->ip;
 }
 
+static bool is_myri_function(const struct network_host *host, unsigned f)
+{
+    const struct function_name function = function_at(host, f);
+    return is_myri(function.model);
+}
+
 /* A counter of the driver, at this offset of its struct nic_drv_stats: of all channels of all
- * functions. */
+ * functions of nic.ethernet. */
 static uint64_t sum_channels(const struct network_host *host, size_t offset)
 {
     uint64_t n = 0, count;
     for (unsigned f = 0; f < host->n_functions; f++)
-        for (unsigned c = 0; c < host->function[f]->n_tx_queues; c++) {
+        for (unsigned c = 0; !is_myri_function(host, f) && c < host->function[f]->n_tx_queues;
+             c++) {
             const struct nic_drv_stats stats = nic_dev_channel_stats(host->function[f], c);
+            memcpy(&count, (const char *)&stats + offset, sizeof(count));
+            n += count;
+        }
+    return n;
+}
+
+/* The same of Myri-10G adapters and their struct myri10ge_stats. */
+static uint64_t sum_slices(const struct network_host *host, size_t offset)
+{
+    uint64_t n = 0, count;
+    for (unsigned f = 0; f < host->n_functions; f++)
+        for (unsigned s = 0; is_myri_function(host, f) && s < host->function[f]->n_rx_queues; s++) {
+            const struct myri10ge_stats stats = myri10ge_stats(host->function[f], s);
             memcpy(&count, (const char *)&stats + offset, sizeof(count));
             n += count;
         }
@@ -672,12 +763,14 @@ static uint64_t sum_channels(const struct network_host *host, size_t offset)
 
 uint64_t network_buffers_sent(const struct network_host *host)
 {
-    return sum_channels(host, offsetof(struct nic_drv_stats, tx_wqes));
+    return sum_channels(host, offsetof(struct nic_drv_stats, tx_wqes)) +
+           sum_slices(host, offsetof(struct myri10ge_stats, tx_packets));
 }
 
 uint64_t network_packets_received(const struct network_host *host)
 {
-    return sum_channels(host, offsetof(struct nic_drv_stats, rx_packets));
+    return sum_channels(host, offsetof(struct nic_drv_stats, rx_packets)) +
+           sum_slices(host, offsetof(struct myri10ge_stats, rx_packets));
 }
 
 uint64_t network_fragments_hinted(const struct network_host *host)
@@ -700,6 +793,10 @@ uint64_t network_drops(const struct network_host *host)
     for (unsigned f = 0; f < host->n_functions; f++) {
         const struct function_name function = function_at(host, f);
         const unsigned pf = function_pf(&function);
+        if (is_myri(function.model)) {
+            n += myri_drops(function.model);
+            continue;
+        }
         const struct nic_function_stats *stats =
             function.vf >= 0 ? nic_vf_stats(function.model, pf, (unsigned)function.vf)
                              : nic_function_stats(function.model, pf);

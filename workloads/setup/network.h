@@ -56,6 +56,7 @@ struct network_host {
     unsigned n_functions;
     uint32_t ip;
     struct nic_driver *driver;
+    struct myri10ge *myri; /* the driver of its Myri-10G adapters; NULL: it has none */
     struct octonic *octo;
     struct bonding *bond;
     const char *interface_names[8]; /* NULL-terminated */

@@ -99,6 +99,15 @@ static const struct base bases[] = {
           " hosts.server.coherence.snoop_filter_size=65536" },
     { "trends", "trends", "" },
     NET("net", "netperf", "programs.p.instances=2"),
+    { "myri", "myri", "" },
+    { "myri.several", "myri", "devices.nic.firmware=multiqueue" },
+    { "myri.setup", "myri", "measure.warmup_us=0" },
+    { "myri.tx", "myri", "programs.p.direction=tx" },
+    /* The processor takes longer than the wire. */
+    { "myri.flood", "myri",
+      "network.server.mtu_bytes=1500 network.client.mtu_bytes=1500 programs.p.instances=4"
+      " devices.nic.firmware_receive_ns=10000 devices.nic.rx_buffer_bytes=131072"
+      " measure.duration_us=4000" },
     NET("net.tx", "netperf", "programs.p.direction=tx programs.p.instances=2"),
     NET("net.long", "netperf", "measure.duration_us=3000"),
     NET("net.share", "netperf", "programs.p.same_core=true programs.p.instances=4"),
@@ -722,6 +731,20 @@ static const struct row rows[] = {
       " switch_entries=1" },
     { "nic.ethernet", "net.lro", "devices.nic", "lro_timeout_us=8" },
     { "nic.ethernet", "net.lro", "devices.nic", "lro_sessions=1" },
+    { "myri.myri10g", "myri", "devices.nic",
+      "firmware=multiqueue tx_queue_tlps=1 firmware_send_ns=1500 firmware_receive_ns=1500"
+      " port_latency_ns=300 send_done_us=5 rate_gbit_s=5 mps_bytes=256"
+      " lanes=4+hosts.server.ports.[0].lanes=4 generation=2+hosts.server.ports.[0].generation=2" },
+    { "myri.myri10g", "myri.several", "devices.nic", "firmware_multiqueue_ns=2000" },
+    { "myri.myri10g", "myri.setup", "devices.nic",
+      "ring_entries=256 register_latency_ns=600 command_latency_us=20" },
+    { "myri.myri10g", "myri.tx", "devices.nic", "tx_buffer_bytes=16384 read_requests_max=1" },
+    { "myri.myri10g", "myri.flood", "devices.nic", "rx_buffer_bytes=65536 flow_control=false" },
+    REASON("myri.myri10g", "extended_tags", "it has fewer reads in flight than there are tags"),
+    REASON("myri.myri10g", "mtu_bytes", BOUND ": tests/system/test_myri_system.c"),
+    REASON("myri.myri10g", "posted_header_credits posted_data_credits non_posted_header_credits",
+           DOORBELLS),
+    REASON("myri.myri10g", "completion_timeout_us", LOST ": tests/models/pcie/endpoint"),
     { "nvme.controller", "fio", "devices.ssd",
       "queue_pairs=2 queue_entries=64 interrupt_vectors=2 namespaces=2"
       " transfer_bytes_max=65536 enable_latency_us=20"

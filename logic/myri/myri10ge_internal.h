@@ -1,0 +1,119 @@
+/* The inside of the driver of Myri-10G adapters with Ethernet firmware. */
+#ifndef LOGIC_MYRI_MYRI10GE_INTERNAL_H
+#define LOGIC_MYRI_MYRI10GE_INTERNAL_H
+
+#include "logic/kapi.h"
+#include "logic/kcosts.h"
+#include "logic/myri/myri10ge.h"
+#include "logic/myri/myri_command.h"
+#include "logic/net/net.h"
+#include "logic/net/xps.h"
+
+#define MYRI_INFO_BYTES   32u /* of a ring's book entry: packet or page, DMA address, length */
+#define MYRI_REFILL_BELOW 256u
+
+/* A buffer that a ring holds. */
+struct myri_rx_info {
+    struct k_page *page; /* with one reference */
+    uint64_t dma;        /* of the page */
+    uint32_t offset;     /* in it */
+    bool last;           /* of its page: unmaps it */
+};
+struct myri_rx_ring {
+    struct myri_rx_info *info;
+    struct k_page *lines; /* that stand for info */
+    uint32_t mask, filled, used;
+    uint32_t bytes;  /* of a buffer */
+    uint32_t stride; /* from one to the next in a page */
+    uint32_t window; /* where its lines go */
+    struct k_page *page;
+    uint64_t page_dma;
+    uint32_t page_offset;
+};
+
+struct myri_tx_info {
+    struct sk_buff *skb; /* of the packet's first segment */
+    uint64_t dma;
+    uint32_t bytes; /* of the mapping; 0: none here */
+    bool last;      /* of the packet */
+};
+struct myri_tx_ring {
+    struct myri_tx_info *info;
+    struct k_page *lines;
+    uint32_t mask, requested, done; /* segments */
+    uint32_t packets_done;
+    bool locked;
+};
+
+struct myri10ge_dev;
+struct myri10ge_slice {
+    struct myri10ge_dev *myri;
+    unsigned number;
+    uint16_t cpu;
+    struct k_napi napi;
+    struct k_irq *irq;
+    struct myri_rx_ring small, big;
+    struct kaddr queue;
+    uint64_t queue_dma;
+    uint32_t queue_mask, queue_next;
+    bool active; /* polled, or to be */
+    unsigned inside;
+    struct k_timer retry;
+    struct net_rx_progress progress;
+    struct myri10ge_stats stats;
+};
+
+struct myri10ge_dev {
+    struct myri10ge_dev *next;
+    struct myri10ge *driver;
+    struct kernel *kernel;
+    struct net *net;
+    const struct k_costs *costs;
+    struct k_pci_dev *pci;
+    struct net_device dev;
+    char name[24];
+    struct myri_commands commands;
+    unsigned n_slices;
+    struct myri10ge_slice slice[MYRI_SLICES_MAX];
+    struct myri_tx_ring tx;
+    struct kaddr status;
+    uint64_t status_dma;
+    uint32_t send_done; /* as the last interrupt told */
+    uint32_t ack_at, small_bytes, ring_entries;
+    bool link_up, link_told, closing;
+};
+
+struct myri10ge {
+    struct net *net;
+    struct kernel *kernel;
+    struct myri10ge_params params;
+    uint16_t slice_cpu[MYRI_SLICES_MAX];
+    const char *prefix;
+    unsigned n;
+    struct myri10ge_dev *first;
+    struct k_pci_driver pci;
+};
+
+static inline struct myri10ge_dev *myri10ge_of(const struct net_device *dev)
+{
+    return dev->private_data;
+}
+struct k_page *myri10ge_lines_new(struct myri10ge_dev *myri, size_t bytes);
+
+/* myri10ge_tx.c */
+int myri10ge_tx_new(struct myri10ge_dev *myri);
+void myri10ge_tx_free(struct myri10ge_dev *myri);
+enum net_xmit myri10ge_start_xmit(struct sk_buff *skb, struct net_device *dev);
+/* Frees what the device has sent. */
+void myri10ge_tx_poll(struct myri10ge_dev *myri);
+
+/* myri10ge_rx.c */
+int myri10ge_slice_new(struct myri10ge_slice *slice);
+void myri10ge_slice_free(struct myri10ge_slice *slice);
+/* Posts buffers as far as there are pages. */
+void myri10ge_refill(struct myri10ge_slice *slice);
+int myri10ge_poll(struct k_napi *napi, int budget);
+void myri10ge_interrupt(void *arg); /* in a hard interrupt */
+void myri10ge_schedule(struct myri10ge_slice *slice);
+
+#endif

@@ -1,0 +1,221 @@
+/*
+ * Sending: a ring in the adapter's SRAM that the driver writes.
+ *
+ * What it does: A packet is a request of 16 bytes for its headers and one for each part of a fragment up to
+ *   a boundary of 4 KiB, all of them mapped. Four requests are a line, written through a write-combining
+ *   mapping; a window of the adapter says how many of the line count. The queue stops while there may
+ *   not be room for the largest packet. What has been sent is freed by the poll function of slice 0,
+ *   which learns of it by the count in the block that comes with an interrupt.
+ * Leaves out: segmentation, several send queues, packets of more than 12 requests (dropped; Linux copies
+ *   them). Linux frees sent packets within the interrupt handler.
+ * Follows: Linux 2.6.26 drivers/net/myri10ge/myri10ge.c (myri10ge_xmit, myri10ge_submit_req_wc,
+ *   myri10ge_tx_done).
+ * Costs: Per packet driver_transmit_cycles and driver_fragment_cycles, mappings, the line of books, the
+ *   lines of requests; when it was sent driver_complete_cycles, driver_put_page_cycles per fragment.
+ */
+#include "logic/myri/myri10ge_internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define LOCK_CYCLES 20u /* one read of a lock that another CPU holds */
+
+static bool has_room(const struct myri_tx_ring *tx)
+{
+    return tx->mask + 1u - (tx->requested - tx->done) > MYRI_SEND_MAX;
+}
+
+static void touch_books(struct myri10ge_dev *myri, uint32_t index, bool write)
+{
+    struct myri_tx_ring *tx = &myri->tx;
+    struct kaddr at = kaddr_add(tx->lines->addr, (uint64_t)(index & tx->mask) * MYRI_INFO_BYTES);
+    if (write)
+        k_touch_write(myri->kernel, at, MYRI_INFO_BYTES);
+    else
+        k_touch(myri->kernel, at, MYRI_INFO_BYTES);
+}
+
+/* A packet in the making. */
+struct packet {
+    unsigned n;
+    uint32_t bytes;
+    struct myri_send request[MYRI_SEND_MAX + MYRI_SENDS_PER_LINE];
+    struct myri_tx_info info[MYRI_SEND_MAX];
+};
+
+/* The parts of a mapping, each up to the next boundary. */
+static int add(struct myri10ge_dev *myri, struct packet *packet, struct kaddr at, uint32_t bytes)
+{
+    uint64_t dma;
+    int error = k_dma_map(&myri->pci->device, at, bytes, K_DMA_TO_DEVICE, &dma);
+    if (error != 0)
+        return error;
+    for (uint32_t done = 0, n; done < bytes; done += n) {
+        const uint64_t from = dma + done;
+        n = MYRI_SEGMENT_MAX - (uint32_t)(from % MYRI_SEGMENT_MAX);
+        if (n > bytes - done)
+            n = bytes - done;
+        if (packet->n == MYRI_SEND_MAX) {
+            if (done == 0) /* else an earlier part has it */
+                k_dma_unmap(&myri->pci->device, dma, bytes, K_DMA_TO_DEVICE);
+            return -E2BIG;
+        }
+        packet->info[packet->n] = (struct myri_tx_info){ .dma = dma,
+                                                         .bytes = done == 0 ? bytes : 0 };
+        packet->request[packet->n++] = (struct myri_send){
+            .high = myri_be32((uint32_t)(from >> 32)),
+            .low = myri_be32((uint32_t)from),
+            .bytes = myri_be16((uint16_t)n),
+            .flags = (packet->bytes & 1) != 0 ? MYRI_SEND_ALIGN_ODD : 0,
+        };
+        packet->bytes += n;
+    }
+    return 0;
+}
+
+static int build(struct myri10ge_dev *myri, struct packet *packet, const struct sk_buff *skb)
+{
+    packet->n = packet->bytes = 0;
+    int error = skb->frag_list != NULL ? -E2BIG : add(myri, packet, skb->head, skb->head_bytes);
+    for (unsigned i = 0; error == 0 && i < skb->n_frags; i++)
+        if (skb->frag[i].bytes > 0)
+            error = add(myri, packet, kaddr_add(skb->frag[i].page->addr, skb->frag[i].offset),
+                        skb->frag[i].bytes);
+    if (error == 0 && packet->bytes > myri->dev.mtu_bytes + 14)
+        error = -EMSGSIZE;
+    if (error == 0)
+        return 0;
+    for (unsigned i = 0; i < packet->n; i++)
+        if (packet->info[i].bytes > 0)
+            k_dma_unmap(&myri->pci->device, packet->info[i].dma, packet->info[i].bytes,
+                        K_DMA_TO_DEVICE);
+    return error;
+}
+
+/* A protocol that the adapter does not know needs no checksum; of IPv4 it computes both. */
+static void set_flags(struct packet *packet, const struct sk_buff *skb)
+{
+    const uint8_t flags = skb->flow.protocol != 0 ? MYRI_SEND_CHECKSUM : 0;
+    for (unsigned i = 0; i < packet->n; i++)
+        packet->request[i].flags |= (uint8_t)(MYRI_SEND_NO_TSO | flags);
+    packet->request[0].flags |= MYRI_SEND_FIRST;
+    if (packet->bytes <= MYRI_SEND_SMALL_MAX)
+        packet->request[0].flags |= MYRI_SEND_SMALL;
+    packet->request[0].n_segments = (uint8_t)packet->n;
+}
+
+static void submit(struct myri10ge_dev *myri, struct packet *packet, struct sk_buff *skb)
+{
+    struct myri_tx_ring *tx = &myri->tx;
+    struct k_pci_dev *pci = myri->pci;
+    packet->info[0].skb = skb;
+    packet->info[packet->n - 1].last = true;
+    memset(packet->request + packet->n, 0, MYRI_SENDS_PER_LINE * sizeof packet->request[0]);
+    for (unsigned i = 0; i < packet->n; i++) {
+        tx->info[tx->requested & tx->mask] = packet->info[i];
+        touch_books(myri, tx->requested, true);
+        tx->requested++;
+    }
+    for (unsigned at = 0; at < packet->n; at += MYRI_SENDS_PER_LINE) {
+        const unsigned left = packet->n - at, n = left < 4 ? left : 4;
+        k_write_lines(pci, pci->bar_base[0] + MYRI_SEND(n), &packet->request[at], MYRI_LINE_BYTES);
+        myri->slice[0].stats.tx_lines++;
+    }
+    k_write_drain(pci);
+    myri->slice[0].stats.tx_packets++;
+}
+
+static enum net_xmit drop(struct myri10ge_dev *myri, struct sk_buff *skb)
+{
+    myri->dev.tx[0].drops++;
+    myri->slice[0].stats.tx_drops++;
+    skb_free(myri->net, skb);
+    return NET_XMIT_OK;
+}
+
+enum net_xmit myri10ge_start_xmit(struct sk_buff *skb, struct net_device *dev)
+{
+    struct myri10ge_dev *myri = myri10ge_of(dev);
+    struct myri_tx_ring *tx = &myri->tx;
+    while (tx->locked && !myri->closing)
+        k_compute(myri->kernel, LOCK_CYCLES);
+    if (!dev->running || myri->closing)
+        return drop(myri, skb);
+    if (!has_room(tx)) {
+        net_queue_stop(dev, 0);
+        return NET_XMIT_BUSY;
+    }
+    struct packet packet;
+    tx->locked = true;
+    k_compute(myri->kernel, myri->costs->driver_transmit_cycles +
+                                (uint64_t)skb->n_frags * myri->costs->driver_fragment_cycles);
+    const int error = build(myri, &packet, skb);
+    if (error == 0) {
+        set_flags(&packet, skb);
+        submit(myri, &packet, skb);
+        if (!has_room(tx)) {
+            net_queue_stop(dev, 0);
+            myri->slice[0].stats.tx_stops++;
+        }
+    }
+    tx->locked = false;
+    return error == 0 ? NET_XMIT_OK : drop(myri, skb);
+}
+
+static void complete(struct myri10ge_dev *myri, bool charge)
+{
+    struct myri_tx_ring *tx = &myri->tx;
+    struct sk_buff *skb = NULL;
+    bool last = false;
+    while (!last && tx->done != tx->requested) {
+        const struct myri_tx_info info = tx->info[tx->done & tx->mask];
+        if (charge)
+            touch_books(myri, tx->done, false);
+        if (info.skb != NULL)
+            skb = info.skb;
+        if (info.bytes > 0)
+            k_dma_unmap(&myri->pci->device, info.dma, info.bytes, K_DMA_TO_DEVICE);
+        last = info.last;
+        tx->done++;
+    }
+    tx->packets_done++;
+    if (skb == NULL)
+        return;
+    if (charge)
+        k_compute(myri->kernel, myri->costs->driver_complete_cycles +
+                                    (uint64_t)skb->n_frags * myri->costs->driver_put_page_cycles);
+    skb_free(myri->net, skb);
+}
+
+void myri10ge_tx_poll(struct myri10ge_dev *myri)
+{
+    struct myri_tx_ring *tx = &myri->tx;
+    const uint32_t until = myri->send_done;
+    while ((int32_t)(until - tx->packets_done) > 0 && tx->done != tx->requested && !myri->closing)
+        complete(myri, true);
+    if (myri->dev.queue_stopped[0] && !myri->closing &&
+        tx->requested - tx->done < (tx->mask + 1) / 2)
+        net_queue_wake(&myri->dev, 0);
+}
+
+int myri10ge_tx_new(struct myri10ge_dev *myri)
+{
+    struct myri_tx_ring *tx = &myri->tx;
+    const uint32_t n = myri->ring_entries;
+    *tx = (struct myri_tx_ring){ .mask = n - 1 };
+    tx->info = k_zalloc(n * sizeof *tx->info);
+    tx->lines = myri10ge_lines_new(myri, (size_t)n * MYRI_INFO_BYTES);
+    return tx->lines != NULL ? 0 : -ENOMEM;
+}
+
+void myri10ge_tx_free(struct myri10ge_dev *myri)
+{
+    struct myri_tx_ring *tx = &myri->tx;
+    while (tx->info != NULL && tx->done != tx->requested)
+        complete(myri, false);
+    if (tx->lines != NULL)
+        k_page_put(myri->kernel, tx->lines);
+    tx->lines = NULL;
+    k_free(tx->info);
+    tx->info = NULL;
+}
