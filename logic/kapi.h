@@ -119,12 +119,25 @@ void k_copy_nt(struct kernel *kernel, struct kaddr to, struct kaddr from, size_t
 void k_peek(struct kernel *kernel, struct kaddr from, void *to, size_t bytes);
 void k_poke(struct kernel *kernel, struct kaddr to, const void *from, size_t bytes);
 
-/* Looks at up to 64 bytes within a line again and again, every period_ps, as a thread does that polls
- * what a device writes; returns at the look that finds them to differ from `seen`, or when until_ps has
- * come. Like a loop of k_load() in its effect, but the simulation need not go through it look by look.
- * Other threads of the CPU come in at most a microsecond late. From a thread. */
-void k_spin(struct kernel *kernel, struct kaddr at, const void *seen, size_t bytes,
-            uint64_t period_ps, uint64_t until_ps);
+/* Up to 64 bytes within a line, and what they were. */
+struct k_spin_at {
+    struct kaddr at;
+    const void *seen;
+    size_t bytes;
+};
+#define K_SPIN_MAX 4u
+/* Looks at n such places (1 to K_SPIN_MAX) again and again, every period_ps, as a thread does that polls
+ * what a device or another CPU writes; returns at the look that finds one of them to differ from `seen`, or
+ * when until_ps has come. Like a loop of k_load() in its effect, but the simulation need not go through it
+ * look by look. Other threads of the CPU come in at most a microsecond late. From a thread. */
+void k_spin_any(struct kernel *kernel, const struct k_spin_at *at, unsigned n, uint64_t period_ps,
+                uint64_t until_ps);
+static inline void k_spin(struct kernel *kernel, struct kaddr at, const void *seen, size_t bytes,
+                          uint64_t period_ps, uint64_t until_ps)
+{
+    const struct k_spin_at one = { at, seen, bytes };
+    k_spin_any(kernel, &one, 1, period_ps, until_ps);
+}
 
 /* 2^order physically contiguous pages. They come from lists per CPU first (last in, first out), so
  * that recently used pages are used again while they are in the caches. */

@@ -1,7 +1,7 @@
 /*
  * Threads that poll memory or compute for long.
  *
- * Models: looks at a line every period, from the call on; the one that finds other bytes there is the first
+ * Models: looks at lines every period, from the call on; the one that finds other bytes there is the first
  *   at or after the time at which a device's write was performed. Long computations, of which the simulation
  *   needs no more than the end.
  * Does not model: misses of looks between the loss of the line and the performance of the write.
@@ -17,13 +17,16 @@
 
 /* A thread that holds its CPU and does nothing that the simulation has to see. */
 struct os_pause {
-    struct physmem_watch watch;
     struct sim_event event;
     struct sim *sim;
     struct sim_task *task;
     sim_time at_ps; /* of the event */
     bool polls;     /* and gives way to other threads */
     bool over;
+};
+struct place {
+    struct physmem_watch watch;
+    struct os_pause *pause;
 };
 
 static void end(struct os_pause *pause)
@@ -35,7 +38,7 @@ static void end(struct os_pause *pause)
 
 static void written(struct physmem_watch *watch)
 {
-    end(SIM_CONTAINER(watch, struct os_pause, watch));
+    end(SIM_CONTAINER(watch, struct place, watch)->pause);
 }
 
 static void time_comes(struct sim *sim, struct sim_event *event)
@@ -59,20 +62,24 @@ void os_pause_within(struct os_pause *pause)
         os_pause_until(pause, sim_now(pause->sim) + BREAK_PS);
 }
 
-/* Until at_ps, an interrupt is due, or `line` is written (NULL: none is polled); at the latest at some time.
- * The thread has synchronised. A guest's thread looks around once a microsecond, as its host may want the CPU. */
-static void rest(struct k_thread *self, sim_time at_ps, const struct physmem_watch *line)
+/* Until at_ps, an interrupt is due, or one of n places is written (0: none is polled); at the latest at some
+ * time. The thread has synchronised. A guest's thread looks around once a microsecond, as its host may want the CPU. */
+static void rest(struct k_thread *self, sim_time at_ps, const struct k_spin_at *at, unsigned n)
 {
     struct kernel *kernel = self->kernel;
     struct os_cpu *cpu = self->on;
     const sim_time now_ps = sim_now(kernel->sim);
-    struct os_pause pause = { .sim = kernel->sim, .task = self->task, .polls = line != NULL };
+    struct os_pause pause = { .sim = kernel->sim, .task = self->task, .polls = n > 0 };
+    struct place place[K_SPIN_MAX];
     const bool wanted = cpu->ready != NULL || self->cpu != cpu || kernel->guest != NULL;
-    const sim_time most_ps = line != NULL && wanted ? BREAK_PS : AT_MOST_PS;
+    const sim_time most_ps = n > 0 && wanted ? BREAK_PS : AT_MOST_PS;
     pause.at_ps = SIM_MAX(now_ps, SIM_MIN(SIM_MIN(at_ps, now_ps + most_ps), cpu->due_ps));
-    if (line != NULL) {
-        pause.watch = *line;
-        physmem_watch_add(kernel->memory->mem, &pause.watch);
+    for (unsigned i = 0; i < n; i++) {
+        place[i] = (struct place){ .watch = { .hpa = os_hpa(kernel->memory, at[i].at),
+                                              .bytes = at[i].bytes,
+                                              .written = written },
+                                   .pause = &pause };
+        physmem_watch_add(kernel->memory->mem, &place[i].watch);
     }
     sim_event_init(&pause.event, time_comes);
     sim_schedule(kernel->sim, &pause.event, pause.at_ps);
@@ -80,8 +87,8 @@ static void rest(struct k_thread *self, sim_time at_ps, const struct physmem_wat
     sim_task_suspend(self->task);
     cpu->pause = NULL;
     sim_cancel(kernel->sim, &pause.event);
-    if (line != NULL)
-        physmem_watch_remove(kernel->memory->mem, &pause.watch);
+    for (unsigned i = 0; i < n; i++)
+        physmem_watch_remove(kernel->memory->mem, &place[i].watch);
 }
 
 sim_time os_compute_long(struct k_thread *self, sim_time ps)
@@ -90,26 +97,35 @@ sim_time os_compute_long(struct k_thread *self, sim_time ps)
     const sim_time begin_ps = sim_task_now(self->task);
     if (begin_ps >= self->on->due_ps)
         return 0;
-    rest(self, begin_ps + ps, NULL);
+    rest(self, begin_ps + ps, NULL, 0);
     sim_task_charge_until(self->task, sim_now(self->kernel->sim));
     return sim_now(self->kernel->sim) - begin_ps;
 }
 
-void k_spin(struct kernel *kernel, struct kaddr at, const void *seen, size_t bytes,
-            uint64_t period_ps, uint64_t until_ps)
+static bool differs(struct kernel *kernel, const struct k_spin_at *at, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        const struct hpa hpa = os_hpa(kernel->memory, at[i].at);
+        if (memcmp(physmem_bytes(kernel->memory->mem, hpa), at[i].seen, at[i].bytes) != 0)
+            return true;
+    }
+    return false;
+}
+
+void k_spin_any(struct kernel *kernel, const struct k_spin_at *at, unsigned n, uint64_t period_ps,
+                uint64_t until_ps)
 {
     struct k_thread *self = os_self(kernel);
-    SIM_ASSERT(period_ps > 0 && at.v % LINE_BYTES + bytes <= LINE_BYTES, "%zu bytes at %#llx",
-               bytes, (unsigned long long)at.v);
+    SIM_ASSERT(period_ps > 0 && n > 0 && n <= K_SPIN_MAX, "%u places", n);
+    for (unsigned i = 0; i < n; i++)
+        SIM_ASSERT(at[i].at.v % LINE_BYTES + at[i].bytes <= LINE_BYTES, "%zu bytes at %#llx",
+                   at[i].bytes, (unsigned long long)at[i].at.v);
     for (;;) {
-        const struct hpa hpa = os_hpa(kernel->memory, at);
-        const struct physmem_watch line = { .hpa = hpa, .bytes = bytes, .written = written };
         sim_task_sync(self->task);
         const sim_time now_ps = sim_task_now(self->task);
-        const uint8_t *there = physmem_bytes(kernel->memory->mem, hpa);
-        if (now_ps >= until_ps || memcmp(there, seen, bytes) != 0)
+        if (now_ps >= until_ps || differs(kernel, at, n))
             return;
-        rest(self, until_ps, &line);
+        rest(self, until_ps, at, n);
         const sim_time looks = (sim_now(kernel->sim) - now_ps + period_ps - 1) / period_ps;
         sim_task_charge_until(self->task, now_ps + looks * period_ps);
         os_interrupts_of(self);

@@ -20,7 +20,7 @@ struct rig {
     struct sim_event write;
     sim_time begin_ps, write_ps, end_ps;
     unsigned n_others, done;
-    bool by_loop;
+    bool by_loop, two_places; /* two_places: polls another line, too, which nobody writes */
 };
 
 /* A device's write. */
@@ -49,6 +49,13 @@ static void spin_body(void *arg)
             k_compute(r->k, 26 - 4);
             k_load(r->k, r->at, now, sizeof now);
         }
+    } else if (r->two_places) {
+        const uint64_t elsewhere = 5;
+        k_poke(r->k, kaddr_add(r->at, 64), &elsewhere, sizeof elsewhere);
+        const struct k_spin_at at[] = { { kaddr_add(r->at, 64), &elsewhere, sizeof elsewhere },
+                                        { r->at, seen, sizeof seen } };
+        k_spin_any(r->k, at, 2, PERIOD, r->begin_ps + 20 * SIM_PS_PER_US);
+        k_peek(r->k, r->at, now, sizeof now);
     } else {
         k_spin(r->k, r->at, seen, sizeof seen, PERIOD, r->begin_ps + 20 * SIM_PS_PER_US);
         k_peek(r->k, r->at, now, sizeof now);
@@ -67,20 +74,26 @@ static void other_body(void *arg)
     }
 }
 
-static void run(struct rig *r, sim_time write_ps, bool by_loop)
+static void run_places(struct rig *r, sim_time write_ps, bool by_loop, bool two_places)
 {
     memset(r, 0, sizeof(*r));
     r->write_ps = write_ps;
     r->by_loop = by_loop;
+    r->two_places = two_places;
     fixture_open(&r->w, WORLD);
     r->k = os_new(r->w.host, host_os_params(r->w.host));
-    r->at = k_alloc(r->k, 0, 64, 64);
+    r->at = k_alloc(r->k, 0, 128, 64);
     k_thread_new(r->k, "spin", 1, spin_body, r);
     k_thread_new(r->k, "other", 1, other_body, r);
     sim_run(r->w.sim, SIM_TIME_MAX, NULL);
     assert_int_equal(r->done, 1);
     os_free(r->k);
     fixture_close(&r->w);
+}
+
+static void run(struct rig *r, sim_time write_ps, bool by_loop)
+{
+    run_places(r, write_ps, by_loop, false);
 }
 
 /* The first look at or after a time, from the begin on. */
@@ -97,6 +110,8 @@ static void test_first_look(void **state)
     (void)state;
     for (unsigned i = 0; i < sizeof(at_ps) / sizeof(at_ps[0]); i++) {
         run(&r, at_ps[i], false);
+        assert_int_equal(r.end_ps - r.begin_ps, look_at(at_ps[i]));
+        run_places(&r, at_ps[i], false, true);
         assert_int_equal(r.end_ps - r.begin_ps, look_at(at_ps[i]));
     }
 }

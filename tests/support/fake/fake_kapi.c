@@ -311,26 +311,9 @@ void k_compute(struct kernel *kernel, uint64_t cycles)
     kernel->cycles += cycles;
     fake_charge(kernel, cycles * FAKE_CYCLE_PS);
 }
-void k_spin(struct kernel *kernel, struct kaddr at, const void *seen, size_t bytes,
-            uint64_t period_ps, uint64_t until_ps)
-{
-    uint8_t now[K_LINE_BYTES];
-    FAKE_CHECK(kernel, at.v % K_LINE_BYTES + bytes <= K_LINE_BYTES && period_ps > 0);
-    while (kernel->now_ps < until_ps) {
-        k_peek(kernel, at, now, bytes);
-        if (memcmp(now, seen, bytes) != 0)
-            return;
-        fake_charge(kernel, period_ps);
-    }
-}
 void k_syscall(struct kernel *kernel)
 {
     k_compute(kernel, kernel->costs.syscall_cycles);
-}
-unsigned k_account(struct kernel *kernel, unsigned account)
-{
-    (void)kernel, (void)account;
-    return 0;
 }
 void *k_zalloc(size_t bytes)
 {
@@ -444,6 +427,21 @@ void k_wake(struct kernel *kernel, struct k_wait_queue *queue)
 bool k_has_waiters(const struct k_wait_queue *queue)
 {
     return queue->first != NULL;
+}
+/* Without going through it look by look: others of the CPU run meanwhile. */
+void k_spin_any(struct kernel *kernel, const struct k_spin_at *at, unsigned n, uint64_t period_ps,
+                uint64_t until_ps)
+{
+    struct fake_spin spin = { .next = kernel->spins, .at = at, .n = n };
+    FAKE_CHECK(kernel, period_ps > 0 && n <= K_SPIN_MAX);
+    for (unsigned i = 0; i < n; i++)
+        FAKE_CHECK(kernel, at[i].at.v % K_LINE_BYTES + at[i].bytes <= K_LINE_BYTES);
+    kernel->spins = &spin;
+    while (kernel->now_ps < until_ps && !fake_spin_differs(kernel, &spin)) {
+        k_wait(kernel, &spin.written, until_ps);
+        fake_charge(kernel, period_ps);
+    }
+    K_LIST_REMOVE(kernel->spins, &spin);
 }
 void k_sleep(struct kernel *kernel, uint64_t ps)
 {

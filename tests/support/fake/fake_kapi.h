@@ -117,6 +117,13 @@ struct fake_frame {
     uint64_t number;
     uint8_t byte[K_PAGE_BYTES];
 };
+/* Somebody polls memory. */
+struct fake_spin {
+    struct fake_spin *next;
+    const struct k_spin_at *at;
+    unsigned n;
+    struct k_wait_queue written;
+};
 struct k_cache {
     struct k_cache *next;
     struct kernel *kernel;
@@ -145,6 +152,7 @@ struct kernel {
     struct k_thread *threads;
     struct k_irq *irqs;
     struct fake_event *events;
+    struct fake_spin *spins;
     struct fake_frame *frame[FAKE_FRAMES];
     uint64_t node_next[FAKE_CPUS_MAX];
     struct k_cache *caches;
@@ -240,6 +248,9 @@ void fake_unmap_pages(struct kernel *kernel, uint64_t at, uint64_t n_pages);
 
 /* Copies between simulated memory and `bytes` at p; p NULL: only looks whether it is there. */
 void fake_bytes(struct kernel *kernel, struct kaddr at, void *to, const void *from, size_t bytes);
+
+/* One of the places is not any more what was seen. */
+bool fake_spin_differs(struct kernel *kernel, const struct fake_spin *spin);
 
 bool fake_fails(unsigned *count, unsigned every);
 

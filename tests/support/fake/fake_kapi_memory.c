@@ -44,6 +44,17 @@ void fake_unmap_pages(struct kernel *kernel, uint64_t at, uint64_t n_pages)
     }
 }
 
+bool fake_spin_differs(struct kernel *kernel, const struct fake_spin *spin)
+{
+    uint8_t now[K_LINE_BYTES];
+    for (unsigned i = 0; i < spin->n; i++) {
+        k_peek(kernel, spin->at[i].at, now, spin->at[i].bytes);
+        if (memcmp(now, spin->at[i].seen, spin->at[i].bytes) != 0)
+            return true;
+    }
+    return false;
+}
+
 void fake_bytes(struct kernel *kernel, struct kaddr at, void *to, const void *from, size_t bytes)
 {
     size_t done = 0;
@@ -61,6 +72,9 @@ void fake_bytes(struct kernel *kernel, struct kaddr at, void *to, const void *fr
             memcpy(frame->byte + within, (const char *)from + done, part);
         done += part;
     }
+    for (struct fake_spin *spin = from ? kernel->spins : NULL; spin; spin = spin->next)
+        if (k_has_waiters(&spin->written) && fake_spin_differs(kernel, spin))
+            k_wake(kernel, &spin->written);
 }
 
 static void fake_charge_lines(struct kernel *kernel, struct kaddr at, size_t bytes)
