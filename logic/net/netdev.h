@@ -92,6 +92,10 @@ struct sk_buff {
     bool retransmitted; /* all or part of it */
     uint64_t time_ps;   /* when it was given to the device / completed by the device */
     uint64_t sequence;  /* for tests: per flow, set by the sender */
+    /* Protocols beside IPv4: called once when the packet is freed, sent or not, after its references to
+     * pages are dropped. Any context but hard interrupts. NULL: nobody asks. */
+    void (*freed)(struct sk_buff *skb);
+    void *freed_arg;
     struct skb_frag frag[NET_FRAGS_MAX];
 };
 

@@ -70,6 +70,8 @@ static void free_one(struct net *net, struct sk_buff *skb)
         release_pages(net, skb);
     struct socket *sk = skb->socket;
     uint32_t truesize = skb->truesize;
+    if (skb->freed)
+        skb->freed(skb);
     k_cache_put(net->skbs, skb);
     if (sk) {
         k_compute(net->kernel, net->costs->sent_free_cycles);
