@@ -38,7 +38,7 @@ enum mx_event_type {
 struct mx_event_source {
     uint8_t nic[6]; /* as in the packet */
     uint8_t endpoint;
-    uint8_t resent;
+    uint8_t generation;
     uint32_t session; /* ours, that the packet carried */
     uint16_t sequence, ack;
 };
@@ -80,6 +80,7 @@ union mx_event {
     } ack;
     struct {
         struct mx_event_source source; /* its sequence is that of the refused packet */
+        uint32_t refused_session;      /* that the refused packet carried */
         uint8_t nack, refused;
     } nack;
     struct {

@@ -6,8 +6,8 @@
  * A packet is a head of 16 bytes (Ethernet's and 2 bytes of MX), a header that begins with its type, and
  * data. Lengths, types and limits are those of common/omx_wire.h and common/omx_io.h of Open-MX at its tag
  * open-mx-0.9.2 (docs/sources.md#openmx). Ours differs in three things: the byte behind the type is the
- * destination endpoint in every packet but replies to pulls; an offset into a region has 32 bits; a
- * connection is one session number a side.
+ * destination endpoint in every packet but replies to pulls; frames are counted from the begin of a region,
+ * and a request says how large they are; a connection is one session number a side.
  */
 #ifndef HW_MX_WIRE_H
 #define HW_MX_WIRE_H
@@ -79,7 +79,8 @@ struct mx_common {
     uint8_t type;
     uint8_t destination_endpoint;
     uint8_t source_endpoint;
-    uint8_t resent; /* how often, modulo 256 */
+    uint8_t
+        generation; /* low byte of the source's session: packets of an earlier owner are known by it */
     uint32_t
         session; /* of the destination, but for a request to connect: its receiver drops others */
 };
@@ -114,13 +115,13 @@ struct mx_rendezvous_header {
 };
 _Static_assert(sizeof(struct mx_rendezvous_header) == 32, "a rendezvous");
 
-/* A block of a region: answered by one reply for each frame, which ends where (offset of the region +
- * what the puller has of the first frame) is a multiple of the frame's size. */
+/* A block of a region, which begins at a multiple of frame_bytes: answered by one reply of so many bytes
+ * for each frame, the last of the region being shorter. */
 struct mx_pull_header {
     struct mx_common common;
     uint32_t total_bytes; /* of all blocks of this pull */
     uint8_t region, region_sequence;
-    uint16_t reserved;
+    uint16_t frame_bytes;
     uint32_t handle, magic; /* for replies */
     uint32_t block_offset;  /* in the region */
     uint32_t block_bytes;

@@ -79,7 +79,14 @@ struct k_costs {
     /* fio's engine over a user-space driver, per request, half of it each way */
     uint32_t fio_plugin_cycles;
     /* ---- message passing --------------------------------------------------------------------- */
-    uint32_t mpi_call_cycles; /* a message in the MPI library, at either side */
+    uint32_t mx_lib_call_cycles;  /* posting a send or a receive, excluding lines and copies */
+    uint32_t mx_lib_event_cycles; /* an event read and processed by the library */
+    /* a packet of Open-MX from the command to the driver, excluding system call, stores and driver */
+    uint32_t omx_send_cycles;
+    uint32_t omx_receive_cycles; /* a packet in the receive handler, excluding lines and copies */
+    uint32_t omx_reply_cycles;   /* a reply to a pull there, the same */
+    uint32_t omx_pull_cycles;    /* added to the sending of a request to pull */
+    uint32_t mpi_call_cycles;    /* a message in the MPI library, at either side */
     /* ---- pktgen ------------------------------------------------------------------------------ */
     uint32_t pktgen_packet_cycles; /* its own loop, excluding the driver */
 };

@@ -93,10 +93,24 @@ struct mx_options {
     uint64_t resend_ps;      /* a message that nobody has acknowledged for so long is sent again */
     uint32_t resends_max;    /* then its peer is taken for dead */
     uint64_t ack_delay_ps;   /* an acknowledgement waits so long for a message that may carry it */
+    uint32_t acks_max;       /* unless so many messages wait for it */
     uint32_t cached_regions; /* registered buffers that stay so for their next use; 0: none */
+    uint64_t linger_ps;      /* mx_close() waits so long for acknowledgements */
+    uint64_t poll_ps;        /* from one look at the queues to the next */
     bool bind;               /* moves the thread that opens to the CPU where its packets come in */
 };
-extern const struct mx_options mx_options_default;
+extern const struct mx_options mx_options_default; /* of Open-MX 0.9.2 */
+
+/* What the library has counted since mx_open(). */
+struct mx_stats {
+    uint64_t sent, received;       /* messages */
+    uint64_t resent;               /* packets or messages sent again */
+    uint64_t duplicates, early;    /* packets that came twice, or before their turn */
+    uint64_t unexpected, dropped;  /* messages without a receive; packets of nobody known */
+    uint64_t acks;                 /* acknowledgements that went by themselves */
+    uint64_t regions, region_hits; /* buffers registered, and found registered */
+};
+void mx_stats_get(struct mx_endpoint *ep, struct mx_stats *stats);
 
 /* [thread] Opens endpoint `id` of a board for the calling thread. The caller owns *ep until mx_close().
  * 0; -EBUSY: the endpoint is open; -ENOMEM; -ENODEV: the board is gone. */

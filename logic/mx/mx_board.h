@@ -27,7 +27,6 @@ struct mx_destination {
 struct mx_send {
     struct mx_destination to;
     uint16_t sequence, ack; /* struct mx_message_header */
-    uint8_t resent;
     uint64_t match;
     uint32_t bytes; /* of the whole message */
 };

@@ -17,6 +17,8 @@
     CYCLES(name, usual, least, most, "docs/sources.md#c4", help)
 #define DMA_COST(name, usual, least, most, help) \
     CYCLES(name, usual, least, most, "docs/sources.md#ioat", help)
+#define MX_COST(name, usual, least, most, help) \
+    CYCLES(name, usual, least, most, "docs/sources.md#openmx", help)
 #define RDMA_COST(name, usual, least, most, help) \
     CYCLES(name, usual, least, most, "docs/sources.md#rdma", help)
 
@@ -93,6 +95,16 @@ static const struct param_desc os_params_table[] = {
           PROV_CALIBRATED, "docs/sources.md#c4",
           "fio's engine over a user-space driver, per request, half of it each way"),
     COST(pktgen_packet, 100, 30, 400, "pktgen's own loop, per packet, without the driver"),
+    MX_COST(mx_lib_call, 230, 100, 460, "MX: posting a send or a receive in the library"),
+    MX_COST(mx_lib_event, 600, 370, 1070, "MX: an event, read and processed by the library"),
+    MX_COST(
+        omx_send, 1420, 720, 2590,
+        "Open-MX: a packet from the command to the driver, without system call, stores and driver"),
+    MX_COST(omx_receive, 840, 140, 2000,
+            "Open-MX: a packet in the receive handler, without lines and copies"),
+    MX_COST(omx_reply, 1530, 830, 2700,
+            "Open-MX: a reply to a pull in the receive handler, without lines and copies"),
+    MX_COST(omx_pull, 470, 0, 1870, "Open-MX: more of a packet that asks to pull"),
     CYCLES(mpi_call, 1280, 700, 1860, "docs/sources.md#mpi",
            "a message in the MPI library, at either side"),
     PARAM("c1_exit_ns", PARAM_TIME, struct os_params, c1_exit_ps, 1500, 0, 2000, PROV_ESTIMATE,

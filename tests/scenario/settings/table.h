@@ -625,6 +625,10 @@ static const struct row rows[] = {
     BORROWER("os", "fio.spdk",
              "spdk_submit_cycles=440 spdk_complete_cycles=250 spdk_poll_cycles=40"
              " fio_plugin_cycles=400"),
+    REASON("os",
+           "mx_lib_call_cycles mx_lib_event_cycles omx_send_cycles omx_receive_cycles"
+           " omx_reply_cycles omx_pull_cycles",
+           "no program passes messages yet: tests/logic/openmx"),
     REASON("os", "mpi_call_cycles", "no program uses MPI yet: tests/logic/mpi"),
     { "network", "net", "network.server",
       "interface=pf1 mtu_bytes=1000 channels=1 adaptive_moderation=false arfs=false xps=false"

@@ -1,0 +1,277 @@
+/*
+ * What it does: Partners: the endpoints that this one has connected to, or that have connected to it, each
+ *   known by NIC, number and session. A connection is a request and a reply, repeated until one comes.
+ *   A partner ends when it does not acknowledge, when its NIC says that the endpoint is not there (or is
+ *   there anew), or when it does not answer while something is hoped from it that it need not
+ *   acknowledge: then it is asked, by a request to connect, every resend_ps.
+ * Leaves out: throttling by session; the asking is not in Open-MX, whose large messages wait for ever.
+ * Follows: Open-MX 0.9.2 libopen-mx/omx_partner.c.
+ */
+#include "logic/mx/mx_internal.h"
+
+#define FIRST_SEQUENCE 1u
+
+static unsigned slot_of(uint64_t nic_id, uint8_t endpoint)
+{
+    return (unsigned)((nic_id ^ nic_id >> 6) * 16 + endpoint) % MX_PARTNER_SLOTS;
+}
+
+struct mx_partner *mx_partner_find(struct mx_lib *lib, uint64_t nic_id, uint8_t endpoint)
+{
+    struct mx_partner *partner = lib->partner[slot_of(nic_id, endpoint)];
+    while (partner != NULL &&
+           (partner->address.nic_id != nic_id || partner->address.endpoint != endpoint))
+        partner = partner->next;
+    return partner;
+}
+
+struct mx_partner *mx_partner_of_event(struct mx_lib *lib, const struct mx_event_source *source)
+{
+    struct mx_partner *partner = mx_partner_find(lib, mx_nic_from_bytes(source->nic),
+                                                 source->endpoint);
+    if (partner == NULL || partner->end != MX_SUCCESS || partner->address.session == 0 ||
+        (uint8_t)partner->address.session != source->generation) {
+        lib->stats.dropped++;
+        return NULL;
+    }
+    partner->heard_ps = k_now_ps(lib->kernel);
+    partner->n_pings = 0;
+    return partner;
+}
+
+static void start_anew(struct mx_partner *partner)
+{
+    partner->next_send = partner->acked = FIRST_SEQUENCE;
+    partner->next_match = partner->last_ack = FIRST_SEQUENCE;
+    partner->ack_number = partner->ack_seen = 0;
+    partner->end = MX_SUCCESS;
+    partner->n_pings = 0;
+}
+
+struct mx_partner *mx_partner_get(struct mx_lib *lib, uint64_t nic_id, uint8_t endpoint)
+{
+    struct mx_partner *partner = mx_partner_find(lib, nic_id, endpoint);
+    if (partner != NULL)
+        return partner;
+    const struct kaddr lines = mx_lines_get(lib, MX_PARTNER_BYTES);
+    if (lines.v == 0)
+        return NULL;
+    partner = k_zalloc(sizeof *partner);
+    partner->lib = lib;
+    partner->lines = lines;
+    partner->address = (struct mx_destination){ .nic_id = nic_id, .endpoint = endpoint };
+    mx_list_init(&partner->unacked);
+    mx_list_init(&partner->unnotified);
+    mx_list_init(&partner->partial);
+    mx_list_init(&partner->early);
+    start_anew(partner);
+    partner->next = lib->partner[slot_of(nic_id, endpoint)];
+    lib->partner[slot_of(nic_id, endpoint)] = partner;
+    partner->all = lib->all_partners;
+    lib->all_partners = partner;
+    return partner;
+}
+
+/* ---- Ends ---------------------------------------------------------------------------------------- */
+
+static void end_waiting(struct mx_partner *partner, enum mx_code code)
+{
+    struct mx_lib *lib = partner->lib;
+    for (struct mx_link *l = lib->waiting.next, *next; l != &lib->waiting; l = next) {
+        struct mx_request *r = MX_ITEM(l, queue);
+        next = l->next;
+        if (r->partner != partner)
+            continue;
+        mx_list_remove(&r->queue);
+        mx_done(r, code, 0);
+    }
+    partner->n_waiting = 0;
+}
+
+void mx_partner_ends(struct mx_partner *partner, enum mx_code code)
+{
+    struct mx_lib *lib = partner->lib;
+    if (partner->end != MX_SUCCESS)
+        return;
+    partner->end = code;
+    while (!mx_list_empty(&partner->unacked))
+        mx_send_acked(MX_ITEM(partner->unacked.next, of_partner), code);
+    while (!mx_list_empty(&partner->unnotified)) {
+        struct mx_request *r = MX_ITEM(partner->unnotified.next, of_partner);
+        mx_list_remove(&r->of_partner);
+        mx_hope_ends(r);
+        mx_region_put(lib, r);
+        mx_done(r, code, 0);
+    }
+    end_waiting(partner, code);
+    mx_receive_forget(partner, code);
+    if (partner->need != MX_NEED_NO_ACK)
+        mx_list_remove(&partner->acks);
+    partner->need = MX_NEED_NO_ACK;
+    if (partner->connecting) {
+        partner->asked = true;
+        partner->connect_result = -ENOENT;
+    }
+}
+
+void mx_partner_free_all(struct mx_lib *lib)
+{
+    for (struct mx_partner *partner = lib->all_partners, *next; partner != NULL; partner = next) {
+        next = partner->all;
+        k_free(partner);
+    }
+    lib->all_partners = NULL;
+}
+
+/* ---- Connections --------------------------------------------------------------------------------- */
+
+static void ask(struct mx_partner *partner)
+{
+    struct mx_lib *lib = partner->lib;
+    struct mx_connect_command c = { .to = partner->address,
+                                    .connect_sequence = ++partner->connect_sequence,
+                                    .key = partner->key,
+                                    .target_sequence = partner->next_match };
+    c.to.session = 0;
+    lib->board->ops->connect(lib->port, &c);
+}
+
+int mx_partner_connect(struct mx_endpoint *ep, uint64_t nic_id, uint8_t endpoint, uint32_t key,
+                       uint64_t until_ps, struct mx_peer *peer)
+{
+    struct mx_lib *lib = mx_lib_of(ep);
+    struct mx_partner *partner = mx_partner_get(lib, nic_id, endpoint);
+    if (partner == NULL)
+        return -ENOMEM;
+    if (partner->end != MX_SUCCESS) {
+        start_anew(partner);
+        partner->address.session = 0;
+    }
+    partner->connecting = true;
+    partner->asked = false;
+    partner->key = key;
+    while (!partner->asked && k_now_ps(lib->kernel) < until_ps) {
+        uint64_t again_ps = k_now_ps(lib->kernel) + lib->options.resend_ps;
+        again_ps = again_ps < until_ps ? again_ps : until_ps;
+        ask(partner);
+        for (;;) {
+            mx_progress(lib);
+            if (partner->asked || k_now_ps(lib->kernel) >= again_ps)
+                break;
+            mx_idle(lib, again_ps);
+        }
+    }
+    partner->connecting = false;
+    if (!partner->asked)
+        return -ETIMEDOUT;
+    peer->partner = partner;
+    return partner->connect_result;
+}
+
+/* It is there, with this session. */
+static void session_is(struct mx_partner *partner, uint32_t session)
+{
+    partner->heard_ps = k_now_ps(partner->lib->kernel);
+    partner->n_pings = 0;
+    if (partner->end == MX_SUCCESS && partner->address.session == session)
+        return;
+    if (partner->address.session != 0) {
+        const bool connecting = partner->connecting;
+        partner->connecting = false;
+        mx_partner_ends(partner, MX_PEER_DEAD); /* the one that it was */
+        partner->connecting = connecting;
+    }
+    start_anew(partner);
+    partner->address.session = session;
+}
+
+void mx_partner_connect_event(struct mx_lib *lib, const union mx_event *event)
+{
+    const struct mx_event_source *source = &event->connect.source;
+    const uint64_t nic_id = mx_nic_from_bytes(source->nic);
+    if (event->connect.is_reply) {
+        struct mx_partner *partner = mx_partner_find(lib, nic_id, source->endpoint);
+        if (partner == NULL || event->connect.connect_sequence != partner->connect_sequence)
+            return;
+        if (event->connect.status == MX_CONNECT_DONE)
+            session_is(partner, event->connect.source_session);
+        else { /* a reply all the same */
+            partner->heard_ps = k_now_ps(lib->kernel);
+            partner->n_pings = 0;
+        }
+        partner->asked = true;
+        partner->connect_result = event->connect.status == MX_CONNECT_DONE ? 0 : -EPERM;
+        return;
+    }
+    struct mx_connect_command c = { .to = { .nic_id = nic_id,
+                                            .endpoint = source->endpoint,
+                                            .session = event->connect.source_session },
+                                    .is_reply = true,
+                                    .connect_sequence = event->connect.connect_sequence,
+                                    .status = MX_CONNECT_BAD_KEY };
+    if (event->connect.key == lib->ep.key) {
+        struct mx_partner *partner = mx_partner_get(lib, nic_id, source->endpoint);
+        if (partner == NULL)
+            return;
+        session_is(partner, event->connect.source_session);
+        c.status = MX_CONNECT_DONE;
+        c.target_sequence = partner->next_match;
+    }
+    lib->board->ops->connect(lib->port, &c);
+}
+
+void mx_partner_nack_event(struct mx_lib *lib, const union mx_event *event)
+{
+    const struct mx_event_source *source = &event->nack.source;
+    struct mx_partner *partner = mx_partner_find(lib, mx_nic_from_bytes(source->nic),
+                                                 source->endpoint);
+    if (partner == NULL)
+        return;
+    if (event->nack.refused == MX_PACKET_CONNECT) {
+        if (partner->connecting) {
+            partner->asked = true;
+            partner->connect_result = -ENOENT;
+        }
+    } else if (event->nack.refused_session != partner->address.session)
+        return; /* of an earlier connection */
+    if (partner->address.session != 0)
+        mx_partner_ends(partner, MX_BAD_ENDPOINT);
+}
+
+/* ---- Is it there? -------------------------------------------------------------------------------- */
+
+void mx_hope(struct mx_request *r)
+{
+    struct mx_lib *lib = r->partner->lib;
+    const uint64_t at_ps = k_now_ps(lib->kernel) + lib->options.resend_ps;
+    r->hope = true;
+    r->partner->n_hopes++;
+    if (lib->ping_ps == UINT64_MAX)
+        lib->ping_ps = at_ps;
+}
+
+void mx_hope_ends(struct mx_request *r)
+{
+    if (r->hope)
+        r->partner->n_hopes--;
+    r->hope = false;
+}
+
+void mx_partners_ping(struct mx_lib *lib, uint64_t now_ps)
+{
+    bool any = false;
+    if (now_ps < lib->ping_ps)
+        return;
+    for (struct mx_partner *partner = lib->all_partners; partner != NULL; partner = partner->all) {
+        if (partner->n_hopes == 0 || partner->end != MX_SUCCESS)
+            continue;
+        any = true;
+        if (partner->heard_ps + lib->options.resend_ps > now_ps || partner->connecting)
+            continue;
+        if (partner->n_pings++ >= lib->options.resends_max)
+            mx_partner_ends(partner, MX_PEER_DEAD);
+        else
+            ask(partner);
+    }
+    lib->ping_ps = any ? now_ps + lib->options.resend_ps : UINT64_MAX;
+}
