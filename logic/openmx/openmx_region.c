@@ -1,0 +1,134 @@
+/*
+ * What it does: Regions: user memory that is pinned while it is registered, so that packets can carry it and
+ *   replies can be written into it.
+ * Leaves out: pinning in parts while the rendezvous is under way (demand pinning, which is off by default).
+ * Follows: Open-MX 0.9.2 driver/linux/omx_reg.c.
+ * Costs: a system call, pin_cycles and pin_page_cycles; the region's lines.
+ */
+#include "logic/openmx/openmx_internal.h"
+
+static int pin_all(struct kernel *kernel, const struct mx_segment *segment, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        const int result = k_pin(kernel, segment[i].at, segment[i].bytes);
+        if (result == 0)
+            continue;
+        while (i-- > 0)
+            k_unpin(kernel, segment[i].at, segment[i].bytes);
+        return result;
+    }
+    return 0;
+}
+
+int openmx_region_new(struct mx_port *p, const struct mx_segment *segment, unsigned n,
+                      uint8_t *number, uint8_t *sequence)
+{
+    struct openmx_port *port = openmx_port_of(p);
+    struct openmx *omx = port->omx;
+    unsigned i = 0;
+    k_syscall(omx->kernel);
+    while (i < 256 && port->region[i] != NULL)
+        i++;
+    if (i == 256)
+        return -ENOSPC;
+    if (n == 0 || n > MX_SEGMENTS_MAX)
+        return -EINVAL;
+    const int result = pin_all(omx->kernel, segment, n);
+    if (result != 0)
+        return result;
+    struct openmx_region *region = k_zalloc(sizeof *region);
+    region->port = port;
+    region->n_segments = n;
+    region->segment = k_zalloc(n * sizeof *segment);
+    region->page = k_zalloc(n * sizeof *region->page);
+    for (unsigned s = 0; s < n; s++) {
+        region->segment[s] = segment[s];
+        region->bytes += segment[s].bytes;
+        region->page[s] =
+            (struct k_page){ .addr = segment[s].at,
+                             .meta = openmx_line(port, OPENMX_LINE_REGION + 1u + 2u * (i % 16u)),
+                             .refs = 1 };
+    }
+    port->region[i] = region;
+    k_touch_write(omx->kernel, openmx_region_line(port, (uint8_t)i), 2 * K_LINE_BYTES);
+    omx->n_regions++;
+    omx->stats.regions++;
+    *number = (uint8_t)i;
+    *sequence = ++port->region_sequence[i];
+    return 0;
+}
+
+struct openmx_region *openmx_region_get(struct openmx_port *port, uint8_t number, uint8_t sequence,
+                                        bool any_sequence)
+{
+    struct openmx_region *region = port->region[number];
+    if (region == NULL || region->closing ||
+        (!any_sequence && port->region_sequence[number] != sequence))
+        return NULL;
+    region->users++;
+    k_touch(port->omx->kernel, openmx_region_line(port, number), 2 * K_LINE_BYTES);
+    return region;
+}
+
+void openmx_region_put(struct openmx_region *region)
+{
+    if (--region->users == 0 && region->closing)
+        k_wake(region->port->omx->kernel, &region->idle);
+}
+
+static void region_free(struct openmx_port *port, uint8_t number)
+{
+    struct openmx_region *region = port->region[number];
+    struct openmx *omx = port->omx;
+    region->closing = true;
+    while (region->users > 0)
+        k_wait(omx->kernel, &region->idle, UINT64_MAX);
+    for (unsigned i = 0; i < region->n_segments; i++)
+        k_unpin(omx->kernel, region->segment[i].at, region->segment[i].bytes);
+    port->region[number] = NULL;
+    omx->n_regions--;
+    k_free(region->segment);
+    k_free(region->page);
+    k_free(region);
+}
+
+void openmx_region_free(struct mx_port *p, uint8_t number)
+{
+    struct openmx_port *port = openmx_port_of(p);
+    k_syscall(port->omx->kernel);
+    k_touch_write(port->omx->kernel, openmx_region_line(port, number), K_LINE_BYTES);
+    region_free(port, number);
+}
+
+void openmx_regions_close(struct openmx_port *port)
+{
+    for (unsigned i = 0; i < 256; i++)
+        if (port->region[i] != NULL)
+            region_free(port, (uint8_t)i);
+}
+
+struct kaddr openmx_region_at(const struct openmx_region *region, uint64_t offset, uint64_t *bytes,
+                              unsigned *i)
+{
+    for (*i = 0; offset >= region->segment[*i].bytes; ++*i)
+        offset -= region->segment[*i].bytes;
+    const uint64_t room = region->segment[*i].bytes - offset;
+    *bytes = *bytes < room ? *bytes : room;
+    return kaddr_add(region->segment[*i].at, offset);
+}
+
+void openmx_region_write(struct openmx_region *region, uint64_t offset,
+                         const struct openmx_data *data)
+{
+    struct openmx_data part = *data;
+    uint32_t done = 0;
+    while (done < data->bytes) {
+        uint64_t n = data->bytes - done;
+        unsigned i;
+        const struct kaddr to = openmx_region_at(region, offset + done, &n, &i);
+        part.offset = data->offset + done;
+        part.bytes = (uint32_t)n;
+        openmx_data_copy(region->port->omx->kernel, to, &part);
+        done += (uint32_t)n;
+    }
+}
