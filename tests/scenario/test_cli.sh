@@ -241,6 +241,24 @@ for format in png svg; do
     has "is said to be cut off" "$out" "plots/$size.$format: .*disk full"
 done
 is "and the pictures that were there stay" "$(diff -r before plots)" ""
+mkdir slow temporary
+printf '#!/bin/sh\nexec sleep 100\n' >slow/gnuplot && chmod +x slow/gnuplot
+TMPDIR=$PWD/temporary PATH=$PWD/slow:$PATH env --default-signal=INT "$nudma" plot $size --db one.db -f png \
+    --output none &
+pid=$!
+child=$(wait_for_child $pid | head -n 1)
+kill -INT $pid
+wait $pid
+is "a plot that is interrupted" $? 130
+kill "$child"
+is "leaves nothing" "$(find none temporary -mindepth 1 2>/dev/null; [ -e none ] && echo none)" ""
+rm -f one.db-shm one.db-wal
+limited() { (ulimit -f "$1" && shift && exec "$nudma" "$@" --db one.db) 2>&1 >/dev/null; }
+has "plot, where files may not grow: names what cannot be written" "$(limited 4 plot $size)" \
+    '^one.db: disk I/O error: one.db-shm, which .*ulimit -f allows files of 4 KiB'
+has "or what cannot" "$(limited 32 plot $size -f png -o limited)" "^limited/$size.png: gnuplot could not .*ulimit -f"
+is "has made no folder" "$([ -e limited ] && echo there)" ""
+has "the page of a report" "$(limited 32 report -o limited.html $size)" '^limited.html: .*(ulimit -f|too large)'
 out=$("$nudma" plot $size --db one.db -f pdf 2>&1); is "a format that is none" $? 2
 out=$("$nudma" plot pcie_bench/latency_numa --db one.db 2>&1); is "nothing to plot" $? 1
 has "says what makes it" "$out" 'nudma run pcie_bench/latency_numa'
