@@ -112,6 +112,12 @@ static inline bool copied(struct bench *b, size_t from, size_t bytes)
     return ioat_rig_holds(b->rig, kaddr_add(b->to, from), bytes, 1, from);
 }
 
+/* A handler that counts. */
+static inline void count_interrupt(void *arg)
+{
+    ++*(unsigned *)arg;
+}
+
 static inline void both_with(void (*body)(struct ioat_rig *), const char *settings)
 {
     static const char *const versions[] = { "cb1.2", "cb3.2" };

@@ -180,11 +180,6 @@ static void test_msix_capability(void **unused)
     only("cb3.2", msix_body);
 }
 
-static void count_interrupt(void *arg)
-{
-    ++*(unsigned *)arg;
-}
-
 /* E7 v2, last page of 14.5, "Pending Bits": set while the vector is masked, cleared with the message, or
  * when software rearms the channel. */
 static void pending_body(struct ioat_rig *r)

@@ -7,11 +7,6 @@
 
 /* ---- Interrupts ---------------------------------------------------------------------------------- */
 
-static void count_interrupt(void *arg)
-{
-    ++*(unsigned *)arg;
-}
-
 static void attention_body(struct ioat_rig *r)
 {
     struct bench b = bench_new(r);
