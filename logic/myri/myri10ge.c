@@ -13,14 +13,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "hw/pci_regs.h"
-
 #define DRAIN_PS         (2 * K_US)
 #define LINK_LOOK_PS     (20 * K_US)
 #define LINK_LOOKS_MAX   100u
 #define SMALL_BYTES      126u  /* with an MTU of 1500: with what is before, 128 */
 #define SMALL_BYTES_LONG 1518u /* with a larger one: a usual packet with a VLAN tag */
-#define READ_REQUEST     5u    /* 4096 bytes */
 
 const struct myri10ge_params myri10ge_params_default = { .mtu_bytes = 9000 };
 
@@ -248,16 +245,6 @@ struct myri10ge_stats myri10ge_stats(const struct net_device *dev, unsigned slic
 
 /* ---- Adapters come and go -------------------------------------------------------------------- */
 
-static void set_read_request(struct k_pci_dev *pci)
-{
-    const unsigned at = k_pci_find_capability(pci, PCI_CAP_ID_PCIE, NULL);
-    if (at == 0)
-        return;
-    const uint32_t control = k_config_read(pci, at + PCIE_DEVCTL, 2);
-    k_config_write(pci, at + PCIE_DEVCTL, 2,
-                   (control & ~PCIE_DEVCTL_MRRS_MASK) | READ_REQUEST << 12);
-}
-
 /* What the firmware is and has. */
 static int read_firmware(struct myri10ge_dev *myri)
 {
@@ -321,7 +308,7 @@ static int myri_probe(struct k_pci_dev *pci, void *context)
     k_dma_set_mask(&pci->device, 64);
     if (pci->bar_bytes[0] < MYRI_BAR_BYTES)
         return -ENODEV;
-    set_read_request(pci);
+    myri_set_read_request(pci);
     struct myri10ge_dev *myri = dev_new(driver, pci);
     int error = myri_commands_init(&myri->commands, pci);
     if (error == 0)

@@ -3,15 +3,20 @@
  *   Reads the strings of the EEPROM for the address.
  * Leaves out: loading of firmware, the test of DMA rates, dummy reads for old chipsets.
  * Follows: Linux 2.6.26 drivers/net/myri10ge/myri10ge.c (myri10ge_send_cmd, myri10ge_read_mac_addr).
- * Costs: one line, looks at the answer every 20 us.
+ * Costs: one line; polls for 20 us, then looks at the answer every 20 us.
  */
 #include "logic/myri/myri_command.h"
 
 #include <errno.h>
 #include <string.h>
 
+#include "hw/pci_regs.h"
+
+#define SPIN_PS       (20 * K_US) /* then the thread sleeps between looks */
+#define SPIN_LOOK_PS  (100 * K_NS)
 #define LOOK_PS       (20 * K_US)
 #define LOOKS_MAX     50000u /* a second: MYRI_DOWN waits for all packets */
+#define READ_REQUEST  5u     /* 4096 bytes */
 #define NO_RESULT     0xffffffffu
 #define STRINGS_WORDS (MYRI_STRINGS_BYTES / 4)
 
@@ -34,6 +39,10 @@ static int wait(struct myri_commands *commands, uint32_t *data)
 {
     struct kernel *kernel = commands->pci->device.kernel;
     struct myri_response response = { .result = NO_RESULT };
+    const struct myri_response none = response;
+    k_spin(kernel, commands->response, &none, sizeof none, SPIN_LOOK_PS,
+           k_now_ps(kernel) + SPIN_PS);
+    k_load(kernel, commands->response, &response, sizeof response);
     for (unsigned i = 0; i < LOOKS_MAX && response.result == NO_RESULT; i++) {
         k_sleep(kernel, LOOK_PS);
         k_load(kernel, commands->response, &response, sizeof response);
@@ -78,6 +87,16 @@ int myri_command_address(struct myri_commands *commands, uint32_t command, uint6
 {
     uint32_t low = (uint32_t)address;
     return myri_command(commands, command, &low, (uint32_t)(address >> 32), data2);
+}
+
+void myri_set_read_request(struct k_pci_dev *pci)
+{
+    const unsigned at = k_pci_find_capability(pci, PCI_CAP_ID_PCIE, NULL);
+    if (at == 0)
+        return;
+    const uint32_t control = k_config_read(pci, at + PCIE_DEVCTL, 2);
+    k_config_write(pci, at + PCIE_DEVCTL, 2,
+                   (control & ~PCIE_DEVCTL_MRRS_MASK) | READ_REQUEST << PCIE_DEVCTL_MRRS_SHIFT);
 }
 
 static int digit(char c)

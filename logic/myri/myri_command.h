@@ -22,6 +22,8 @@ int myri_command(struct myri_commands *commands, uint32_t command, uint32_t *dat
 /* The same with an address. */
 int myri_command_address(struct myri_commands *commands, uint32_t command, uint64_t address,
                          uint32_t data2);
+/* Has the adapter read memory in requests of 4 KiB. */
+void myri_set_read_request(struct k_pci_dev *pci);
 /* Reads the adapter's own address. 0 or -ENXIO. */
 int myri_read_mac(struct k_pci_dev *pci, uint8_t mac[6]);
 

@@ -3,7 +3,7 @@
  *
  * Models: a PCIe function with BAR, MSI or MSI-X and DMA engine; windows for lines of requests; the
  *   processor, which does one thing after the other; the firmware, by the setting `firmware`: Ethernet
- *   with one receive queue, or with eight (myri_ether.c). Commands: myri_command.c;
+ *   with one receive queue, or with eight (myri_ether.c), or Myrinet Express (myri_mx.c). Commands: myri_command.c;
  *   sending: myri_send.c; receiving: myri_receive.c; interrupts: myri_interrupt.c.
  * Does not model: loading of firmware, INTx, LEDs, multicast filters, function-level reset (it has none).
  * Timing: a read of the SRAM is answered after register_latency; a line acts when its last byte has
@@ -17,12 +17,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hw/myri_mx.h"
 #include "models/myri/myri_internal.h"
 
 #define VECTORS          MYRI_SLICES_MAX
 #define RING_ENTRIES_MIN 64u
 
-static const char *const firmware_names[] = { "ethernet", "multiqueue", NULL };
+static const char *const firmware_names[] = { "ethernet", "multiqueue", "mx", NULL };
 
 #define FROM_E1 "docs/sources.md#e1"
 static const struct param_desc myri_params_table[] = {
@@ -33,7 +34,7 @@ static const struct param_desc myri_params_table[] = {
         "firmware", struct myri, params.firmware, MYRI_FIRMWARE_ETHERNET, firmware_names,
         PROV_PUBLISHED, FROM_E1,
         "ethernet: one receive queue; multiqueue: eight, chosen by the endpoint of Open-MX "
-        "or the ports of IP"),
+        "or the ports of IP; mx: Myrinet Express"),
     PARAM("rate_gbit_s", PARAM_RATE, struct myri, params.rate_gbit_s, 10, 1, 100, PROV_DATASHEET,
           FROM_E1, "highest bit rate of the Ethernet port"),
     PARAM("mtu_bytes", PARAM_U32, struct myri, params.mtu_bytes, 9000, 576, 9382, PROV_DATASHEET,
@@ -45,11 +46,14 @@ static const struct param_desc myri_params_table[] = {
     PARAM("firmware_multiqueue_ns", PARAM_TIME, struct myri, params.multiqueue_ps, 600, 0, 10000,
           PROV_ESTIMATE, FROM_E1,
           "added to a received packet by firmware with several receive queues"),
+    PARAM("firmware_mx_ns", PARAM_TIME, struct myri, params.mx_ps, 500, 0, 10000, PROV_CALIBRATED,
+          FROM_E1,
+          "time of the processor for a packet sent or received by firmware of Myrinet Express"),
     PARAM("port_latency_ns", PARAM_TIME, struct myri, params.port_ps, 150, 0, 10000, PROV_ESTIMATE,
           FROM_E1, "last bit of a packet to the processor's notice of it"),
     PARAM("command_latency_us", PARAM_TIME, struct myri, params.command_ps, 10, 0, 100000,
           PROV_ESTIMATE, FROM_E1, "time of the processor for a command"),
-    PARAM("send_done_us", PARAM_TIME, struct myri, params.send_done_ps, 50, 0, 100000,
+    PARAM("send_done_us", PARAM_TIME, struct myri, params.send_done_ps, 10, 0, 100000,
           PROV_ESTIMATE, FROM_E1,
           "sent packets are told by an interrupt of their own so long after the first of them, if "
           "none has told of them before"),
@@ -203,7 +207,10 @@ static void window_write(struct myri *nic, uint64_t offset, uint32_t value)
 static void sram_write(struct pcie_function *function, uint64_t offset, uint32_t value)
 {
     struct myri *nic = of_function(function);
-    if (offset >= MYRI_SEND(4) && offset < MYRI_RECEIVE_BIG + MYRI_WINDOW_BYTES)
+    if (nic->mx != NULL && offset - MYRI_MX_WINDOWS < MYRI_MX_ENDPOINTS * MYRI_MX_WINDOW_BYTES)
+        myri_mx_window_write(nic, offset - MYRI_MX_WINDOWS, value);
+    else if (nic->mx == NULL && offset >= MYRI_SEND(4) &&
+             offset < MYRI_RECEIVE_BIG + MYRI_WINDOW_BYTES)
         window_write(nic, offset, value);
     else if (offset >= MYRI_COMMAND && offset < MYRI_COMMAND + MYRI_LINE_BYTES) {
         if (line_put(nic->command_line, offset, value))
@@ -294,6 +301,8 @@ static void myri_init(struct model *model, struct sim_error_list *errors)
              (unsigned)(nic->mac >> 8 & 0xff), (unsigned)(nic->mac & 0xff), 0, 0);
     function_init(nic);
     myri_ether_init(nic);
+    if (nic->params.firmware == MYRI_FIRMWARE_MX)
+        myri_mx_init(nic);
     nic->ready = true;
 }
 
@@ -311,6 +320,7 @@ static void myri_release(struct model *model)
     sim_cancel(model->sim, &nic->job_event);
     myri_send_release(nic);
     myri_ether_release(nic);
+    myri_mx_release(nic);
     pcie_function_release(&nic->pcie);
 }
 
@@ -342,7 +352,7 @@ uint64_t myri_drops(const struct model *model)
 
 const struct model_ops myri_ops = {
     .type = "myri.myri10g",
-    .help = "a Myri-10G adapter with Ethernet firmware",
+    .help = "a Myri-10G adapter with Ethernet firmware, or that of Myrinet Express",
     .state_bytes = sizeof(struct myri),
     .params = myri_params_table,
     .stats = myri_stats_table,

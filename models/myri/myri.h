@@ -1,5 +1,5 @@
 /*
- * myri.myri10g: a Myri-10G adapter with a PCIe port (p0) and an Ethernet port (e0), with one of two
+ * myri.myri10g: a Myri-10G adapter with a PCIe port (p0) and an Ethernet port (e0), with one of three
  * firmwares. What its driver sees is hw/myri_regs.h.
  */
 #ifndef MODELS_MYRI_MYRI_H
@@ -9,7 +9,7 @@
 
 extern const struct model_ops myri_ops;
 
-enum myri_firmware { MYRI_FIRMWARE_ETHERNET, MYRI_FIRMWARE_MULTIQUEUE };
+enum myri_firmware { MYRI_FIRMWARE_ETHERNET, MYRI_FIRMWARE_MULTIQUEUE, MYRI_FIRMWARE_MX };
 enum myri_firmware myri_firmware(const struct model *model);
 /* Its address, the first byte on the wire on top of 48 bits. */
 uint64_t myri_mac(const struct model *model);

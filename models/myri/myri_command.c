@@ -1,17 +1,19 @@
 /*
- * Commands to the Ethernet firmware of myri.myri10g.
+ * Commands to the firmware of myri.myri10g; those of Myrinet Express go on to myri_mx.c.
  *
  * Models: one command after the other, answered by a write to the address in it; those that take the
  *   interface down are answered when no packet is under way any more.
  * Does not model: commands that our driver does not use: they are unknown.
- * Timing: the processor's time command_latency, then the write.
+ * Timing: the processor's time command_latency (of a region: firmware_mx), then the write.
  * Sources: Linux, drivers/net/myri10ge/myri10ge_mcp.h.
  */
 #include "models/myri/myri_internal.h"
 
 #include <string.h>
 
-static void respond(struct myri *nic, enum myri_result result, uint32_t data)
+#include "hw/myri_mx.h"
+
+void myri_respond(struct myri *nic, enum myri_result result, uint32_t data)
 {
     const struct myri_command *c = &nic->commanded;
     const uint64_t iova = (uint64_t)myri_be32(c->response_high) << 32 | myri_be32(c->response_low);
@@ -26,8 +28,10 @@ void myri_command_quiet(struct myri *nic)
     if (nic->n_under_way != 0)
         return;
     nic->closing = false;
+    if (nic->mx != NULL)
+        myri_mx_reset(nic);
     myri_ether_reset(nic);
-    respond(nic, MYRI_OK, 0);
+    myri_respond(nic, MYRI_OK, 0);
 }
 
 static void take_down(struct myri *nic)
@@ -149,6 +153,23 @@ static enum myri_result execute(struct myri *nic, uint32_t *data)
     }
 }
 
+/* Of the firmware of Myrinet Express. */
+static void run_mx(struct myri *nic, uint32_t command)
+{
+    const struct myri_command *c = &nic->commanded;
+    const uint64_t address = (uint64_t)myri_be32(c->data1) << 32 | myri_be32(c->data0);
+    enum myri_result result;
+    if (command == MYRI_GET_VERSION || command == MYRI_UP) {
+        nic->up |= command == MYRI_UP;
+        myri_respond(nic, MYRI_OK, MYRI_MX_VERSION);
+        return;
+    }
+    result = nic->up ? myri_mx_command(nic, command, address, myri_be32(c->data2))
+                     : MYRI_ERROR_CLOSED;
+    if (result != MYRI_OK)
+        myri_respond(nic, result, 0);
+}
+
 static void run(struct myri *nic, struct myri_job *job)
 {
     const uint32_t command = myri_be32(nic->commanded.command);
@@ -159,8 +180,12 @@ static void run(struct myri *nic, struct myri_job *job)
         take_down(nic);
         return;
     }
+    if (nic->mx != NULL) {
+        run_mx(nic, command);
+        return;
+    }
     const enum myri_result result = execute(nic, &data);
-    respond(nic, result, data);
+    myri_respond(nic, result, data);
     if (command == MYRI_UP && result == MYRI_OK)
         myri_interrupt_try(&nic->ether.slice[0]); /* tells the link */
 }
@@ -173,5 +198,7 @@ void myri_command_line(struct myri *nic)
     }
     nic->commanding = true;
     memcpy(&nic->commanded, nic->command_line, sizeof(nic->commanded));
-    myri_work(nic, &nic->command, nic->params.command_ps, run);
+    const uint32_t command = myri_be32(nic->commanded.command);
+    const bool short_one = command == MYRI_MX_REGION_NEW || command == MYRI_MX_REGION_FREE;
+    myri_work(nic, &nic->command, short_one ? nic->params.mx_ps : nic->params.command_ps, run);
 }

@@ -13,7 +13,7 @@
 #include "models/myri/myri.h"
 #include "models/pcie/endpoint/pcie_function.h"
 
-#define MYRI_PIECES_MAX 4u /* buffers that one packet is received into */
+#define MYRI_PIECES_MAX 12u /* buffers that one packet is received into */
 /* In the SRAM. */
 #define MYRI_ACK_AT        0x1000u
 #define MYRI_COALESCING_AT 0x1800u
@@ -139,7 +139,7 @@ struct myri_params {
     int firmware; /* enum myri_firmware */
     double rate_gbit_s;
     uint32_t mtu_bytes;
-    sim_time send_ps, receive_ps, multiqueue_ps, command_ps, port_ps;
+    sim_time send_ps, receive_ps, multiqueue_ps, mx_ps, command_ps, port_ps;
     sim_time send_done_ps;
     uint64_t tx_buffer_bytes, rx_buffer_bytes;
     uint32_t ring_entries;
@@ -176,6 +176,7 @@ struct myri {
     uint64_t n_under_way; /* struct myri_tx and _rx */
     struct sim_pool *txs, *rxs, *writes;
     struct myri_ether ether;
+    struct myri_mx *mx; /* NULL: Ethernet firmware */
 };
 
 static inline struct myri *myri_of(const struct model *model)
@@ -197,6 +198,7 @@ void myri_ended(struct myri *nic);
 /* myri_command.c */
 void myri_command_line(struct myri *nic);
 void myri_command_quiet(struct myri *nic);
+void myri_respond(struct myri *nic, enum myri_result result, uint32_t data);
 
 /* myri_send.c */
 struct myri_tx *myri_tx_new(struct myri *nic);
@@ -216,6 +218,8 @@ void myri_take_frame(struct myri *nic, struct ether_frame *frame);
 void myri_rx_write(struct myri_rx *rx, const struct myri_piece *piece, unsigned n,
                    bool with_headers, uint32_t from);
 void myri_rx_drop(struct myri_rx *rx);
+/* The same for a packet without data for memory: it counts as received. */
+void myri_rx_taken(struct myri_rx *rx);
 void myri_pause_init(struct myri *nic);
 
 /* myri_ether.c: the Ethernet firmware, with one receive queue or several */
@@ -225,6 +229,16 @@ void myri_ether_release(struct myri *nic);
 void myri_ether_send_line(struct myri *nic, unsigned slice, const uint8_t *line, unsigned n);
 void myri_ether_receive_line(struct myri_ring *ring, const uint8_t *line);
 void myri_ether_deliver(struct myri *nic, struct myri_rx *rx);
+
+/* myri_mx.c: the firmware of Myrinet Express */
+void myri_mx_init(struct myri *nic);
+void myri_mx_reset(struct myri *nic);
+void myri_mx_release(struct myri *nic);
+void myri_mx_window_write(struct myri *nic, uint64_t offset, uint32_t value); /* of all windows */
+void myri_mx_deliver(struct myri *nic, struct myri_rx *rx);
+/* MYRI_OK: it is answered by itself. */
+enum myri_result myri_mx_command(struct myri *nic, uint32_t command, uint64_t address,
+                                 uint32_t data2);
 
 /* myri_interrupt.c */
 void myri_interrupt_init(struct myri_slice *slice);

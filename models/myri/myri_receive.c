@@ -12,6 +12,8 @@
 
 #include <string.h>
 
+#define ETHER_BYTES 14u
+
 /* ---- The SRAM -------------------------------------------------------------------------------- */
 
 static uint64_t xoff_bytes(const struct myri *nic)
@@ -55,6 +57,13 @@ void myri_rx_drop(struct myri_rx *rx)
 {
     ether_frame_free(rx->nic->model, rx->frame);
     rx_free(rx);
+}
+
+void myri_rx_taken(struct myri_rx *rx)
+{
+    rx->nic->stats.rx_packets++;
+    rx->nic->stats.rx_bytes += rx->bytes;
+    myri_rx_drop(rx);
 }
 
 /* ---- To memory ------------------------------------------------------------------------------- */
@@ -117,7 +126,9 @@ static void noticed(struct myri *nic, struct myri_job *job)
     if (!nic->up) {
         nic->stats.rx_closed++;
         myri_rx_drop(rx);
-    } else
+    } else if (nic->mx != NULL)
+        myri_mx_deliver(nic, rx);
+    else
         myri_ether_deliver(nic, rx);
 }
 
@@ -129,7 +140,7 @@ static uint64_t *refusal(struct myri *nic, const struct ether_frame *frame, uint
         return &nic->stats.rx_closed;
     if (to != nic->mac && (to >> 40 & 1) == 0)
         return &nic->stats.rx_filtered;
-    if (bytes > nic->ether.mtu_bytes)
+    if (bytes > (nic->mx != NULL ? nic->params.mtu_bytes + ETHER_BYTES : nic->ether.mtu_bytes))
         return &nic->stats.rx_too_long;
     if (nic->rx_used_bytes + bytes > nic->params.rx_buffer_bytes)
         return &nic->stats.rx_overflow;
@@ -152,7 +163,9 @@ void myri_take_frame(struct myri *nic, struct ether_frame *frame)
     rx->bytes = bytes;
     nic->n_under_way++;
     buffer_take(nic, bytes);
-    if (nic->params.firmware == MYRI_FIRMWARE_MULTIQUEUE)
+    if (nic->mx != NULL)
+        work_ps = nic->params.mx_ps;
+    else if (nic->params.firmware == MYRI_FIRMWARE_MULTIQUEUE)
         work_ps += nic->params.multiqueue_ps;
     myri_work(nic, &rx->job, work_ps, noticed);
 }

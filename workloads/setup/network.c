@@ -203,7 +203,9 @@ static bool find_nic(struct network *network, struct network_host *host, const c
     if (function_faulty(network->world, name))
         return false;
     bool good = function_find(network->world, name, named) &&
-                (named->model->ops == &nic_ops || (is_myri(named->model) && host->lending == NULL));
+                (named->model->ops == &nic_ops ||
+                 (is_myri(named->model) && host->lending == NULL &&
+                  myri_firmware(named->model) != MYRI_FIRMWARE_MX));
     if (good && host->lending != NULL)
         good = lending_uses(host->lending, name);
     else if (good && world_sound(network->world))
