@@ -625,7 +625,10 @@ void program_check_interface(struct program *program, const char *key,
                              const struct network_host *host, const char *interface,
                              struct sim_error_list *errors)
 {
-    if (!network_interface_named(host, interface))
+    if (network_is_mx(host))
+        config_mistake_at(host->group, "device", errors,
+                          "a NIC with Ethernet firmware, as a program uses the network", NULL);
+    else if (!network_interface_named(host, interface))
         program_mistake(program, key, errors, "an interface of the host",
                         network_interface_names(host));
 }
@@ -650,6 +653,7 @@ bool program_check_pair(struct program *program, struct program_pair *pair, cons
                                                  client_n, 0 },
                         errors);
     program_check_interface(program, "interface", pair->server, pair->interface, errors);
+    program_check_interface(program, "client", pair->client, "", errors);
     return true;
 }
 

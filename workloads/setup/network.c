@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "logic/myri/mx_native.h"
 #include "logic/myri/myri10ge.h"
 #include "logic/nic/nic_driver.h"
 #include "logic/steering/bonding.h"
@@ -29,8 +30,7 @@ enum { RING_CORE, RING_DEVICE };
 const struct param_desc network_params_table[] = {
     PARAM_TEXT("host", struct network_params, host_name, "", "the host"),
     PARAM_TEXT("device", struct network_params, device_name, "",
-               "its NIC, a nic.ethernet, or a function of one: nic.vf0; or a myri.myri10g with "
-               "Ethernet firmware"),
+               "its NIC, a nic.ethernet, or a function of one: nic.vf0; or a myri.myri10g"),
     PARAM_TEXT("second_device", struct network_params, second_device_name, "",
                "another NIC (bond0); empty: none"),
     PARAM_ONE_OF(
@@ -132,6 +132,11 @@ static bool is_myri(const struct model *nic)
     return nic->ops == &myri_ops;
 }
 
+static bool is_mx(const struct model *nic)
+{
+    return is_myri(nic) && myri_firmware(nic) == MYRI_FIRMWARE_MX;
+}
+
 static void check_mtu(struct network_host *host, const char *name, const struct model *nic,
                       struct sim_error_list *errors)
 {
@@ -187,8 +192,7 @@ static void report_nic(struct network *network, struct network_host *host, const
         expected = "a nic.ethernet that the host borrows, or has and does not lend; of virtual "
                    "functions as many as its sriov_numvfs says";
     else if (strchr(name, '.') == NULL)
-        expected = "a nic.ethernet, or a myri.myri10g with Ethernet firmware, that is plugged into "
-                   "the host";
+        expected = "a nic.ethernet, or a myri.myri10g, that is plugged into the host";
     config_mistake_at(host->group, key, errors,
                       host->lending != NULL
                           ? lending_expected(host->lending->lending, name, expected, text)
@@ -203,9 +207,7 @@ static bool find_nic(struct network *network, struct network_host *host, const c
     if (function_faulty(network->world, name))
         return false;
     bool good = function_find(network->world, name, named) &&
-                (named->model->ops == &nic_ops ||
-                 (is_myri(named->model) && host->lending == NULL &&
-                  myri_firmware(named->model) != MYRI_FIRMWARE_MX));
+                (named->model->ops == &nic_ops || (is_myri(named->model) && host->lending == NULL));
     if (good && host->lending != NULL)
         good = lending_uses(host->lending, name);
     else if (good && world_sound(network->world))
@@ -214,7 +216,8 @@ static bool find_nic(struct network *network, struct network_host *host, const c
         report_nic(network, host, key, name, errors);
         return false;
     }
-    host->n_functions += n_functions(named);
+    if (!is_mx(named->model))
+        host->n_functions += n_functions(named);
     if (world_sound(network->world))
         check_functions(network, host, key, name, named, errors);
     check_nic(host, named->model->name, named->model, errors);
@@ -342,10 +345,24 @@ static void check_upper(struct network_host *host, struct sim_error_list *errors
     }
 }
 
+bool network_is_mx(const struct network_host *host)
+{
+    return host->device != NULL && is_mx(host->device);
+}
+
 /* Checks that the interface of the setting `interface` exists. */
 static void check_interface(struct network_host *host, struct sim_error_list *errors)
 {
     unsigned n = 0;
+    if (network_is_mx(host)) {
+        if (host->second_device != NULL)
+            config_mistake_at(host->group, "second_device", errors,
+                              "no other, as `device` has the firmware of Myrinet Express", NULL);
+        return;
+    }
+    if (host->second_device != NULL && is_mx(host->second_device))
+        config_mistake_at(host->group, "second_device", errors,
+                          "a NIC without the firmware of Myrinet Express", NULL);
     for (unsigned f = 0; f < host->n_functions && f < 4; f++)
         host->interface_names[n++] = interface_names[f];
     if (is_upper(host->params.interface)) {
@@ -496,8 +513,22 @@ static struct net_device *device_of_function(const struct network_host *host,
     return NULL;
 }
 
+static void find_board(struct network_host *host)
+{
+    struct mx_board *board;
+    for (unsigned i = 0; (board = mx_native_board(host->native, i)) != NULL; i++)
+        if (board->nic_id == myri_mac(host->device))
+            host->board = board;
+    if (host->board == NULL)
+        k_fault(host->kernel, "no adapter with the firmware of Myrinet Express appeared");
+}
+
 static void open_all(struct network_host *host)
 {
+    if (network_is_mx(host)) {
+        find_board(host);
+        return;
+    }
     for (unsigned f = 0; f < host->n_functions; f++) {
         const struct function_name function = function_at(host, f);
         struct net_device *dev = device_of_function(host, &function);
@@ -539,18 +570,22 @@ static void set_up(void *arg)
         k_pci_register(host->kernel, nic_driver_pci(host->driver));
     if (host->myri != NULL)
         k_pci_register(host->kernel, myri10ge_pci(host->myri));
+    if (host->native != NULL)
+        k_pci_register(host->kernel, mx_native_pci(host->native));
     open_all(host);
     step_done(host->network);
 }
 
-/* The driver of the host's Myri-10G adapters, if it has any. */
+/* The drivers of the host's Myri-10G adapters, if it has any. */
 static void make_myri(struct network_host *host)
 {
     const struct network_params *p = &host->params;
     const struct myri10ge_params params = { .mtu_bytes = p->mtu_bytes,
                                             .coalescing_us = p->adaptive_moderation ? 0 : p->rx_us,
                                             .n_slices = (uint16_t)p->channels };
-    if (is_myri(host->device) || (host->second_device != NULL && is_myri(host->second_device)))
+    if (network_is_mx(host))
+        host->native = mx_native_new(host->kernel);
+    else if (is_myri(host->device) || (host->second_device != NULL && is_myri(host->second_device)))
         host->myri = myri10ge_new(host->net, host->kernel, &params, "myri");
 }
 
@@ -584,7 +619,7 @@ static void introduce(struct network *network)
     for (unsigned a = 0; a < network->n_hosts; a++)
         for (unsigned b = 0; b < network->n_hosts; b++) {
             struct network_host *host = &network->host[a], *other = &network->host[b];
-            if (a == b)
+            if (a == b || host->dev == NULL || other->dev == NULL)
                 continue;
             for (unsigned f = 0; f < other->n_functions; f++) {
                 net_neighbour_add(host->net, other->function[f]->ip, other->function[f]->mac);
@@ -625,6 +660,11 @@ static void remove_myri(struct network_host *host)
         k_pci_remove(K_CONTAINER(dev->device, struct k_pci_dev, device), false);
     if (host->myri != NULL)
         myri10ge_free(host->myri);
+    struct mx_board *board;
+    while (host->native != NULL && (board = mx_native_board(host->native, 0)) != NULL)
+        k_pci_remove(mx_native_device(board), false);
+    if (host->native != NULL)
+        mx_native_free(host->native);
 }
 
 static void take_down(void *arg)
