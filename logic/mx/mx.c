@@ -91,7 +91,7 @@ void mx_stats_get(struct mx_endpoint *ep, struct mx_stats *stats)
 
 static bool all_acked(const struct mx_lib *lib)
 {
-    return mx_list_empty(&lib->unacked) && mx_list_empty(&lib->waiting) && lib->n_expected == 0;
+    return mx_list_empty(&lib->unacked) && lib->n_waiting == 0 && lib->n_expected == 0;
 }
 
 /* The pool gets what is in the list. */
@@ -161,8 +161,8 @@ static const struct mx_ops ops = { .connect = mx_partner_connect,
 
 static void init_lists(struct mx_lib *lib)
 {
-    struct mx_link *list[] = { &lib->posted,   &lib->unexpected, &lib->done,       &lib->waiting,
-                               &lib->pullable, &lib->unacked,    &lib->acks_later, &lib->acks_now };
+    struct mx_link *list[] = { &lib->posted,  &lib->unexpected, &lib->done,    &lib->pullable,
+                               &lib->unacked, &lib->acks_later, &lib->acks_now };
     for (unsigned i = 0; i < sizeof list / sizeof list[0]; i++)
         mx_list_init(list[i]);
     for (unsigned i = 0; i < MX_RING_SLOTS; i++)

@@ -108,7 +108,8 @@ void mx_unacked_add(struct mx_request *r)
 
 void mx_resend(struct mx_lib *lib, uint64_t now_ps)
 {
-    while (!mx_list_empty(&lib->unacked)) {
+    /* What has come meanwhile is looked at before all of it is sent again. */
+    for (unsigned n = 0; n < MX_EVENTS_AT_ONCE && !mx_list_empty(&lib->unacked); n++) {
         struct mx_request *r = MX_ITEM(lib->unacked.next, unacked);
         if (r->sent_ps + lib->options.resend_ps > now_ps)
             return;
@@ -124,7 +125,6 @@ void mx_resend(struct mx_lib *lib, uint64_t now_ps)
         r->resends++;
         lib->stats.resent++;
         mx_send_again(r);
-        now_ps = k_now_ps(lib->kernel);
     }
 }
 
@@ -142,7 +142,7 @@ uint64_t mx_next_deadline(const struct mx_lib *lib)
         const uint64_t ack_ps = partner->need_ps + lib->options.ack_delay_ps;
         at_ps = ack_ps < at_ps ? ack_ps : at_ps;
     }
-    if (!mx_list_empty(&lib->waiting) || !mx_list_empty(&lib->pullable))
+    if (lib->n_waiting > 0 || !mx_list_empty(&lib->pullable))
         at_ps = lib->retry_ps < at_ps ? lib->retry_ps : at_ps;
     return lib->ping_ps < at_ps ? lib->ping_ps : at_ps;
 }

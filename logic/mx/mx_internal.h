@@ -79,7 +79,7 @@ struct mx_partner {
     enum mx_code end; /* MX_SUCCESS: alive */
     /* Sent. */
     uint16_t next_send, acked; /* acked: up to, but excluding */
-    unsigned n_waiting;        /* sends that wait for room */
+    struct mx_link waiting;    /* sends without room */
     struct mx_link unacked;    /* by number */
     struct mx_link unnotified; /* rendezvous, acknowledged */
     /* Received. */
@@ -182,7 +182,7 @@ struct mx_lib {
     uint32_t read[2];
     struct kaddr lines;
     struct mx_link posted, unexpected, done;
-    struct mx_link waiting;  /* sends without room */
+    unsigned n_waiting;      /* sends without room, of all partners */
     struct mx_link pullable; /* receives without a region */
     struct mx_link unacked;
     struct mx_link acks_later, acks_now;

@@ -60,6 +60,7 @@ struct mx_partner *mx_partner_get(struct mx_lib *lib, uint64_t nic_id, uint8_t e
     partner->lib = lib;
     partner->lines = lines;
     partner->address = (struct mx_destination){ .nic_id = nic_id, .endpoint = endpoint };
+    mx_list_init(&partner->waiting);
     mx_list_init(&partner->unacked);
     mx_list_init(&partner->unnotified);
     mx_list_init(&partner->partial);
@@ -76,16 +77,12 @@ struct mx_partner *mx_partner_get(struct mx_lib *lib, uint64_t nic_id, uint8_t e
 
 static void end_waiting(struct mx_partner *partner, enum mx_code code)
 {
-    struct mx_lib *lib = partner->lib;
-    for (struct mx_link *l = lib->waiting.next, *next; l != &lib->waiting; l = next) {
-        struct mx_request *r = MX_ITEM(l, queue);
-        next = l->next;
-        if (r->partner != partner)
-            continue;
+    while (!mx_list_empty(&partner->waiting)) {
+        struct mx_request *r = MX_ITEM(partner->waiting.next, queue);
         mx_list_remove(&r->queue);
+        partner->lib->n_waiting--;
         mx_done(r, code, 0);
     }
-    partner->n_waiting = 0;
 }
 
 void mx_partner_ends(struct mx_partner *partner, enum mx_code code)

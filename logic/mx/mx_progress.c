@@ -75,7 +75,7 @@ void mx_progress(struct mx_lib *lib)
         lib->retry_ps = now_ps + MX_RETRY_PS;
         if (!mx_list_empty(&lib->pullable))
             mx_large_pullable(lib);
-        if (!mx_list_empty(&lib->waiting))
+        if (lib->n_waiting > 0)
             mx_send_waiting(lib);
         lib->room = false;
     }

@@ -113,11 +113,11 @@ static void begin_or_wait(struct mx_lib *lib, struct mx_request *r)
 {
     if (r->partner->end != MX_SUCCESS)
         mx_done(r, r->partner->end, 0);
-    else if (r->partner->n_waiting == 0 && take_room(lib, r))
+    else if (mx_list_empty(&r->partner->waiting) && take_room(lib, r))
         begin(lib, r);
     else {
-        r->partner->n_waiting++;
-        mx_list_append(&lib->waiting, &r->queue);
+        mx_list_append(&r->partner->waiting, &r->queue);
+        lib->n_waiting++;
     }
 }
 
@@ -161,26 +161,19 @@ void mx_send_notify(struct mx_lib *lib, struct mx_partner *partner, uint8_t regi
 
 void mx_send_waiting(struct mx_lib *lib)
 {
-    struct mx_link again;
-    mx_list_init(&again);
+    bool any = true;
     lib->room = false;
-    while (!mx_list_empty(&lib->waiting)) {
-        struct mx_request *r = MX_ITEM(lib->waiting.next, queue);
-        mx_list_remove(&r->queue);
-        mx_list_append(&again, &r->queue);
-    }
-    while (!mx_list_empty(&again)) { /* what cannot begin waits again, in the same order */
-        struct mx_request *r = MX_ITEM(again.next, queue);
-        struct mx_partner *partner = r->partner;
-        bool first = true;
-        for (const struct mx_link *l = lib->waiting.next; l != &lib->waiting && first; l = l->next)
-            first = K_CONTAINER(l, const struct mx_request, queue)->partner != partner;
-        mx_list_remove(&r->queue);
-        if (first && take_room(lib, r)) {
-            partner->n_waiting--;
+    while (any && lib->n_waiting > 0) { /* one of each partner at a time */
+        any = false;
+        for (struct mx_partner *p = lib->all_partners; p != NULL; p = p->all) {
+            struct mx_request *r = MX_ITEM(p->waiting.next, queue);
+            if (mx_list_empty(&p->waiting) || !take_room(lib, r))
+                continue;
+            mx_list_remove(&r->queue);
+            lib->n_waiting--;
             begin(lib, r);
-        } else
-            mx_list_append(&lib->waiting, &r->queue);
+            any = true;
+        }
     }
 }
 
