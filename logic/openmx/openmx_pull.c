@@ -79,22 +79,36 @@ static void request_missing(struct openmx_pull *pull, const struct openmx_block 
 static void timer_fires(struct k_timer *timer);
 static void copies_worker(struct k_work *work);
 
+/* The page that has the next new pull's lines; others may be at it at the same time. False: no memory. */
+static bool lines_get(struct openmx *omx)
+{
+    while (omx->n_pulls < OPENMX_PULLS_MAX && omx->pull_lines[omx->n_pulls / 32] == NULL) {
+        struct k_page *page = k_page_alloc(omx->kernel, K_NODE_LOCAL, 0);
+        if (page == NULL)
+            return false;
+        if (omx->n_pulls < OPENMX_PULLS_MAX && omx->pull_lines[omx->n_pulls / 32] == NULL)
+            omx->pull_lines[omx->n_pulls / 32] = page;
+        else
+            k_page_put(omx->kernel, page);
+    }
+    return omx->n_pulls < OPENMX_PULLS_MAX;
+}
+
 static struct openmx_pull *pull_get(struct openmx *omx)
 {
-    struct openmx_pull *pull = omx->free_pulls;
+    if (omx->free_pulls == NULL && !lines_get(omx))
+        return NULL;
+    struct openmx_pull *pull = omx->free_pulls; /* one may have become free */
     if (pull != NULL)
         omx->free_pulls = pull->next;
     else {
-        struct k_page **lines = &omx->pull_lines[omx->n_pulls / 32];
-        if (omx->n_pulls == OPENMX_PULLS_MAX)
-            return NULL;
-        if (*lines == NULL && (*lines = k_page_alloc(omx->kernel, K_NODE_LOCAL, 0)) == NULL)
-            return NULL;
+        const unsigned n = omx->n_pulls++;
         pull = k_zalloc(sizeof *pull);
         pull->omx = omx;
-        pull->number = omx->n_pulls;
-        pull->lines = kaddr_add((*lines)->addr, (uint64_t)(omx->n_pulls % 32) * 2 * K_LINE_BYTES);
-        omx->pull[omx->n_pulls++] = pull;
+        pull->number = n;
+        pull->lines = kaddr_add(omx->pull_lines[n / 32]->addr,
+                                (uint64_t)(n % 32) * 2 * K_LINE_BYTES);
+        omx->pull[n] = pull;
         k_timer_init(&pull->timer, omx->kernel, timer_fires);
         pull->work.fn = copies_worker;
     }

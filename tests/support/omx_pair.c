@@ -74,8 +74,14 @@ void omx_pair_run(struct omx_pair *pair, unsigned seconds)
 int omx_connect(struct omx_process *p, unsigned n, const struct omx_process *to)
 {
     struct omx_pair *pair = p->pair;
-    p->connected[n] = mx_connect(p->ep, openmx_board(pair->omx[to->host])->nic_id, to->id, OMX_KEY,
-                                 pair->kernel->now_ps + FAKE_MS(20000), &p->peer[n]);
+    const uint64_t until_ps = pair->kernel->now_ps + FAKE_MS(20000);
+    while (pair->kernel->now_ps < until_ps) { /* it may not be open yet */
+        p->connected[n] = mx_connect(p->ep, openmx_board(pair->omx[to->host])->nic_id, to->id,
+                                     OMX_KEY, until_ps, &p->peer[n]);
+        if (p->connected[n] != -ENOENT)
+            break;
+        k_sleep(pair->kernel, FAKE_US(100));
+    }
     return p->connected[n];
 }
 

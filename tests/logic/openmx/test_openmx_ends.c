@@ -1,0 +1,352 @@
+/*
+ * How things end in Open-MX: receives that are too short, that are cancelled, that match in their order;
+ * connections that are refused; peers that close, die or come again; queues, slots and regions that are
+ * full; where a process is moved to.
+ */
+#include "tests/support/omx_pair.h"
+
+#define BYTES_MAX (1u << 20)
+
+struct run {
+    struct omx_pair *pair;
+    struct omx_process a, b, c;
+    unsigned step;
+    bool cut; /* nothing passes the wire */
+    uint64_t bytes, room;
+    unsigned n;
+};
+
+static void sleeps(struct omx_process *p, uint64_t us)
+{
+    k_sleep(p->pair->kernel, FAKE_US(us));
+}
+
+/* Makes progress meanwhile. */
+static void idles(struct omx_process *p, uint64_t us)
+{
+    const uint64_t until_ps = k_now_ps(p->pair->kernel) + FAKE_US(us);
+    struct mx_status status;
+    while (k_now_ps(p->pair->kernel) < until_ps) {
+        mx_iprobe(p->ep, 0, 0, &status);
+        sleeps(p, 20);
+    }
+}
+
+static bool drop_all(struct rig *rig, unsigned from, const uint8_t *head, uint32_t bytes, void *arg)
+{
+    (void)rig;
+    (void)from;
+    (void)head;
+    (void)bytes;
+    return ((struct run *)arg)->cut;
+}
+
+static struct run *run_new(void)
+{
+    const struct rig_options wire = omx_wire(1);
+    struct run *run = k_zalloc(sizeof *run);
+    run->pair = omx_pair_new(&wire, NULL);
+    run->pair->rig->filter = drop_all;
+    run->pair->rig->filter_arg = run;
+    return run;
+}
+
+static void run_free(struct run *run)
+{
+    omx_pair_run(run->pair, 100);
+    omx_pair_free(run->pair);
+    free(run);
+}
+
+static struct mx_request *sends(struct omx_process *p, struct kaddr at, uint64_t bytes,
+                                uint64_t match)
+{
+    const struct mx_segment segment = { at, bytes };
+    struct mx_request *r;
+    assert_int_equal(mx_isend(p->ep, &segment, 1, &p->peer[0], match, NULL, &r), 0);
+    return r;
+}
+
+static struct mx_request *receives(struct omx_process *p, struct kaddr at, uint64_t bytes,
+                                   uint64_t match, uint64_t mask)
+{
+    const struct mx_segment segment = { at, bytes };
+    struct mx_request *r;
+    assert_int_equal(mx_irecv(p->ep, &segment, 1, match, mask, NULL, &r), 0);
+    return r;
+}
+
+/* ---- Too short ------------------------------------------------------------------------------------ */
+
+static void send_one(struct omx_process *p)
+{
+    struct run *run = p->arg;
+    const struct kaddr at = omx_memory(p, BYTES_MAX);
+    assert_int_equal(omx_connect(p, 0, &run->b), 0);
+    net_rig_fill(p->pair->kernel, at, 1, 0, run->bytes);
+    struct mx_request *r = sends(p, at, run->bytes, 1);
+    const struct mx_status status = omx_wait(p, &r);
+    assert_int_equal(status.code, MX_SUCCESS);
+}
+
+static void receive_some(struct omx_process *p)
+{
+    struct run *run = p->arg;
+    const struct kaddr at = omx_memory(p, BYTES_MAX);
+    uint8_t behind = 0x5a;
+    if (run->n > 0)
+        sleeps(p, 500);
+    k_poke(p->pair->kernel, kaddr_add(at, run->room), &behind, 1);
+    struct mx_request *r = receives(p, at, run->room, 1, UINT64_MAX);
+    const struct mx_status status = omx_wait(p, &r);
+    assert_int_equal(status.code, MX_TRUNCATED);
+    assert_int_equal(status.bytes, run->room);
+    assert_int_equal(status.message_bytes, run->bytes);
+    net_rig_check(p->pair->kernel, at, 1, 0, run->room);
+    k_peek(p->pair->kernel, kaddr_add(at, run->room), &behind, 1);
+    assert_int_equal(behind, 0x5a);
+}
+
+static void test_too_short(void **state)
+{
+    static const uint64_t sizes[][2] = { { 20, 0 },      { 20, 7 },        { 100, 50 },
+                                         { 20000, 300 }, { 20000, 12289 }, { 100000, 0 },
+                                         { 100000, 5 },  { 100000, 99999 } };
+    (void)state;
+    for (unsigned i = 0; i < 2 * sizeof sizes / sizeof sizes[0]; i++) {
+        struct run *run = run_new();
+        run->bytes = sizes[i / 2][0];
+        run->room = sizes[i / 2][1];
+        run->n = i % 2; /* expected, unexpected */
+        omx_process_start(run->pair, &run->b, 1, 0, 1, receive_some, run);
+        omx_process_start(run->pair, &run->a, 0, 0, 1, send_one, run);
+        run_free(run);
+    }
+}
+
+/* ---- Matching ------------------------------------------------------------------------------------- */
+
+static void send_three(struct omx_process *p)
+{
+    struct run *run = p->arg;
+    const struct kaddr at = omx_memory(p, 4096);
+    assert_int_equal(omx_connect(p, 0, &run->b), 0);
+    while (run->step == 0)
+        sleeps(p, 10);
+    for (unsigned i = 0; i < 3; i++) {
+        struct mx_request *r = sends(p, at, i, 0x100 + i);
+        omx_wait(p, &r);
+    }
+}
+
+/* A message meets the first receive that fits, a cancelled one meets none. */
+static void receive_masked(struct omx_process *p)
+{
+    struct run *run = p->arg;
+    const struct kaddr at = omx_memory(p, 4096);
+    struct mx_request *gone = receives(p, at, 64, 0x100, UINT64_MAX);
+    struct mx_request *third = receives(p, at, 64, 0x102, UINT64_MAX);
+    struct mx_request *odd = receives(p, at, 64, 1, 1);
+    struct mx_request *any = receives(p, at, 64, 0x100, ~UINT64_C(0xff));
+    struct mx_status status;
+    assert_true(mx_cancel(p->ep, &gone));
+    assert_null(gone);
+    run->step = 1;
+    status = omx_wait(p, &third);
+    assert_int_equal(status.match, 0x102);
+    assert_int_equal(omx_wait(p, &odd).match, 0x101);
+    while (!mx_test_any(p->ep, 0x100, UINT64_MAX, &status))
+        sleeps(p, 10);
+    assert_int_equal(status.match, 0x100);
+    (void)any;
+    /* Too late. */
+    struct mx_request *late = receives(p, at, 64, 0x300, UINT64_MAX);
+    assert_true(mx_cancel(p->ep, &late));
+    struct mx_request *sent = NULL;
+    p->peer[0] = status.peer;
+    sent = sends(p, at, 10, 1);
+    assert_false(mx_cancel(p->ep, &sent));
+    omx_wait(p, &sent);
+}
+
+static void test_matching(void **state)
+{
+    struct run *run = run_new();
+    (void)state;
+    omx_process_start(run->pair, &run->b, 1, 0, 1, receive_masked, run);
+    omx_process_start(run->pair, &run->a, 0, 0, 1, send_three, run);
+    run_free(run);
+}
+
+/* ---- Connections ---------------------------------------------------------------------------------- */
+
+static void waits_for_step(struct omx_process *p)
+{
+    while (((struct run *)p->arg)->step == 0)
+        idles(p, 100);
+}
+
+static void connects_badly(struct omx_process *p)
+{
+    struct run *run = p->arg;
+    struct kernel *kernel = p->pair->kernel;
+    struct mx_endpoint *second;
+    struct mx_peer peer;
+    for (unsigned host = 0; host < 2; host++) {
+        const uint64_t nic_id = openmx_board(p->pair->omx[host])->nic_id;
+        const uint64_t until_ps = k_now_ps(kernel) + FAKE_MS(3000);
+        assert_int_equal(mx_connect(p->ep, nic_id, 99, OMX_KEY, until_ps, &peer), -ENOENT);
+        if (host == 1)
+            assert_int_equal(mx_connect(p->ep, nic_id, run->b.id, 1, until_ps, &peer), -EPERM);
+    }
+    run->cut = true;
+    assert_int_equal(mx_connect(p->ep, openmx_board(p->pair->omx[1])->nic_id, run->b.id, OMX_KEY,
+                                k_now_ps(kernel) + FAKE_MS(700), &peer),
+                     -ETIMEDOUT);
+    run->cut = false;
+    assert_int_equal(mx_open(openmx_board(p->pair->omx[0]), p->id, OMX_KEY, &p->pair->mx, &second),
+                     -EBUSY);
+    /* Its own endpoint is one like others. */
+    assert_int_equal(omx_connect(p, 0, p), 0);
+    const struct kaddr at = omx_memory(p, 8192);
+    struct mx_request *r = receives(p, kaddr_add(at, 4096), 100, 5, UINT64_MAX);
+    struct mx_request *s = sends(p, at, 100, 5);
+    assert_int_equal(omx_wait(p, &r).code, MX_SUCCESS);
+    assert_int_equal(omx_wait(p, &s).code, MX_SUCCESS);
+    run->step = 1;
+}
+
+static void test_connections(void **state)
+{
+    struct run *run = run_new();
+    (void)state;
+    omx_process_start(run->pair, &run->b, 1, 0, 1, waits_for_step, run);
+    omx_process_start(run->pair, &run->a, 0, 0, 1, connects_badly, run);
+    run_free(run);
+}
+
+/* ---- Peers that go -------------------------------------------------------------------------------- */
+
+/* A large message announced, one that is being pulled, a medium one that waits for slots, small ones. */
+static void sends_into_nothing(struct omx_process *p)
+{
+    struct run *run = p->arg;
+    const struct kaddr at = omx_memory(p, BYTES_MAX);
+    struct mx_request *request[3];
+    assert_int_equal(omx_connect(p, 0, &run->b), 0);
+    request[0] = sends(p, at, 100000, 1);    /* nobody asks for it */
+    request[1] = sends(p, at, BYTES_MAX, 2); /* is pulled */
+    struct mx_request *in = receives(p, at, BYTES_MAX, 3, UINT64_MAX);
+    while (run->step == 0)
+        idles(p, 20);
+    idles(p, 200);
+    run->cut = run->n == 0;
+    run->step = 2;
+    request[2] = sends(p, at, 30000, 4); /* is kept: it ends at once */
+    assert_int_equal(omx_wait(p, &request[2]).code, MX_SUCCESS);
+    const enum mx_code code = run->n == 0 ? MX_PEER_DEAD : MX_BAD_ENDPOINT;
+    assert_int_equal(omx_wait(p, &request[0]).code, code);
+    assert_int_equal(omx_wait(p, &request[1]).code, code);
+    struct mx_request *after = sends(p, at, 10, 5);
+    assert_int_equal(omx_wait(p, &after).code, code);
+    assert_true(mx_cancel(p->ep, &in));
+    run->step = 3;
+}
+
+static void goes(struct omx_process *p)
+{
+    struct run *run = p->arg;
+    const struct kaddr at = omx_memory(p, BYTES_MAX);
+    struct mx_status status;
+    while (!mx_iprobe(p->ep, 2, UINT64_MAX, &status))
+        sleeps(p, 10);
+    struct mx_request *r = receives(p, at, BYTES_MAX, 2, UINT64_MAX);
+    mx_test(p->ep, &r, &status);
+    run->step = 1;
+    if (run->n != 0) {
+        idles(p, 300);
+        return; /* closes its endpoint in the middle of the pull */
+    }
+    /* The sender does not answer any more. */
+    assert_int_equal(omx_wait(p, &r).code, MX_PEER_DEAD);
+    while (run->step < 3)
+        idles(p, 1000);
+}
+
+static void test_peers_that_go(void **state)
+{
+    (void)state;
+    for (unsigned closes = 0; closes < 2; closes++) {
+        struct run *run = run_new();
+        run->n = closes;
+        run->pair->mx.resends_max = 3;
+        run->pair->mx.linger_ps = 0;
+        for (unsigned host = 0; host < 2; host++) { /* a board's own patience: as short */
+            openmx_free(run->pair->omx[host]);
+            run->pair->options[host].pull_resends_max = 2;
+            run->pair->omx[host] = openmx_new(run->pair->rig->end[host].net,
+                                              &run->pair->rig->end[host].dev, NULL,
+                                              &run->pair->options[host]);
+        }
+        omx_process_start(run->pair, &run->b, 1, 0, 1, goes, run);
+        omx_process_start(run->pair, &run->a, 0, 0, 1, sends_into_nothing, run);
+        run_free(run);
+    }
+}
+
+/* ---- One that comes again ------------------------------------------------------------------------- */
+
+static void comes_again(struct omx_process *p)
+{
+    struct run *run = p->arg;
+    struct mx_board *board = openmx_board(p->pair->omx[1]);
+    const struct kaddr at = omx_memory(p, 4096);
+    for (unsigned i = 0; i < 3; i++) {
+        struct mx_request *r = receives(p, at, 4096, i, UINT64_MAX);
+        run->step = i * 2 + 1;
+        const struct mx_status status = omx_wait(p, &r);
+        assert_int_equal(status.code, MX_SUCCESS);
+        assert_int_equal(status.bytes, 1000);
+        mx_close(p->ep);
+        run->step = i * 2 + 2;
+        assert_int_equal(mx_open(board, p->id, OMX_KEY, &p->pair->mx, &p->ep), 0);
+    }
+}
+
+static void connects_again(struct omx_process *p)
+{
+    struct run *run = p->arg;
+    const struct kaddr at = omx_memory(p, 4096), big = omx_memory(p, BYTES_MAX);
+    for (unsigned i = 0; i < 3; i++) {
+        while (run->step != i * 2 + 1)
+            idles(p, 10);
+        if (i > 0) { /* what it knows is gone */
+            struct mx_request *old = sends(p, big, BYTES_MAX, 7);
+            assert_int_equal(omx_wait(p, &old).code, MX_BAD_ENDPOINT);
+        }
+        assert_int_equal(omx_connect(p, 0, &run->b), 0);
+        struct mx_request *r = sends(p, at, 1000, i);
+        assert_int_equal(omx_wait(p, &r).code, MX_SUCCESS);
+    }
+}
+
+static void test_one_that_comes_again(void **state)
+{
+    struct run *run = run_new();
+    (void)state;
+    omx_process_start(run->pair, &run->b, 1, 0, 1, comes_again, run);
+    omx_process_start(run->pair, &run->a, 0, 0, 1, connects_again, run);
+    run_free(run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_too_short),
+        cmocka_unit_test(test_matching),
+        cmocka_unit_test(test_connections),
+        cmocka_unit_test(test_peers_that_go),
+        cmocka_unit_test(test_one_that_comes_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

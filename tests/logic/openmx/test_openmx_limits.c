@@ -1,0 +1,290 @@
+/*
+ * What Open-MX has only so much of: slots of queues and rings, regions, numbers of messages; copies by an
+ * engine, that may fail; and the CPU that a process is moved to.
+ */
+#include "tests/support/dma_fake.h"
+#include "tests/support/omx_pair.h"
+
+#define MANY 1500u
+
+struct run {
+    struct omx_pair *pair;
+    struct omx_process a, b, c;
+    uint64_t bytes;
+    unsigned n, finished;
+};
+
+static struct run *run_new(const struct openmx_options *options)
+{
+    const struct rig_options wire = omx_wire(1);
+    struct run *run = k_zalloc(sizeof *run);
+    run->pair = omx_pair_new(&wire, options);
+    return run;
+}
+
+static struct openmx_stats stats_of(const struct run *run, unsigned host)
+{
+    struct openmx_stats stats;
+    openmx_stats_get(run->pair->omx[host], &stats);
+    return stats;
+}
+
+static void run_free(struct run *run)
+{
+    omx_pair_free(run->pair);
+    free(run);
+}
+
+/* ---- Many at a time ------------------------------------------------------------------------------- */
+
+static void sends_many(struct omx_process *p)
+{
+    struct run *run = p->arg;
+    struct mx_request **r = k_zalloc(run->n * sizeof(struct mx_request *));
+    const struct kaddr at = omx_memory(p, run->bytes + run->n);
+    assert_int_equal(omx_connect(p, 0, &run->b), 0);
+    net_rig_fill(p->pair->kernel, at, 1, 0, run->bytes + run->n);
+    for (unsigned i = 0; i < run->n; i++) {
+        const struct mx_segment segment = { kaddr_add(at, i), run->bytes };
+        assert_int_equal(mx_isend(p->ep, &segment, 1, &p->peer[0],
+                                  (uint64_t)(p == &run->a) << 32 | i, NULL, &r[i]),
+                         0);
+    }
+
+    for (unsigned i = 0; i < run->n; i++)
+        assert_int_equal(omx_wait(p, &r[i]).code, MX_SUCCESS);
+    free(r);
+    run->finished++;
+}
+
+static void receives_many(struct omx_process *p)
+{
+    struct run *run = p->arg;
+    const struct kaddr at = omx_memory(p, run->bytes);
+    const unsigned senders = run->c.pair != NULL ? 2 : 1;
+    const struct mx_segment segment = { at, run->bytes };
+    unsigned next[2] = { 0, 0 };
+    struct mx_status status;
+    mx_iprobe(p->ep, 0, 0, &status);
+    /* Connected, and then silent until the queue is full. */
+    for (unsigned i = 0; i < 40; i++) {
+        mx_iprobe(p->ep, 0, 0, &status);
+        k_sleep(p->pair->kernel, FAKE_US(10));
+    }
+    k_sleep(p->pair->kernel, FAKE_MS(5));
+    for (unsigned i = 0; i < senders * run->n; i++) {
+        struct mx_request *r;
+        assert_int_equal(mx_irecv(p->ep, &segment, 1, 0, 0, NULL, &r), 0);
+        status = omx_wait(p, &r);
+        const unsigned from = (unsigned)(status.match >> 32), number = (uint32_t)status.match;
+        assert_int_equal(status.code, MX_SUCCESS);
+        assert_int_equal(number, next[from]++);
+        net_rig_check(p->pair->kernel, at, 1, number, run->bytes);
+    }
+}
+
+/* Two senders fill the event queue of one that does not look: what does not fit is sent again. */
+static void test_events(void **state)
+{
+    struct run *run = run_new(NULL);
+    (void)state;
+    run->bytes = 8;
+    run->n = MANY;
+    run->pair->mx.resend_ps = K_MS;
+    omx_process_start(run->pair, &run->b, 1, 0, 1, receives_many, run);
+    omx_process_start(run->pair, &run->a, 0, 0, 1, sends_many, run);
+    omx_process_start(run->pair, &run->c, 0, 1, 2, sends_many, run);
+    omx_pair_run(run->pair, 100);
+    assert_int_equal(run->finished, 2);
+    assert_true(stats_of(run, 1).full > 100);
+    run_free(run);
+}
+
+/* More fragments than the send ring has slots; more large messages than there are regions. */
+static void test_slots_and_regions(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t bytes;
+        unsigned n;
+    } cases[] = { { 32768, 200 }, { 40000, 300 } };
+    for (unsigned i = 0; i < 2; i++) {
+        struct run *run = run_new(NULL);
+        run->bytes = cases[i].bytes;
+        run->n = cases[i].n;
+        omx_process_start(run->pair, &run->b, 1, 0, 1, receives_many, run);
+        omx_process_start(run->pair, &run->a, 0, 0, 1, sends_many, run);
+        omx_pair_run(run->pair, 100);
+        assert_int_equal(run->finished, 1);
+        run_free(run);
+    }
+}
+
+/* ---- Copies by an engine -------------------------------------------------------------------------- */
+
+struct engines {
+    struct dma_core *core[2];
+    struct dma_fake fake[2];
+};
+
+static struct engines *attach_engines(struct run *run, const struct dma_fake_options *options)
+{
+    struct engines *e = k_zalloc(sizeof *e);
+    for (unsigned host = 0; host < 2; host++) {
+        struct omx_pair *pair = run->pair;
+        fake_on(pair->kernel, host * 2);
+        e->core[host] = dma_core_new(pair->kernel);
+        dma_fake_init(&e->fake[host], pair->kernel, e->core[host], options);
+        openmx_free(pair->omx[host]);
+        pair->options[host].ioat = true;
+        pair->options[host].ioat_local_bytes = 65536;
+        pair->omx[host] = openmx_new(pair->rig->end[host].net, &pair->rig->end[host].dev,
+                                     e->core[host], &pair->options[host]);
+        assert_non_null(pair->omx[host]);
+    }
+    return e;
+}
+
+static void detach_engines(struct run *run, struct engines *e)
+{
+    for (unsigned host = 0; host < 2; host++) {
+        fake_on(run->pair->kernel, host * 2);
+        openmx_free(run->pair->omx[host]);
+        run->pair->omx[host] = NULL;
+        dma_fake_remove(&e->fake[host], false);
+        dma_core_free(e->core[host]);
+    }
+    assert_int_equal(run->pair->kernel->maps_live, 0);
+    free(e);
+}
+
+static void engine_case(const struct dma_fake_options *options, uint64_t bytes, bool local,
+                        bool expects)
+{
+    struct run *run = run_new(NULL);
+    struct engines *e = attach_engines(run, options);
+    run->bytes = bytes;
+    run->n = 3;
+    omx_process_start(run->pair, &run->b, !local, 1, 1, receives_many, run);
+    omx_process_start(run->pair, &run->a, 0, 0, 3, sends_many, run);
+    omx_pair_run(run->pair, 100);
+    const struct openmx_stats stats = stats_of(run, !local);
+    assert_int_equal(stats.engine_bytes, expects ? 3 * bytes : 0);
+    if (expects && !local)
+        assert_true(stats.engine_copies >= 3 * bytes / 4096);
+    detach_engines(run, e);
+    run_free(run);
+}
+
+static void test_engine(void **state)
+{
+    const struct dma_fake_options good = { .n_channels = 4, .ring = 64, .copy_ps = K_US };
+    const struct dma_fake_options slow = { .n_channels = 1, .ring = 256, .copy_ps = 10 * K_US };
+    (void)state;
+    engine_case(&good, 65535, false, false); /* too small */
+    engine_case(&good, 65536, false, true);
+    engine_case(&good, 262144, false, true);
+    engine_case(&good, 262144, true, true);
+    engine_case(&slow, 131072, false, true); /* a worker waits for the last copies */
+}
+
+/* Copies that fail are done by a CPU; a full ring leaves the rest to it. */
+static void test_engine_fails(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        const struct dma_fake_options bad = { .n_channels = 2,
+                                              .ring = i == 2 ? 4 : 64,
+                                              .copy_ps = i == 2 ? 30 * K_US : K_US,
+                                              .error_permille = i < 2 ? 100 : 0,
+                                              .any_order = i == 1 };
+        struct run *run = run_new(NULL);
+        struct engines *e = attach_engines(run, &bad);
+        run->bytes = 200000;
+        run->n = 4;
+        omx_process_start(run->pair, &run->b, 1, 1, 1, receives_many, run);
+        omx_process_start(run->pair, &run->a, 0, 0, 3, sends_many, run);
+        omx_pair_run(run->pair, 100);
+        const struct openmx_stats stats = stats_of(run, 1);
+        assert_true(i == 2 ? stats.engine_bytes < 4 * run->bytes : stats.engine_failed > 0);
+        detach_engines(run, e);
+        run_free(run);
+    }
+}
+
+/* ---- Binding -------------------------------------------------------------------------------------- */
+
+static void says_cpu(struct omx_process *p)
+{
+    struct run *run = p->arg;
+    run->n = k_cpu(p->pair->kernel);
+}
+
+/* The process goes where its endpoint's receive queue interrupts. */
+static void test_binding(void **state)
+{
+    static const struct {
+        bool bind;
+        uint8_t id;
+        unsigned cpu;
+    } cases[] = { { true, 4, 0 }, { true, 7, 1 }, { false, 7, 0 } };
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        struct run *run = run_new(NULL);
+        struct net_device *dev = &run->pair->rig->end[0].dev;
+        dev->rx_queue_of_cpu[0] = 0;
+        dev->rx_queue_of_cpu[1] = 1;
+        run->pair->mx.bind = cases[i].bind;
+        omx_process_start(run->pair, &run->a, 0, 0, cases[i].id, says_cpu, run);
+        omx_pair_run(run->pair, 1);
+        assert_int_equal(run->n, cases[i].cpu);
+        run_free(run);
+    }
+}
+
+/* ---- Regions that are kept ------------------------------------------------------------------------ */
+
+static void sends_the_same(struct omx_process *p)
+{
+    struct run *run = p->arg;
+    const struct kaddr at = omx_memory(p, 100000);
+    struct mx_stats stats;
+    assert_int_equal(omx_connect(p, 0, &run->b), 0);
+    for (unsigned i = 0; i < run->n; i++) {
+        const struct mx_segment segment = { at, run->bytes };
+        struct mx_request *r;
+        net_rig_fill(p->pair->kernel, at, 1, i, run->bytes);
+        assert_int_equal(mx_isend(p->ep, &segment, 1, &p->peer[0], i, NULL, &r), 0);
+        assert_int_equal(omx_wait(p, &r).code, MX_SUCCESS);
+    }
+    mx_stats_get(p->ep, &stats);
+    const bool kept = p->pair->mx.cached_regions > 0;
+    assert_int_equal(stats.regions, kept ? 1 : run->n);
+    assert_int_equal(stats.region_hits, kept ? run->n - 1 : 0);
+    assert_true(kept == (p->pair->kernel->pins_live > 0));
+}
+
+static void test_kept_regions(void **state)
+{
+    (void)state;
+    for (unsigned kept = 0; kept < 2; kept++) {
+        struct run *run = run_new(NULL);
+        run->bytes = 50000;
+        run->n = 5;
+        run->pair->mx.cached_regions = kept;
+        omx_process_start(run->pair, &run->b, 1, 0, 1, receives_many, run);
+        omx_process_start(run->pair, &run->a, 0, 0, 1, sends_the_same, run);
+        omx_pair_run(run->pair, 100);
+        run_free(run);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_events),  cmocka_unit_test(test_slots_and_regions),
+        cmocka_unit_test(test_engine),  cmocka_unit_test(test_engine_fails),
+        cmocka_unit_test(test_binding), cmocka_unit_test(test_kept_regions),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
