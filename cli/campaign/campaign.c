@@ -3,6 +3,7 @@
 #include <malloc.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -306,6 +307,21 @@ static void say_what_is_wide(const struct running *running)
                 running->n_wide, running->campaign->plan->points->len, running->campaign->n_seeds);
 }
 
+/* No more than there can be runs, and as many as the system lets have their descriptors: two of each
+ * here. Where it does not, there are as many as can be made. */
+static unsigned worker_count(const struct campaign *campaign)
+{
+    const struct plan *plan = campaign->plan;
+    const uint64_t most = campaign->until != NULL ? (uint64_t)plan->points->len * campaign->n_seeds
+                                                  : plan->jobs->len;
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+    return (unsigned)MAX(MIN((uint64_t)campaign->n_workers, most), 1);
+}
+
 int campaign_run(const struct campaign *campaign)
 {
     struct running running = { .campaign = campaign, .memory_bytes = campaign->memory_bytes };
@@ -317,13 +333,13 @@ int campaign_run(const struct campaign *campaign)
     say_what_is_left_out(campaign);
     malloc_trim(
         0); /* what building all points has left would be copied page by page for each worker */
-    running.pool = worker_pool_new(campaign->n_workers, campaign->limits, run_job, store_job,
-                                   &running);
+    const unsigned n_workers = worker_count(campaign);
+    running.pool = worker_pool_new(n_workers, campaign->limits, run_job, store_job, &running);
     sigset_t before;
     const sigset_t stops = stop_signals();
     sigprocmask(SIG_BLOCK, &stops, &before);
     const int signal_fd = signalfd(-1, &stops, SFD_CLOEXEC);
-    progress_begin(&running.progress, campaign->plan, campaign->n_workers, campaign->quiet);
+    progress_begin(&running.progress, campaign->plan, n_workers, campaign->quiet);
     const bool finished = work(&running, signal_fd);
     worker_pool_free(running.pool);
     progress_end(&running.progress);

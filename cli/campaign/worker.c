@@ -332,25 +332,43 @@ static void attend(struct worker_pool *pool, struct worker *worker)
         bury(worker);
 }
 
+/* Open descriptors only: poll() takes no more entries than a process may have open, whatever they are.
+ * of: whose each one is. What was said last comes before the report. */
+static unsigned list_open(const struct worker_pool *pool, struct pollfd *fds, unsigned *of)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < pool->n_workers; i++) {
+        const struct worker *worker = &pool->workers[i];
+        const int both[] = { worker->log_fd, worker->socket };
+        for (unsigned k = 0; worker->pid != 0 && k < SIM_N_ELEMENTS(both); k++) {
+            if (both[k] < 0)
+                continue;
+            fds[n] = (struct pollfd){ .fd = both[k], .events = POLLIN };
+            of[n++] = i;
+        }
+    }
+    return n;
+}
+
 bool worker_wait(struct worker_pool *pool, int signal_fd, int timeout_ms)
 {
     g_autofree struct pollfd *fds = g_new0(struct pollfd, 2 * pool->n_workers + 1);
-    fds[0] = (struct pollfd){ .fd = signal_fd, .events = POLLIN };
-    for (unsigned i = 0; i < pool->n_workers; i++) {
-        const struct worker *worker = &pool->workers[i];
-        const bool lives = worker->pid != 0;
-        fds[2 * i + 1] = (struct pollfd){ .fd = lives ? worker->socket : -1, .events = POLLIN };
-        fds[2 * i + 2] = (struct pollfd){ .fd = lives ? worker->log_fd : -1, .events = POLLIN };
-    }
+    g_autofree unsigned *of = g_new0(unsigned, 2 * pool->n_workers + 1);
+    const unsigned n_fds = list_open(pool, fds, of);
+    fds[n_fds] = (struct pollfd){ .fd = signal_fd, .events = POLLIN };
     const bool limited = pool->limits.timeout_s > 0.0 || pool->limits.memory_bytes > 0;
-    const int n_ready = poll(fds, 2 * pool->n_workers + 1,
+    const int n_ready = poll(fds, n_fds + 1,
                              limited ? SIM_MIN(timeout_ms, WORKER_WATCH_MS) : timeout_ms);
-    const bool signalled = n_ready > 0 && fds[0].revents != 0;
-    for (unsigned i = 0; n_ready > 0 && !signalled && i < pool->n_workers; i++) {
-        struct worker *worker = &pool->workers[i]; /* may be another process since poll() */
-        if (fds[2 * i + 2].revents != 0 && worker->pid != 0)
+    SIM_ASSERT(n_ready >= 0 || errno == EINTR || errno == EAGAIN, "poll of %u descriptors: %s",
+               n_fds + 1, g_strerror(errno));
+    const bool signalled = n_ready > 0 && fds[n_fds].revents != 0;
+    for (unsigned i = 0; n_ready > 0 && !signalled && i < n_fds; i++) {
+        struct worker *worker = &pool->workers[of[i]]; /* may be another process since poll() */
+        if (fds[i].revents == 0 || worker->pid == 0)
+            continue;
+        if (fds[i].fd == worker->log_fd)
             read_log(worker);
-        if (fds[2 * i + 1].revents != 0 && worker->pid != 0)
+        else if (fds[i].fd == worker->socket)
             attend(pool, worker);
     }
     if (limited)

@@ -103,6 +103,23 @@ n_workers() { # n_workers OPTION...: how many runs go on at once, of four that n
 is "as many runs as jobs" "$(n_workers)" 4
 is "one alone where memory is short" "$(n_workers --memory 1MiB)" 1
 
+# Two descriptors of each worker, of which there are fewer: poll() would take none of 2 N + 1.
+few() { # few -Sn|-n ARGUMENT...
+    (ulimit "$1" 40 && shift && exec timeout -s KILL 60 "$nudma" run $size --seeds 4 --db few.db -q -j100 "$@" 2>&1)
+}
+few -Sn >few.txt; is "more workers than descriptors, by the soft limit" $? 0
+few -n --force >forced.txt; is "by the hard one" $? 0
+is "lose no run" "$(query few.db 'select status, count(*) from run group by 1') $(cmp few.txt forced.txt && echo same)" \
+    "done|$((2 * 4 * $("$nudma" run $size --list -q | wc -l))) same"
+(ulimit -n 40; exec env --default-signal=INT "$nudma" run $size --db few.db -q -j100 "${endless[@]}" 2>/dev/null >&2) &
+pid=$!
+for _ in $(seq 100); do pgrep -P $pid >/dev/null && break; sleep 0.05; done
+sleep 0.2
+kill -INT $pid
+for _ in $(seq 100); do kill -0 $pid 2>/dev/null || break; sleep 0.05; done
+kill -KILL $pid 2>/dev/null
+wait $pid; is "nor hear no signal" $? 130
+
 # ---- Limits --------------------------------------------------------------------------------------
 out=$("$nudma" run $size --filter 'transfer_bytes=64 op=read' "${endless[@]}" --timeout 0.3 \
     --db limit.db 2>&1 >/dev/null)
