@@ -1,7 +1,8 @@
 /*
  * Two simulated hosts with Myri-10G adapters and the firmware of Myrinet Express: messages of all sizes, by
  * the library of MX, between the hosts and within one, mark for mark; latency and bandwidth of a ping-pong;
- * losses on the wire. Then all is closed, and nothing may be left.
+ * losses on the wire. The same with Open-MX over the Ethernet firmware at one end or at both: they speak one
+ * protocol. Then all is closed, and nothing may be left.
  */
 #include "tests/support/world_fixture.h"
 
@@ -11,6 +12,8 @@
 #include "logic/mx/mx.h"
 #include "logic/myri/mx_native.h"
 #include "logic/myri/myri10ge.h"
+#include "logic/net/net.h"
+#include "logic/openmx/openmx.h"
 #include "models/base/payload.h"
 #include "models/myri/myri.h"
 #include "models/os/os.h"
@@ -18,16 +21,19 @@
 #define HOST(NAME)                                                                      \
     NAME " = { ports = ( { name = \"rp0\"; socket = 0; lanes = 8; generation = 1; } );" \
          " cpu = { sockets = 1; cores_per_socket = 4; clock_ghz = 2.33; }; };\n"
-#define NIC(NAME) \
-    NAME " = { type = \"myri.myri10g\"; lanes = 8; generation = 1; firmware = \"mx\"; };\n"
-#define WORLD(MORE)                                                                            \
-    "hosts = {\n" HOST("server")                                                               \
-        HOST("client") "};\n"                                                                  \
-                       "devices = {\n" NIC("a")                                                \
-                           NIC("b") "};\n"                                                     \
-                                    "cables = ( { from = \"server.s0.rp0\"; to = \"a.p0\"; }," \
-                                    " { from = \"client.s0.rp0\"; to = \"b.p0\"; },"           \
-                                    " { from = \"a.e0\"; to = \"b.e0\"; " MORE " } );\n"
+#define NIC(NAME, FIRMWARE)                                                                \
+    NAME " = { type = \"myri.myri10g\"; lanes = 8; generation = 1; firmware = \"" FIRMWARE \
+         "\"; };\n"
+#define WORLD_OF(A, B, MORE)                                                                      \
+    "hosts = {\n" HOST("server")                                                                  \
+        HOST("client") "};\n"                                                                     \
+                       "devices = {\n" NIC("a", A)                                                \
+                           NIC("b", B) "};\n"                                                     \
+                                       "cables = ( { from = \"server.s0.rp0\"; to = \"a.p0\"; }," \
+                                       " { from = \"client.s0.rp0\"; to = \"b.p0\"; },"           \
+                                       " { from = \"a.e0\"; to = \"b.e0\"; " MORE " } );\n"
+
+#define WORLD(MORE) WORLD_OF("mx", "mx", MORE)
 
 #define KEY      77u
 #define STREAM   11u
@@ -40,6 +46,10 @@ struct side {
     struct kernel *kernel;
     struct mx_native *driver;
     struct mx_board *board;
+    /* Open-MX */
+    struct net *net;
+    struct myri10ge *ethernet; /* NULL: native */
+    struct openmx *omx;
 };
 struct rig {
     struct world_fixture w;
@@ -62,9 +72,36 @@ struct process {
 
 /* ---- Up and down ----------------------------------------------------------------------------- */
 
+static void up_open_mx(struct side *s)
+{
+    assert_int_equal(k_pci_register(s->kernel, myri10ge_pci(s->ethernet)), 1);
+    struct net_device *dev = myri10ge_device(s->ethernet, 0);
+    assert_int_equal(dev->ops->open(dev), 0);
+    s->omx = openmx_new(s->net, dev, NULL, &openmx_options_default);
+    assert_non_null(s->omx);
+    s->board = openmx_board(s->omx);
+    s->rig->up++;
+}
+
+static void down_open_mx(struct side *s)
+{
+    struct net_device *dev = myri10ge_device(s->ethernet, 0);
+    k_sleep(s->kernel, K_MS); /* its last packets have left */
+    assert_int_equal(openmx_regions_live(s->omx), 0);
+    openmx_free(s->omx);
+    k_pci_remove(K_CONTAINER(dev->device, struct k_pci_dev, device), false);
+    myri10ge_free(s->ethernet);
+    net_free(s->net);
+    s->rig->down++;
+}
+
 static void up_body(void *arg)
 {
     struct side *s = arg;
+    if (s->ethernet != NULL) {
+        up_open_mx(s);
+        return;
+    }
     assert_int_equal(k_pci_register(s->kernel, mx_native_pci(s->driver)), 1);
     s->board = mx_native_board(s->driver, 0);
     assert_non_null(s->board);
@@ -74,6 +111,10 @@ static void up_body(void *arg)
 static void down_body(void *arg)
 {
     struct side *s = arg;
+    if (s->ethernet != NULL) {
+        down_open_mx(s);
+        return;
+    }
     struct model *nic = world_device(s->rig->w.world, s == s->rig->side ? "a" : "b");
     assert_int_equal(s->board->nic_id, myri_mac(nic));
     assert_int_equal(mx_native_regions_live(s->board), 0);
@@ -104,7 +145,12 @@ static void rig_open(struct rig *r, const char *world)
         struct host *host = world_host(r->w.world, names[i]);
         s->rig = r;
         s->kernel = os_new(host, host_os_params(host));
-        s->driver = mx_native_new(s->kernel);
+        if (myri_firmware(world_device(r->w.world, i == 0 ? "a" : "b")) == MYRI_FIRMWARE_MX) {
+            s->driver = mx_native_new(s->kernel);
+        } else {
+            s->net = net_new(s->kernel, &net_params_default);
+            s->ethernet = myri10ge_new(s->net, s->kernel, &myri10ge_params_default, "myri");
+        }
         k_thread_new(s->kernel, "up", 0, up_body, s);
     }
     run_until(r, &r->up, 2, 1000);
@@ -238,13 +284,31 @@ static void test_latency_and_bandwidth(void **state)
     (void)state;
     rig_open(&r, WORLD(""));
     ping_pong(&r, false, &nothing, 1, 21, 2000);
-    print_message("0 bytes: %.3f us\n", (double)r.round_ps / 2e6);
     assert_in_range(r.round_ps, 2 * 1700 * SIM_PS_PER_NS, 2 * 2600 * SIM_PS_PER_NS);
     ping_pong(&r, false, &much, 1, 4, 2000);
-    print_message("1 MiB: %.3f GB/s\n", 2.0 * LARGEST / (double)r.round_ps * 1e3);
     assert_in_range(r.round_ps, 2 * LARGEST * 1000ull * 100 / 125,
                     2 * LARGEST * 1000ull * 100 / 105);
     rig_close(&r);
+}
+
+static void both(const char *world)
+{
+    struct rig r;
+    rig_open(&r, world);
+    ping_pong(&r, false, sizes, N_SIZES, 2, 2000);
+    rig_close(&r);
+}
+
+static void test_open_mx(void **state)
+{
+    (void)state;
+    both(WORLD_OF("ethernet", "multiqueue", ""));
+}
+
+static void test_open_mx_and_native_mx(void **state)
+{
+    (void)state;
+    both(WORLD_OF("mx", "multiqueue", ""));
 }
 
 /* What is lost is sent again: by the library, and replies by the firmware. */
@@ -265,6 +329,8 @@ int main(void)
         cmocka_unit_test(test_within_a_host),
         cmocka_unit_test(test_latency_and_bandwidth),
         cmocka_unit_test(test_losses),
+        cmocka_unit_test(test_open_mx),
+        cmocka_unit_test(test_open_mx_and_native_mx),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

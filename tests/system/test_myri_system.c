@@ -17,7 +17,8 @@
 
 #define HOST(NAME)                                                                     \
     NAME " = { ports = ( { name = \"rp0\"; socket = 0; lanes = 8; generation = 1; });" \
-         " cpu = { sockets = 1; cores_per_socket = 8; clock_ghz = 2.0; }; };\n"
+         " cpu = { sockets = 1; cores_per_socket = 8; clock_ghz = 2.0; };"             \
+         " os = { c1_exit_ns = 0; c1e_exit_ns = 0; c6_exit_ns = 0; }; };\n"
 #define NIC(NAME, MORE) \
     NAME " = { type = \"myri.myri10g\"; lanes = 8; generation = 1; " MORE " };\n"
 #define WORLD(MORE)                                                                             \
@@ -28,8 +29,9 @@
                                      "cables = ( { from = \"server.s0.rp0\"; to = \"a.p0\"; }," \
                                      " { from = \"client.s0.rp0\"; to = \"b.p0\"; },"           \
                                      " { from = \"a.e0\"; to = \"b.e0\"; latency_ns = 100; } );\n"
-#define ONE     WORLD("")
-#define SEVERAL WORLD("firmware = \"multiqueue\";")
+#define SEVERAL_QUEUES "firmware = \"multiqueue\";"
+#define ONE            WORLD("")
+#define SEVERAL        WORLD(SEVERAL_QUEUES)
 
 #define SERVER       0
 #define CLIENT       1
@@ -50,13 +52,13 @@ struct side {
     uint32_t bytes_expected;
     uint16_t queue; /* of the last packet */
     unsigned cpu;
-    bool echo;
+    uint64_t at_ps;
 };
 struct rig {
     struct world_fixture w;
     struct side side[2];
     unsigned up, done, down;
-    sim_time start_ps, end_ps;
+    uint64_t took_ps; /* of the last frame */
 };
 
 /* ---- Frames ---------------------------------------------------------------------------------- */
@@ -102,9 +104,8 @@ static void receive_frame(struct sk_buff *skb, void *arg)
     s->queue = skb->queue;
     s->cpu = k_cpu(s->kernel);
     skb_free(s->net, skb);
+    s->at_ps = k_now_ps(s->kernel);
     s->n_received++;
-    if (s->echo)
-        send_frame(s, &s->rig->side[s == s->rig->side].dev->mac, 0, s->bytes_expected);
 }
 
 static void wait_for(struct side *s, unsigned n)
@@ -225,6 +226,49 @@ static void test_frames_of_all_sizes(void **state)
     assert_int_equal(myri_stats(nic_of(&r, "a"))->rx_packets, 18);
     assert_int_equal(myri_drops(nic_of(&r, "a")), 0);
     rig_close(&r);
+}
+
+/* From the call that sends to the handler of the soft interrupt, the processor of the adapter idle. */
+static void latency_body(void *arg)
+{
+    struct side *s = arg, *to = &s->rig->side[SERVER];
+    to->bytes_expected = 64;
+    for (unsigned i = 0; i < 4; i++) {
+        k_sleep(s->kernel, 100 * K_US);
+        const uint64_t begin_ps = k_now_ps(s->kernel);
+        send_frame(s, &to->dev->mac, 0, 64);
+        while (to->n_received == i)
+            k_compute(s->kernel, 100);
+        s->rig->took_ps = to->at_ps - begin_ps;
+    }
+    s->rig->done++;
+}
+
+static uint64_t one_way_ps(const char *world)
+{
+    struct rig r;
+    rig_open(&r, world);
+    run_client(&r, latency_body);
+    const uint64_t took_ps = r.took_ps;
+    rig_close(&r);
+    return took_ps;
+}
+
+/* Each time of the firmware is in it once: a microsecond more there is a microsecond more here. */
+static void test_latency_is_the_sum_of_its_parts(void **state)
+{
+    static const char *const longer[] = { WORLD("firmware_send_ns = 1750;"),
+                                          WORLD("firmware_receive_ns = 1750;"),
+                                          WORLD("port_latency_ns = 1150;") };
+    (void)state;
+    const uint64_t one_ps = one_way_ps(WORLD(""));
+    assert_in_range(one_ps, 3 * SIM_PS_PER_US, 6 * SIM_PS_PER_US);
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(longer); i++)
+        assert_int_equal(one_way_ps(longer[i]), one_ps + SIM_PS_PER_US);
+    const uint64_t several_ps = one_way_ps(WORLD(SEVERAL_QUEUES));
+    assert_int_equal(one_way_ps(WORLD(SEVERAL_QUEUES "firmware_multiqueue_ns = 1600;")),
+                     several_ps + SIM_PS_PER_US);
+    assert_int_equal(one_way_ps(WORLD(SEVERAL_QUEUES "send_done_us = 20;")), several_ps);
 }
 
 /* More than the rings hold; all arrive, in order or not, and all buffers are free again. */
@@ -375,6 +419,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_frames_of_all_sizes),
+        cmocka_unit_test(test_latency_is_the_sum_of_its_parts),
         cmocka_unit_test(test_many_frames),
         cmocka_unit_test(test_own_address_comes_back),
         cmocka_unit_test(test_a_queue_per_endpoint),
