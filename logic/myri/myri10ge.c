@@ -78,7 +78,7 @@ static int set_memory(struct myri10ge_dev *myri)
 static int set_up(struct myri10ge_dev *myri)
 {
     const uint8_t *mac = myri->dev.mac.byte;
-    uint32_t coalescing_at;
+    uint32_t coalescing_at = 0;
     int error = command(myri, MYRI_RESET, 0, 0);
     if (error == 0 && myri->n_slices > 1)
         error = set_steering(myri);
@@ -288,9 +288,9 @@ static struct myri10ge_dev *dev_new(struct myri10ge *driver, struct k_pci_dev *p
     for (unsigned i = 0; i < MYRI_SLICES_MAX; i++) {
         myri->slice[i].myri = myri;
         myri->slice[i].number = i;
-        myri->slice[i].cpu = driver->params.slice_cpu != NULL
-                                 ? driver->slice_cpu[i]
-                                 : (uint16_t)(i % k_n_cpus(driver->kernel));
+        const unsigned cpu = driver->params.slice_cpu != NULL ? driver->slice_cpu[i]
+                                                              : i % k_n_cpus(driver->kernel);
+        myri->slice[i].cpu = (uint16_t)cpu;
     }
     return myri;
 }
