@@ -244,7 +244,7 @@ static void function_init(struct myri *nic)
         .bar = { { MYRI_BAR_BYTES, CFG_BAR_64 | CFG_BAR_PREFETCH, sram_read, sram_write,
                    .by_bytes = true },
                  [MYRI_MSIX_BAR] = { several ? MYRI_MSIX_BYTES : 0, CFG_BAR_64, sram_read,
-                                     sram_write } }
+                                     sram_write, .by_bytes = false } }
     };
     pcie_function_init(&nic->pcie, nic->model, &desc);
 }
