@@ -2,7 +2,7 @@
 #
 #   make [CC=clang] [BUILD=folder] [OPT=-O0] [DEBUG_INFO=-g1] [SANITIZE=address,undefined]
 #        [HOSTILE=1 [HOSTILE_BASE=folder]]
-#   make run | test | random | fuzz | bench | figures | check | check-style | test-slurm | install | clean | help
+#   make run | test | random | messages | fuzz | bench | figures | check | check-style | test-slurm | install | clean | help
 #
 # V=1 shows whole commands. Everything is built below $(BUILD). A change of the flags
 # rebuilds, a commit does not: the version goes into one object only.
@@ -87,7 +87,7 @@ CLI_LIB  := $(BUILD)/libnudma_cli.a
 SUPPORT  := $(BUILD)/libtests.a
 NUDMA    := $(BUILD)/nudma
 
-.PHONY: all tests room-tests benches run test random fuzz test-slurm bench figures check check-style \
+.PHONY: all tests room-tests benches run test random messages fuzz test-slurm bench figures check check-style \
         check-layers setup install clean help require-libs require-cmocka FORCE
 .DELETE_ON_ERROR:
 
@@ -205,6 +205,15 @@ test:
 random:
 	@scripts/setup.sh test
 	@BUILD='$(BUILD)' CC='$(CC)' scripts/random.sh $(if $(FROM),--from $(FROM)) $(SEEDS) $(AREAS)
+
+# COUNT messages of Open-MX on a wire that loses, repeats and overtakes PERMILLE of the packets each.
+messages: COUNT ?= 1000000
+messages: SEED ?= 1
+messages: PERMILLE ?= 50
+messages:
+	@scripts/setup.sh test
+	$(again) $(BUILD)/tests/logic/openmx/test_openmx_wire
+	$(BUILD)/tests/logic/openmx/test_openmx_wire $(COUNT) $(SEED) $(PERMILLE)
 
 # RUNS inputs of one of the fuzzers of tests/fuzz/ (TARGET=nvme, rdma, nic, ioat, dsa); KEEP=1: what reaches
 # new code then goes into the corpus; FAST=1: without the sanitizers, but for what reached new code.

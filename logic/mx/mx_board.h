@@ -98,7 +98,7 @@ struct mx_board {
 struct mx_port {
     struct mx_board *board;
     uint8_t id;
-    uint32_t session;      /* not 0; no two ports of a NIC had the same */
+    uint32_t session;      /* not 0; that of a later port of a NIC is greater */
     struct kaddr queue[2]; /* MX_EVENTS slots each, all MX_EVENT_NONE */
     struct kaddr
         *receive;       /* MX_RING_SLOTS slots of MX_SLOT_BYTES: event.message.slot is the index */

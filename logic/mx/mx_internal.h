@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "logic/kcosts.h"
+#include "logic/mx/mx_account.h"
 #include "logic/mx/mx_board.h"
 
 #define MX_WINDOW         1024u /* messages of a pair under way, and numbers ahead that are kept */
@@ -227,6 +228,8 @@ struct kaddr mx_lines_get(struct mx_lib *lib, unsigned bytes);
 struct mx_buffer *mx_buffer_get(struct mx_lib *lib);
 void mx_buffer_put(struct mx_lib *lib, struct mx_buffer *buffer);
 void mx_memory_release(struct mx_lib *lib);
+/* Copies from the ring into such memory. */
+void mx_buffer_fill(struct mx_lib *lib, struct kaddr to, struct kaddr from, uint64_t bytes);
 /* Copy between the request's segments, from `offset` on, and contiguous memory. Bytes beyond the segments
  * are left out; returns how many were copied. */
 uint64_t mx_scatter(struct mx_lib *lib, const struct mx_request *r, uint64_t offset,

@@ -128,6 +128,7 @@ enum how { SCATTER, GATHER, SCATTER_BYTES, GATHER_BYTES };
 static uint64_t walk(struct mx_lib *lib, const struct mx_request *r, uint64_t offset,
                      uint64_t bytes, enum how how, struct kaddr at, uint8_t *there)
 {
+    const unsigned before = k_account(lib->kernel, MX_ACCOUNT_USER_DATA);
     uint64_t done = 0;
     for (unsigned i = 0; i < r->n_segments && done < bytes; i++) {
         const struct mx_segment *s = &r->segment[i];
@@ -149,6 +150,7 @@ static uint64_t walk(struct mx_lib *lib, const struct mx_request *r, uint64_t of
         done += n;
         offset = 0;
     }
+    k_account(lib->kernel, before);
     return done;
 }
 
@@ -170,6 +172,13 @@ uint64_t mx_scatter_bytes(struct mx_lib *lib, const struct mx_request *r, const 
     uint8_t data[MX_TINY_BYTES];
     memcpy(data, from, bytes);
     return walk(lib, r, 0, bytes, SCATTER_BYTES, (struct kaddr){ 0 }, data);
+}
+
+void mx_buffer_fill(struct mx_lib *lib, struct kaddr to, struct kaddr from, uint64_t bytes)
+{
+    const unsigned before = k_account(lib->kernel, MX_ACCOUNT_USER_DATA);
+    k_copy(lib->kernel, to, from, bytes);
+    k_account(lib->kernel, before);
 }
 
 void mx_gather_bytes(struct mx_lib *lib, const struct mx_request *r, void *to, uint64_t bytes)

@@ -182,6 +182,12 @@ static void session_is(struct mx_partner *partner, uint32_t session)
     partner->address.session = session;
 }
 
+/* Of an endpoint that has been closed since: it comes late. */
+static bool is_older(const struct mx_partner *partner, uint32_t session)
+{
+    return partner->address.session != 0 && (int32_t)(session - partner->address.session) < 0;
+}
+
 void mx_partner_connect_event(struct mx_lib *lib, const union mx_event *event)
 {
     const struct mx_event_source *source = &event->connect.source;
@@ -208,7 +214,7 @@ void mx_partner_connect_event(struct mx_lib *lib, const union mx_event *event)
                                     .status = MX_CONNECT_BAD_KEY };
     if (event->connect.key == lib->ep.key) {
         struct mx_partner *partner = mx_partner_get(lib, nic_id, source->endpoint);
-        if (partner == NULL)
+        if (partner == NULL || is_older(partner, event->connect.source_session))
             return;
         session_is(partner, event->connect.source_session);
         c.status = MX_CONNECT_DONE;

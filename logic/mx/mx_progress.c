@@ -52,13 +52,17 @@ static bool read_event(struct mx_lib *lib, unsigned queue)
     const uint8_t none = MX_EVENT_NONE;
     const struct kaddr at = slot_at(lib, queue);
     union mx_event event;
+    const unsigned before = k_account(lib->kernel, MX_ACCOUNT_USER_EVENT);
     k_load(lib->kernel, at, &event, sizeof event);
+    k_account(lib->kernel, before);
     if (event.type == MX_EVENT_NONE)
         return false;
     k_compute(lib->kernel, lib->costs->mx_lib_event_cycles);
     k_touch_write(lib->kernel, lib->lines, K_LINE_BYTES);
     handle_event(lib, &event);
+    k_account(lib->kernel, MX_ACCOUNT_USER_EVENT);
     k_store(lib->kernel, kaddr_add(at, MX_EVENT_BYTES - 1), &none, 1);
+    k_account(lib->kernel, before);
     lib->read[queue]++;
     if (lib->board->ops->consumed != NULL)
         lib->board->ops->consumed(lib->port, queue, lib->read[queue]);
@@ -67,6 +71,7 @@ static bool read_event(struct mx_lib *lib, unsigned queue)
 
 void mx_progress(struct mx_lib *lib)
 {
+    const unsigned before = k_account(lib->kernel, MX_ACCOUNT_LIBRARY);
     for (unsigned queue = 0; queue < 2; queue++)
         for (unsigned n = 0; n < MX_EVENTS_AT_ONCE && read_event(lib, queue); n++)
             ;
@@ -82,6 +87,7 @@ void mx_progress(struct mx_lib *lib)
     mx_resend(lib, now_ps);
     mx_partners_ping(lib, now_ps);
     mx_acks_send(lib, now_ps, false);
+    k_account(lib->kernel, before);
 }
 
 void mx_idle(struct mx_lib *lib, uint64_t until_ps)

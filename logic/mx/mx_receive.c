@@ -48,7 +48,7 @@ static bool add_fragment(struct mx_lib *lib, struct mx_request *r, const union m
     if (r->kind == MX_KIND_RECEIVE)
         mx_scatter(lib, r, at, data, event->message.fragment_bytes);
     else
-        k_copy(lib->kernel, kaddr_add(kept_of(r), at), data, event->message.fragment_bytes);
+        mx_buffer_fill(lib, kaddr_add(kept_of(r), at), data, event->message.fragment_bytes);
     a->arrived += event->message.fragment_bytes;
     return true;
 }
@@ -64,7 +64,7 @@ static void add_data(struct mx_lib *lib, struct mx_request *r, const union mx_ev
     else if (a->kind == MX_KIND_SMALL && r->kind == MX_KIND_RECEIVE)
         mx_scatter(lib, r, 0, data, a->bytes);
     else if (a->kind == MX_KIND_SMALL)
-        k_copy(lib->kernel, kept_of(r), data, a->bytes);
+        mx_buffer_fill(lib, kept_of(r), data, a->bytes);
     else if (a->kind == MX_KIND_MEDIUM)
         add_fragment(lib, r, event, data);
 }
@@ -320,10 +320,10 @@ int mx_receive_post(struct mx_endpoint *ep, const struct mx_segment *segment, un
                     uint64_t match, uint64_t mask, void *context, struct mx_request **request)
 {
     struct mx_lib *lib = mx_lib_of(ep);
-    k_compute(lib->kernel, lib->costs->mx_lib_call_cycles);
     struct mx_request *r = mx_request_get(lib, MX_KIND_RECEIVE);
     if (r == NULL)
         return -ENOMEM;
+    k_compute(lib->kernel, lib->costs->mx_lib_call_cycles);
     if (mx_request_segments(r, segment, n) != 0) {
         mx_request_put(lib, r);
         return -EINVAL;

@@ -25,15 +25,17 @@ const struct openmx_options openmx_options_default = { .reply_bytes = MX_REPLY_B
 void openmx_touch_interface(struct openmx *omx, uint64_t nic_id)
 {
     const unsigned peer = PEER_LINES_FROM + (unsigned)(nic_id % PEER_LINES);
+    const unsigned before = k_account(omx->kernel, MX_ACCOUNT_ENDPOINT);
     k_touch(omx->kernel, omx->lines->addr, 8);
     k_touch_write(omx->kernel, kaddr_add(omx->lines->addr, K_LINE_BYTES), 8); /* counters */
     k_touch(omx->kernel, kaddr_add(omx->lines->addr, (uint64_t)peer * K_LINE_BYTES), 8);
+    k_account(omx->kernel, before);
 }
 
 void openmx_enter(struct openmx_port *port, uint64_t nic_id)
 {
     k_syscall(port->omx->kernel);
-    openmx_atomic(port->omx->kernel, openmx_line(port, OPENMX_LINE_PORT));
+    openmx_atomic(port->omx->kernel, openmx_line(port, OPENMX_LINE_PORT), MX_ACCOUNT_ENDPOINT);
     openmx_touch_interface(port->omx, nic_id);
 }
 
@@ -45,7 +47,7 @@ struct openmx_port *openmx_port_get(struct openmx *omx, uint8_t id)
     if (port == NULL)
         return NULL;
     port->refs++;
-    openmx_atomic(omx->kernel, openmx_line(port, OPENMX_LINE_PORT));
+    openmx_atomic(omx->kernel, openmx_line(port, OPENMX_LINE_PORT), MX_ACCOUNT_ENDPOINT);
     return port;
 }
 
@@ -81,7 +83,8 @@ void openmx_port_drop(struct openmx_port *port)
 
 void openmx_port_put(struct openmx_port *port)
 {
-    k_touch_write(port->omx->kernel, openmx_line(port, OPENMX_LINE_PORT), 8);
+    openmx_touch(port->omx->kernel, openmx_line(port, OPENMX_LINE_PORT), 8, true,
+                 MX_ACCOUNT_ENDPOINT);
     openmx_port_drop(port);
 }
 
@@ -172,18 +175,63 @@ static void port_close(struct mx_port *p)
     openmx_port_put(port);
 }
 
+/* ---- Commands: the process is in the kernel meanwhile -------------------------------------------- */
+
+#define COMMAND(NAME, PARAMETERS, ARGUMENTS)                          \
+    static int command_##NAME PARAMETERS                              \
+    {                                                                 \
+        struct kernel *kernel = port->board->kernel;                  \
+        const unsigned before = k_account(kernel, MX_ACCOUNT_KERNEL); \
+        const int result = openmx_##NAME ARGUMENTS;                   \
+        k_account(kernel, before);                                    \
+        return result;                                                \
+    }
+COMMAND(send_connect, (struct mx_port * port, const struct mx_connect_command *c), (port, c))
+COMMAND(send_tiny, (struct mx_port * port, const struct mx_send *s, const void *data),
+        (port, s, data))
+COMMAND(send_small,
+        (struct mx_port * port, const struct mx_send *s, const struct mx_segment *segment,
+         unsigned n),
+        (port, s, segment, n))
+COMMAND(send_medium,
+        (struct mx_port * port, const struct mx_send *s, uint8_t fragment, uint16_t bytes,
+         uint16_t slot),
+        (port, s, fragment, bytes, slot))
+COMMAND(send_rendezvous,
+        (struct mx_port * port, const struct mx_send *s, uint8_t region, uint8_t sequence),
+        (port, s, region, sequence))
+COMMAND(send_notify,
+        (struct mx_port * port, const struct mx_send *s, uint8_t region, uint8_t sequence),
+        (port, s, region, sequence))
+COMMAND(send_ack,
+        (struct mx_port * port, const struct mx_destination *to, uint32_t number, uint16_t ack),
+        (port, to, number, ack))
+COMMAND(pull_command, (struct mx_port * port, const struct mx_pull_command *c), (port, c))
+COMMAND(region_new,
+        (struct mx_port * port, const struct mx_segment *segment, unsigned n, uint8_t *region,
+         uint8_t *sequence),
+        (port, segment, n, region, sequence))
+
+static void command_region_free(struct mx_port *port, uint8_t region)
+{
+    struct kernel *kernel = port->board->kernel;
+    const unsigned before = k_account(kernel, MX_ACCOUNT_KERNEL);
+    openmx_region_free(port, region);
+    k_account(kernel, before);
+}
+
 static const struct mx_board_ops ops = { .open = port_open,
                                          .close = port_close,
-                                         .connect = openmx_send_connect,
-                                         .send_tiny = openmx_send_tiny,
-                                         .send_small = openmx_send_small,
-                                         .send_medium = openmx_send_medium,
-                                         .send_rendezvous = openmx_send_rendezvous,
-                                         .pull = openmx_pull_command,
-                                         .notify = openmx_send_notify,
-                                         .ack = openmx_send_ack,
-                                         .region_new = openmx_region_new,
-                                         .region_free = openmx_region_free };
+                                         .connect = command_send_connect,
+                                         .send_tiny = command_send_tiny,
+                                         .send_small = command_send_small,
+                                         .send_medium = command_send_medium,
+                                         .send_rendezvous = command_send_rendezvous,
+                                         .pull = command_pull_command,
+                                         .notify = command_send_notify,
+                                         .ack = command_send_ack,
+                                         .region_new = command_region_new,
+                                         .region_free = command_region_free };
 
 /* ---- The interface ------------------------------------------------------------------------------- */
 

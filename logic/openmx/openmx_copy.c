@@ -235,6 +235,7 @@ void openmx_copy_regions(struct openmx *omx, struct openmx_region *to, struct op
                          uint64_t bytes)
 {
     const bool engine = omx->n_channels > 0 && bytes >= omx->options.ioat_local_bytes;
+    const unsigned before = k_account(omx->kernel, MX_ACCOUNT_DATA);
     uint64_t done = 0;
     while (done < bytes) {
         uint64_t n = bytes - done;
@@ -249,4 +250,5 @@ void openmx_copy_regions(struct openmx *omx, struct openmx_region *to, struct op
             k_copy(omx->kernel, target, source, n);
         done += n;
     }
+    k_account(omx->kernel, before);
 }

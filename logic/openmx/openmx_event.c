@@ -65,10 +65,15 @@ bool openmx_event_post(struct openmx_port *port, unsigned queue, union mx_event 
     port->next[queue]++;
     if (data != NULL)
         event->message.slot = (uint16_t)(port->next_slot++ % MX_RING_SLOTS);
-    openmx_atomic(omx->kernel, openmx_line(port, OPENMX_LINE_EVENT));
+    openmx_atomic(omx->kernel, openmx_line(port, OPENMX_LINE_EVENT), MX_ACCOUNT_ENDPOINT);
+    const unsigned before = k_account(omx->kernel, MX_ACCOUNT_EVENT);
     k_touch(omx->kernel, type_at, 1);
-    if (data != NULL)
+    if (data != NULL) {
+        k_account(omx->kernel, MX_ACCOUNT_RING);
         openmx_data_copy(omx->kernel, port->port.receive[event->message.slot], data);
+        k_account(omx->kernel, MX_ACCOUNT_EVENT);
+    }
     k_store(omx->kernel, at, event, sizeof *event);
+    k_account(omx->kernel, before);
     return true;
 }

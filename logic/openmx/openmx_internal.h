@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "logic/kcosts.h"
+#include "logic/mx/mx_account.h"
 #include "logic/net/net.h"
 #include "logic/openmx/openmx.h"
 
@@ -152,10 +153,22 @@ static inline bool openmx_is_local(const struct openmx *omx, uint64_t nic_id)
     return nic_id == omx->board.nic_id;
 }
 /* An atomic operation on a line: it is there, and this CPU's, before the next step. */
-static inline void openmx_atomic(struct kernel *kernel, struct kaddr line)
+static inline void openmx_atomic(struct kernel *kernel, struct kaddr line, enum mx_account account)
 {
+    const unsigned before = k_account(kernel, account);
     k_touch(kernel, line, 8);
     k_touch_write(kernel, line, 8);
+    k_account(kernel, before);
+}
+static inline void openmx_touch(struct kernel *kernel, struct kaddr line, size_t bytes, bool write,
+                                enum mx_account account)
+{
+    const unsigned before = k_account(kernel, account);
+    if (write)
+        k_touch_write(kernel, line, bytes);
+    else
+        k_touch(kernel, line, bytes);
+    k_account(kernel, before);
 }
 
 /* ---- openmx.c ------------------------------------------------------------------------------------ */

@@ -18,8 +18,9 @@ static uint32_t bytes_of(const struct openmx_pull *pull, uint32_t frame)
 
 static void touch(struct openmx_pull *pull)
 {
-    openmx_atomic(pull->omx->kernel, pull->lines);
-    k_touch_write(pull->omx->kernel, kaddr_add(pull->lines, K_LINE_BYTES), K_LINE_BYTES);
+    struct kernel *kernel = pull->omx->kernel;
+    openmx_atomic(kernel, pull->lines, MX_ACCOUNT_PULL);
+    openmx_touch(kernel, kaddr_add(pull->lines, K_LINE_BYTES), K_LINE_BYTES, true, MX_ACCOUNT_PULL);
 }
 
 /* ---- Requests ------------------------------------------------------------------------------------ */
@@ -138,7 +139,7 @@ static void pull_free(struct openmx_pull *pull)
     pull->used = false;
     pull->next = omx->free_pulls;
     omx->free_pulls = pull;
-    k_touch_write(omx->kernel, openmx_line(port, OPENMX_LINE_PULLS), 8);
+    openmx_touch(omx->kernel, openmx_line(port, OPENMX_LINE_PULLS), 8, true, MX_ACCOUNT_PULL);
     if (!silent)
         openmx_event_post(port, MX_QUEUE_EXPECTED, &event, NULL);
     if (port->pulls == NULL)
@@ -248,7 +249,7 @@ int openmx_pull_command(struct mx_port *p, const struct mx_pull_command *c)
     if (omx->n_channels > 0 && c->bytes >= omx->options.ioat_message_bytes)
         pull->channel = omx->channel[omx->next_channel++ % omx->n_channels];
     pull->busy++;
-    k_touch_write(omx->kernel, openmx_line(port, OPENMX_LINE_PULLS), 8);
+    openmx_touch(omx->kernel, openmx_line(port, OPENMX_LINE_PULLS), 8, true, MX_ACCOUNT_PULL);
     touch(pull);
     struct openmx_block block;
     while (!pull->ended && next_block(pull, &block))

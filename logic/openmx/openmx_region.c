@@ -50,7 +50,8 @@ int openmx_region_new(struct mx_port *p, const struct mx_segment *segment, unsig
                              .refs = 1 };
     }
     port->region[i] = region;
-    k_touch_write(omx->kernel, openmx_region_line(port, (uint8_t)i), 2 * K_LINE_BYTES);
+    openmx_touch(omx->kernel, openmx_region_line(port, (uint8_t)i), 2 * K_LINE_BYTES, true,
+                 MX_ACCOUNT_PULL);
     omx->n_regions++;
     omx->stats.regions++;
     *number = (uint8_t)i;
@@ -66,7 +67,8 @@ struct openmx_region *openmx_region_get(struct openmx_port *port, uint8_t number
         (!any_sequence && port->region_sequence[number] != sequence))
         return NULL;
     region->users++;
-    k_touch(port->omx->kernel, openmx_region_line(port, number), 2 * K_LINE_BYTES);
+    openmx_touch(port->omx->kernel, openmx_region_line(port, number), 2 * K_LINE_BYTES, false,
+                 MX_ACCOUNT_PULL);
     return region;
 }
 
@@ -96,7 +98,8 @@ void openmx_region_free(struct mx_port *p, uint8_t number)
 {
     struct openmx_port *port = openmx_port_of(p);
     k_syscall(port->omx->kernel);
-    k_touch_write(port->omx->kernel, openmx_region_line(port, number), K_LINE_BYTES);
+    openmx_touch(port->omx->kernel, openmx_region_line(port, number), K_LINE_BYTES, true,
+                 MX_ACCOUNT_PULL);
     region_free(port, number);
 }
 
@@ -120,6 +123,8 @@ struct kaddr openmx_region_at(const struct openmx_region *region, uint64_t offse
 void openmx_region_write(struct openmx_region *region, uint64_t offset,
                          const struct openmx_data *data)
 {
+    struct kernel *kernel = region->port->omx->kernel;
+    const unsigned before = k_account(kernel, MX_ACCOUNT_DATA);
     struct openmx_data part = *data;
     uint32_t done = 0;
     while (done < data->bytes) {
@@ -128,7 +133,8 @@ void openmx_region_write(struct openmx_region *region, uint64_t offset,
         const struct kaddr to = openmx_region_at(region, offset + done, &n, &i);
         part.offset = data->offset + done;
         part.bytes = (uint32_t)n;
-        openmx_data_copy(region->port->omx->kernel, to, &part);
+        openmx_data_copy(kernel, to, &part);
         done += (uint32_t)n;
     }
+    k_account(kernel, before);
 }

@@ -45,10 +45,12 @@ static void process_thread(void *arg)
 {
     struct omx_process *p = arg;
     struct mx_board *board = openmx_board(p->pair->omx[p->host]);
+    k_account(p->pair->kernel, MX_ACCOUNT_USER);
     assert_int_equal(mx_open(board, p->id, OMX_KEY, &p->pair->mx, &p->ep), 0);
     p->body(p);
     if (!p->stays)
         mx_close(p->ep);
+    assert_int_equal(k_account(p->pair->kernel, MX_ACCOUNT_USER), MX_ACCOUNT_USER);
     p->done = true;
     p->pair->running--;
 }

@@ -5,6 +5,7 @@
 #ifndef TESTS_SUPPORT_OMX_PAIR_H
 #define TESTS_SUPPORT_OMX_PAIR_H
 
+#include "logic/mx/mx_account.h"
 #include "logic/openmx/openmx.h"
 #include "tests/support/net_rig.h"
 

@@ -66,6 +66,20 @@ static void receives_and_sends(struct omx_process *p)
     assert_int_equal(omx_wait(p, &s).code, MX_SUCCESS);
 }
 
+/* What the driver does, it does in the kernel. */
+static bool check_account(struct rig *rig, unsigned from, const uint8_t *head, uint32_t bytes,
+                          void *arg)
+{
+    const unsigned account = k_account(rig->kernel, 0);
+    (void)from;
+    (void)head;
+    (void)bytes;
+    (void)arg;
+    k_account(rig->kernel, account);
+    assert_true(account < K_USER);
+    return false;
+}
+
 static const uint64_t sizes[] = { 0,    1,     32,    33,    128,   129,        4096,
                                   4097, 12000, 32767, 32768, 32769, 131072 + 5, BYTES_MAX };
 
@@ -75,6 +89,7 @@ static void ping_pong(bool local, bool unexpected, const struct openmx_options *
         const struct rig_options wire = omx_wire(i + 1);
         struct omx_pair *pair = omx_pair_new(&wire, options);
         struct run run = { .bytes = sizes[i], .unexpected = unexpected };
+        pair->rig->filter = check_account;
         omx_process_start(pair, &run.b, !local, 1, 3, receives_and_sends, &run);
         omx_process_start(pair, &run.a, 0, 0, 5, sends_and_receives, &run);
         omx_pair_run(pair, 5);

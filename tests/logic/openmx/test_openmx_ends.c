@@ -339,6 +339,72 @@ static void test_one_that_comes_again(void **state)
     run_free(run);
 }
 
+/* ---- Packets of nobody ---------------------------------------------------------------------------- */
+
+#define STRAY 3000u
+
+/* Anything with the Ethernet type, from shortest to longest, into the arms of an open endpoint. */
+static void sends_nonsense(struct omx_process *p)
+{
+    struct run *run = p->arg;
+    struct kernel *kernel = p->pair->kernel;
+    struct net_device *dev = &p->pair->rig->end[0].dev;
+    while (run->step == 0)
+        sleeps(p, 10);
+    for (unsigned i = 0; i < STRAY; i++) {
+        uint8_t packet[100];
+        struct sk_buff *skb = skb_new(dev->net);
+        for (unsigned j = 0; j < sizeof packet; j++)
+            packet[j] = (uint8_t)fake_random(kernel, i % 3 == 0 ? 256 : 4);
+        memcpy(packet, p->pair->rig->end[1].dev.mac.byte, 6);
+        memcpy(packet + 6, dev->mac.byte, 6);
+        packet[12] = MX_ETHER_TYPE >> 8;
+        packet[13] = MX_ETHER_TYPE & 0xff;
+        packet[16] = (uint8_t)(MX_PACKET_ACK - 1 + fake_random(kernel, 13));
+        if (fake_random(kernel, 2) == 0) { /* the right session */
+            packet[17] = run->b.id;
+            memset(packet + 20, 0, 3);
+            packet[23] = 1;
+        }
+        skb->dev = dev;
+        skb->gso_segments = 1;
+        skb->head_bytes = (uint16_t)(18 + fake_random(kernel, sizeof packet - 18));
+        k_store(kernel, skb->head, packet, skb->head_bytes);
+        net_dev_queue_xmit(dev->net, skb);
+        sleeps(p, 2);
+    }
+    run->step = 2;
+}
+
+static void stands_it(struct omx_process *p)
+{
+    struct run *run = p->arg;
+    run->step = 1;
+    while (run->step == 1)
+        idles(p, 100);
+}
+
+/* Then a message goes through as if nothing had been. */
+static void test_nonsense(void **state)
+{
+    struct run *run = run_new();
+    struct openmx_stats stats;
+    (void)state;
+    run->pair->mx.linger_ps = K_MS;
+    omx_process_start(run->pair, &run->b, 1, 0, 1, stands_it, run);
+    omx_process_start(run->pair, &run->a, 0, 0, 9, sends_nonsense, run);
+    omx_pair_run(run->pair, 10);
+    openmx_stats_get(run->pair->omx[1], &stats);
+    assert_true(stats.malformed > 50);
+    assert_true(stats.no_endpoint > 50);
+    assert_true(stats.bad_session > 50);
+    run->bytes = 1000;
+    run->room = 500;
+    omx_process_start(run->pair, &run->b, 1, 0, 1, receive_some, run);
+    omx_process_start(run->pair, &run->a, 0, 0, 1, send_one, run);
+    run_free(run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -347,6 +413,7 @@ int main(void)
         cmocka_unit_test(test_connections),
         cmocka_unit_test(test_peers_that_go),
         cmocka_unit_test(test_one_that_comes_again),
+        cmocka_unit_test(test_nonsense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -311,6 +311,16 @@ void k_compute(struct kernel *kernel, uint64_t cycles)
     kernel->cycles += cycles;
     fake_charge(kernel, cycles * FAKE_CYCLE_PS);
 }
+unsigned k_account(struct kernel *kernel, unsigned account)
+{
+    struct k_thread *self = kernel->current;
+    FAKE_CHECK(kernel, account < K_ACCOUNTS);
+    if (!self)
+        return 0;
+    const unsigned before = self->account;
+    self->account = account;
+    return before;
+}
 void k_syscall(struct kernel *kernel)
 {
     k_compute(kernel, kernel->costs.syscall_cycles);

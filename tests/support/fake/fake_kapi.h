@@ -72,6 +72,7 @@ struct k_thread {
     char name[24];
     unsigned cpu; /* where it shall run */
     bool soft;
+    unsigned account;
     enum fake_state state;
     uint64_t resume_ps;
     uint64_t until_ps; /* blocked */
