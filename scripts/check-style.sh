@@ -18,15 +18,15 @@ done < <(
             find . -type f -not -path './.git/*' -not -path './build*' -printf '%P\0'
     fi
 )
-c_files=() scripts=() texts=()
+c_files=() scripts=()
 for file in "${files[@]}"; do
     case $file in
     *.[ch]) c_files+=("$file") ;;
     *.sh | .ci/run) scripts+=("$file") ;;
     esac
-    # Text is what grep takes for text: pictures and fonts are left alone.
-    if grep -qI '' "$file"; then texts+=("$file"); fi
 done
+# Text is what grep takes for text: pictures and fonts are left alone, and files without a byte.
+mapfile -d '' texts < <(printf '%s\0' "${files[@]}" | xargs -0 -r grep -lIZ '' --)
 [ ${#texts[@]} -gt 0 ] || { echo "check-style: no files found" >&2; exit 1; }
 
 breaches=$(mktemp) || exit 1
@@ -43,15 +43,17 @@ grep -HnEiw "$unfinished" "${code[@]}" /dev/null | say "said to be unfinished"
 machine='(^|[^A-Za-z0-9_.])/(wo''rk|far''m|ho''me|ro''ot|tmp/stu''dio)/'
 grep -HnE "$machine" "${texts[@]}" /dev/null | say "a path of one machine"
 grep -HnE '[[:space:]]+$' "${texts[@]}" /dev/null | say "space at the end of the line"
+without_tabs=()
 for file in "${texts[@]}"; do
-    case $file in Makefile | *.csv | *.tsv) continue ;; esac
-    grep -HnP '\t' "$file" | say "tab"
+    case $file in Makefile | *.csv | *.tsv) ;; *) without_tabs+=("$file") ;; esac
 done
-for file in "${texts[@]}"; do
-    if [ -s "$file" ] && [ -n "$(tail -c 1 "$file")" ]; then
-        echo "$file:$(wc -l <"$file"): no newline at the end" >>"$breaches"
-    fi
-done
+grep -HnP '\t' "${without_tabs[@]}" /dev/null | say "tab"
+if [ "$(printf '%s\0' "${texts[@]}" | xargs -0 tail -q -c 1 | wc -l)" != ${#texts[@]} ]; then
+    for file in "${texts[@]}"; do
+        [ -z "$(tail -c 1 "$file")" ] ||
+            echo "$file:$(wc -l <"$file"): no newline at the end" >>"$breaches"
+    done
+fi
 
 # Lengths; include guards that follow from the path.
 if [ ${#c_files[@]} -gt 0 ]; then
@@ -93,7 +95,7 @@ for file in "${scripts[@]}"; do
     [ -x "$file" ] || case $file in tests/*) ;; *) echo "$file:1: not executable" >>"$breaches" ;; esac
 done
 if command -v shellcheck >/dev/null && [ ${#scripts[@]} -gt 0 ]; then
-    shellcheck -f gcc "${scripts[@]}" >>"$breaches"
+    printf '%s\0' "${scripts[@]}" | xargs -0 -n 8 -P "$(nproc)" shellcheck -f gcc >>"$breaches"
 fi
 
 # A reference to docs/sources.md, and a link between pages, leads somewhere.

@@ -59,7 +59,11 @@ bool cli_output_end(struct cli_output *output, bool keep)
         good = g_rename(output->new_path, output->path) == 0;
     if (!good) {
         error = error != 0 ? error : errno;
-        fprintf(stderr, "%s: %s\n", output->path, g_strerror(error != 0 ? error : EIO));
+        /* without an error: that of an earlier write, which nobody has looked at */
+        fprintf(stderr, "%s: %s\n", output->path,
+                error != 0
+                    ? g_strerror(error)
+                    : "not all of it can be written (is the disk full, or ulimit -f too low?)");
     }
     if ((!good || !keep) && output->new_path != NULL)
         g_unlink(output->new_path);

@@ -241,3 +241,25 @@ GPtrArray *cli_files_beside(const struct cli_options *options, const char *file,
     }
     return paths;
 }
+
+const char *cli_string(struct config_node *group, const char *key, struct sim_error_list *errors)
+{
+    struct config_node *value = config_get(group, key);
+    if (value == NULL || !config_expect(value, CONFIG_STRING, errors, "a string"))
+        return NULL;
+    return config_string(value);
+}
+
+const char *cli_required_string(struct config_node *group, const char *key,
+                                struct sim_error_list *errors)
+{
+    if (config_find(group, key) == NULL)
+        cli_missing(group, key, errors);
+    return cli_string(group, key, errors);
+}
+
+void cli_missing(const struct config_node *group, const char *key, struct sim_error_list *errors)
+{
+    sim_error_add(errors, config_file(group), config_line(group), "%s: no setting \"%s\"",
+                  config_path(group), key);
+}

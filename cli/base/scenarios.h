@@ -29,6 +29,13 @@ GPtrArray *cli_load_sound_scenarios(const struct cli_options *options, unsigned 
  * called `file`; without arguments all such files, sorted. char *, owned. Mistakes go to errors. */
 GPtrArray *cli_files_beside(const struct cli_options *options, const char *file, char **arguments,
                             struct sim_error_list *errors);
+/* The string of a setting of such a file; NULL: it is not there, or no string, which is a mistake. */
+const char *cli_string(struct config_node *group, const char *key, struct sim_error_list *errors);
+/* The same; a mistake, too, if it is not there. */
+const char *cli_required_string(struct config_node *group, const char *key,
+                                struct sim_error_list *errors);
+/* The mistake that the group has no such setting. */
+void cli_missing(const struct config_node *group, const char *key, struct sim_error_list *errors);
 /* "scenarios/pcie_bench/claims.cfg" -> "pcie_bench"; a path to a file called otherwise as it is.
  * g_free(). */
 char *cli_folder_of(const char *path, const char *file);

@@ -1,8 +1,10 @@
-/* A program as a child process: its script in a temporary file, what it prints in memory. */
+/* A program as a child process: its script in a temporary file without a name, what it prints in memory. */
+#include <errno.h>
 #include <glib.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,25 +34,56 @@ static bool succeeded(const char *name, const char *purpose, const char *package
     return false;
 }
 
+int script_file(char **path, char **message)
+{
+    g_autofree char *name = NULL;
+    g_autoptr(GError) error = NULL;
+    const int fd = g_file_open_tmp("nudma-XXXXXX", &name, &error);
+    *path = *message = NULL;
+    if (fd < 0) {
+        *message = g_strdup(error->message);
+        return fd;
+    }
+    unlink(name);
+    *path = g_strdup_printf("/proc/%d/fd/%d", (int)getpid(), fd);
+    return fd;
+}
+
+static bool write_all(int fd, const char *text)
+{
+    size_t n = strlen(text);
+    while (n > 0) {
+        const ssize_t written = write(fd, text, n);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            return false;
+        text += written;
+        n -= (size_t)written;
+    }
+    return true;
+}
+
 /* What `name` prints, called with `option` (NULL: without) and the path of a file of the script. */
 static char *run(char *name, char *option, const char *purpose, const char *package,
                  const char *script)
 {
-    g_autofree char *path = NULL;
+    g_autofree char *path = NULL, *said = NULL, *message = NULL;
     char *printed = NULL;
-    g_autofree char *said = NULL;
     GError *error = NULL;
     int status = 0;
-    const int fd = g_file_open_tmp("nudma-XXXXXX.txt", &path, &error);
-    if (fd >= 0)
-        close(fd);
-    if (fd >= 0 && g_file_set_contents(path, script, -1, &error)) {
-        char *argv[] = { name, option != NULL ? option : path, option != NULL ? path : NULL, NULL };
-        g_spawn_sync(NULL, argv, NULL, G_SPAWN_SEARCH_PATH, in_child, NULL, &printed, &said,
-                     &status, &error);
+    const int fd = script_file(&path, &message);
+    if (fd < 0 || !write_all(fd, script)) {
+        fprintf(stderr, "%s: its script cannot be written: %s (TMPDIR names another folder)\n",
+                name, message != NULL ? message : g_strerror(errno));
+        if (fd >= 0)
+            close(fd);
+        return NULL;
     }
-    if (path != NULL)
-        unlink(path);
+    char *argv[] = { name, option != NULL ? option : path, option != NULL ? path : NULL, NULL };
+    g_spawn_sync(NULL, argv, NULL, G_SPAWN_SEARCH_PATH, in_child, NULL, &printed, &said, &status,
+                 &error);
+    close(fd);
     if (!succeeded(name, purpose, package, error, status, said != NULL ? said : ""))
         g_clear_pointer(&printed, g_free);
     else if (printed == NULL)

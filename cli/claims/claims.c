@@ -10,31 +10,6 @@ static const char *const file_keys[] = { "title", "claims", NULL };
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-static const char *optional_string(struct config_node *node, const char *key,
-                                   struct sim_error_list *errors)
-{
-    struct config_node *value = config_get(node, key);
-    if (value != NULL && config_kind(value) == CONFIG_STRING)
-        return config_string(value);
-    if (value != NULL)
-        config_mistake(value, errors, "a string", NULL);
-    return NULL;
-}
-
-static void missing(const struct config_node *node, const char *key, struct sim_error_list *errors)
-{
-    sim_error_add(errors, config_file(node), config_line(node), "%s: no setting \"%s\"",
-                  config_path(node), key);
-}
-
-static const char *claim_string(struct config_node *node, const char *key,
-                                struct sim_error_list *errors)
-{
-    if (config_find(node, key) == NULL)
-        missing(node, key, errors);
-    return optional_string(node, key, errors);
-}
-
 static double claim_number(struct config_node *node, const char *key, struct sim_error_list *errors)
 {
     struct config_node *value = config_get(node, key);
@@ -43,7 +18,7 @@ static double claim_number(struct config_node *node, const char *key, struct sim
     if (value != NULL)
         config_mistake(value, errors, "a number", NULL);
     else
-        missing(node, key, errors);
+        cli_missing(node, key, errors);
     return (double)NAN;
 }
 
@@ -72,12 +47,12 @@ static bool read_claim(struct config_node *node, struct claim *claim, struct sim
         return false;
     config_allow(node, claim_keys);
     claim->node = node;
-    claim->id = claim_string(node, "id", errors);
-    const char *use = claim_string(node, "use", errors);
-    claim->expr = claim_string(node, "expr", errors);
-    claim->published = claim_string(node, "published", errors);
-    claim->text = claim_string(node, "text", errors);
-    claim->misses = optional_string(node, "misses", errors);
+    claim->id = cli_required_string(node, "id", errors);
+    const char *use = cli_required_string(node, "use", errors);
+    claim->expr = cli_required_string(node, "expr", errors);
+    claim->published = cli_required_string(node, "published", errors);
+    claim->text = cli_required_string(node, "text", errors);
+    claim->misses = cli_string(node, "misses", errors);
     claim->lo = claim_number(node, "lo", errors);
     claim->hi = claim_number(node, "hi", errors);
     claim->value = (double)NAN;
@@ -129,7 +104,7 @@ static void load_file(GPtrArray *files, const char *path, struct sim_error_list 
         return;
     struct claims_file *file = g_new0(struct claims_file, 1);
     struct config_node *root = config_root(config);
-    const char *title = optional_string(root, "title", errors);
+    const char *title = cli_string(root, "title", errors);
     struct config_node *claims = config_get(root, "claims");
     file->path = g_strdup(path);
     file->name = cli_folder_of(path, CLAIMS_FILE);

@@ -54,18 +54,12 @@ static void terminal_size(int *columns, int *rows)
     }
 }
 
-/* results/plots/pcie_bench/latency_size.png, its folder made; NULL if it cannot be. */
+/* results/plots/pcie_bench/latency_size.png */
 static char *file_path(const struct plot_request *request, const struct scenario *scenario,
                        const char *ending)
 {
     g_autofree char *name = g_strconcat(scenario_name(scenario), ending, NULL);
-    char *path = g_build_filename(request->folder, name, NULL);
-    g_autofree char *folder = g_path_get_dirname(path);
-    if (g_mkdir_with_parents(folder, 0777) != 0) {
-        fprintf(stderr, "%s: %s (--output DIR writes elsewhere)\n", folder, g_strerror(errno));
-        g_clear_pointer(&path, g_free);
-    }
-    return path;
+    return g_build_filename(request->folder, name, NULL);
 }
 
 struct drawing {
@@ -76,18 +70,14 @@ struct drawing {
 
 /* gnuplot says nothing, and ends with 0, where its output did not fit on the disk: whether a
  * picture is whole is told by its end. */
-static bool is_whole(const char *path, enum plot_format format)
+static bool is_whole(const char *bytes, size_t n, enum plot_format format)
 {
     static const char png_end[] = "IEND\xae\x42\x60\x82", svg_end[] = "</svg>";
     const char *end = format == PLOT_PNG ? png_end : svg_end;
     const size_t n_end = strlen(end);
-    g_autofree char *bytes = NULL;
-    size_t n = 0;
-    bool whole = g_file_get_contents(path, &bytes, &n, NULL);
-    while (whole && format == PLOT_SVG && n > 0 && g_ascii_isspace(bytes[n - 1]))
+    while (format == PLOT_SVG && n > 0 && g_ascii_isspace(bytes[n - 1]))
         n--;
-    whole = whole && n >= n_end && memcmp(bytes + n - n_end, end, n_end) == 0;
-    return whole;
+    return n >= n_end && memcmp(bytes + n - n_end, end, n_end) == 0;
 }
 
 /* Of a panel that stands alone, and is one of several: theirs, and its own. */
@@ -107,33 +97,56 @@ static char *script_of(const struct drawing *drawing, const struct plot_output *
     return plot_script(title, drawing->panels, drawing->n_panels, output);
 }
 
-/* The picture that is there stays until there is a whole new one. */
+/* The picture as gnuplot makes it, g_free(); NULL with the reason printed. path: for messages. */
+static char *picture_of(const struct drawing *drawing, enum plot_format format, const char *path,
+                        size_t *n_bytes)
+{
+    g_autofree char *temporary = NULL, *message = NULL;
+    char *bytes = NULL;
+    const int fd = script_file(&temporary, &message);
+    if (fd < 0) {
+        fprintf(stderr, "%s: %s (TMPDIR names another folder)\n", path, message);
+        return NULL;
+    }
+    const struct plot_output output = { .format = format, .path = temporary };
+    g_autofree char *script = script_of(drawing, &output);
+    const bool drawn = run_gnuplot(script);
+    if (drawn && (!g_file_get_contents(temporary, &bytes, n_bytes, NULL) ||
+                  !is_whole(bytes, *n_bytes, format))) {
+        fprintf(
+            stderr,
+            "%s: gnuplot could not write all of it below %s (is the disk full, or ulimit -f too "
+            "low? TMPDIR names another folder)\n",
+            path, g_get_tmp_dir());
+        g_clear_pointer(&bytes, g_free);
+    }
+    close(fd);
+    return bytes;
+}
+
+/* The picture that is there stays until there is a whole new one; folders are made for pictures only. */
 static bool draw_whole(const struct drawing *drawing, enum plot_format format, const char *path)
 {
-    g_autofree char *new_path = g_strconcat(path, ".new", NULL);
-    const struct plot_output output = { .format = format, .path = new_path };
-    g_autofree char *script = script_of(drawing, &output);
-    bool drawn = run_gnuplot(script);
-    if (drawn && !is_whole(new_path, format)) {
-        fprintf(stderr,
-                "%s: gnuplot could not write all of it (is the disk full? --output DIR writes "
-                "elsewhere)\n",
-                path);
-        drawn = false;
-    } else if (drawn && g_rename(new_path, path) != 0) {
-        fprintf(stderr, "%s: %s (--output DIR writes elsewhere)\n", path, g_strerror(errno));
-        drawn = false;
-    }
-    if (!drawn)
-        g_unlink(new_path);
-    return drawn;
+    size_t n_bytes = 0;
+    g_autofree char *folder = g_path_get_dirname(path);
+    g_autofree char *bytes = picture_of(drawing, format, path, &n_bytes);
+    g_autoptr(GError) error = NULL;
+    if (bytes == NULL)
+        return false;
+    if (g_mkdir_with_parents(folder, 0777) != 0)
+        fprintf(stderr, "%s: %s (--output DIR writes elsewhere)\n", folder, g_strerror(errno));
+    else if (!g_file_set_contents(path, bytes, (gssize)n_bytes, &error))
+        fprintf(stderr, "%s: %s (--output DIR writes elsewhere)\n", path, error->message);
+    else
+        return true;
+    return false;
 }
 
 static bool draw_file(const struct plot_request *request, const struct scenario *scenario,
                       const struct drawing *drawing, enum plot_format format)
 {
     g_autofree char *path = file_path(request, scenario, format == PLOT_PNG ? ".png" : ".svg");
-    const bool drawn = path != NULL && draw_whole(drawing, format, path);
+    const bool drawn = draw_whole(drawing, format, path);
     if (drawn)
         printf("%s\n", path);
     return drawn;

@@ -10,24 +10,6 @@ static const char *const whatif_keys[] = { "id",      "text",   "scenario",   "f
                                            "because", "misses", "fails",      NULL };
 static const char *const file_keys[] = { "title", "whatifs", NULL };
 
-static const char *optional_string(struct config_node *node, const char *key,
-                                   struct sim_error_list *errors)
-{
-    struct config_node *value = config_get(node, key);
-    if (value == NULL || !config_expect(value, CONFIG_STRING, errors, "a string"))
-        return NULL;
-    return config_string(value);
-}
-
-static const char *required_string(struct config_node *node, const char *key,
-                                   struct sim_error_list *errors)
-{
-    if (config_find(node, key) == NULL)
-        sim_error_add(errors, config_file(node), config_line(node), "%s: no setting \"%s\"",
-                      config_path(node), key);
-    return optional_string(node, key, errors);
-}
-
 /* [ "path=value", ... ] */
 static GPtrArray *read_settings(struct config_node *node, const char *key,
                                 struct sim_error_list *errors)
@@ -77,7 +59,7 @@ static bool read_range(struct config_node *node, const char *key, struct whatif 
 static bool read_message(struct config_node *node, const char *key, enum whatif_kind kind,
                          struct whatif *whatif, struct sim_error_list *errors)
 {
-    const char *text = optional_string(node, key, errors);
+    const char *text = cli_string(node, key, errors);
     if (text == NULL)
         return false;
     whatif->refusal = text;
@@ -88,7 +70,7 @@ static bool read_message(struct config_node *node, const char *key, enum whatif_
 static void read_metric(struct config_node *node, struct whatif *whatif,
                         struct sim_error_list *errors)
 {
-    whatif->metric = required_string(node, "metric", errors);
+    whatif->metric = cli_required_string(node, "metric", errors);
     g_autofree char *fault = whatif->metric != NULL ? whatif_metric_fault(whatif->metric) : NULL;
     if (fault != NULL)
         sim_error_add(errors, config_file(node), config_line(config_get(node, "metric")),
@@ -143,16 +125,16 @@ static bool read_whatif(struct config_node *node, struct whatif *whatif,
                                .base_value = (double)NAN,
                                .changed_value = (double)NAN,
                                .value = (double)NAN };
-    whatif->id = required_string(node, "id", errors);
-    whatif->text = required_string(node, "text", errors);
-    whatif->scenario = required_string(node, "scenario", errors);
-    whatif->filter = optional_string(node, "filter", errors);
+    whatif->id = cli_required_string(node, "id", errors);
+    whatif->text = cli_required_string(node, "text", errors);
+    whatif->scenario = cli_required_string(node, "scenario", errors);
+    whatif->filter = cli_string(node, "filter", errors);
     whatif->base = read_settings(node, "base", errors);
     whatif->change = read_settings(node, "change", errors);
     read_expectation(node, whatif, errors);
-    whatif->because = required_string(node, "because", errors);
-    whatif->source = required_string(node, "source", errors);
-    whatif->misses = optional_string(node, "misses", errors);
+    whatif->because = cli_required_string(node, "because", errors);
+    whatif->source = cli_required_string(node, "source", errors);
+    whatif->misses = cli_string(node, "misses", errors);
     return errors->n_messages == before;
 }
 
@@ -197,7 +179,7 @@ static void load_file(GPtrArray *files, const char *path, struct sim_error_list 
         return;
     struct whatif_file *file = g_new0(struct whatif_file, 1);
     struct config_node *root = config_root(config), *list = config_get(root, "whatifs");
-    const char *title = optional_string(root, "title", errors);
+    const char *title = cli_string(root, "title", errors);
     file->path = g_strdup(path);
     file->name = cli_folder_of(path, WHATIF_FILE);
     file->title = title != NULL ? title : "";

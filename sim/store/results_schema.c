@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <glib/gstdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "sim/store/results_internal.h"
@@ -141,22 +142,62 @@ sqlite3_stmt *results_statement(struct results_db *db, enum results_statement wh
     return db->statement[which];
 }
 
+/* What SQLite could not do, ": nudma.db-shm ..."; "" if it does not say. g_free(). */
+static char *refused(const struct results_db *db, int code)
+{
+    const int exact = sqlite3_extended_errcode(db->sqlite);
+    if ((exact & 0xff) != (code & 0xff))
+        return g_strdup("");
+    switch (exact) {
+    case SQLITE_IOERR_SHMOPEN:
+    case SQLITE_IOERR_SHMSIZE:
+    case SQLITE_IOERR_SHMMAP:
+        return g_strdup_printf(": %s-shm, which readers need as well, cannot be written", db->path);
+    case SQLITE_IOERR_WRITE:
+    case SQLITE_IOERR_FSYNC:
+    case SQLITE_IOERR_TRUNCATE:
+    case SQLITE_IOERR_DIR_FSYNC:
+        return g_strdup(": the file, or its log beside it (-wal), cannot be written");
+    case SQLITE_IOERR_READ:
+    case SQLITE_IOERR_SHORT_READ: return g_strdup(": the file cannot be read");
+    default: return g_strdup("");
+    }
+}
+
+/* " (ulimit -f allows files of 4 KiB)"; "" where files may be of any size. g_free(). */
+static char *size_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+        return g_strdup("");
+    return g_strdup_printf("; ulimit -f allows files of %" G_GUINT64_FORMAT " KiB",
+                           (guint64)limit.rlim_cur / 1024);
+}
+
 char *results_message(const struct results_db *db, int code)
 {
-    const char *hint = "";
+    g_autofree char *limit = size_limit();
+    g_autofree char *what = refused(db, code);
+    g_autofree char *hint = NULL;
     switch (code & 0xff) {
     case SQLITE_IOERR: /* also what ulimit -f or a quota refuses */
-        hint = " (if there is no room left, free some, or write elsewhere with --db FILE)";
+        hint = g_strdup_printf(
+            " (if there is no room left, free some, or write elsewhere with --db FILE%s)", limit);
         break;
-    case SQLITE_FULL: hint = " (free some space, or write elsewhere with --db FILE)"; break;
+    case SQLITE_FULL:
+        hint = g_strdup_printf(" (free some space, or write elsewhere with --db FILE%s)", limit);
+        break;
     case SQLITE_READONLY:
     case SQLITE_CANTOPEN:
-    case SQLITE_PERM: hint = " (is the folder writable? --db FILE writes elsewhere)"; break;
-    case SQLITE_NOTADB: hint = " (--db FILE names another file)"; break;
-    case SQLITE_BUSY: hint = " (another program holds the file)"; break;
+    case SQLITE_PERM:
+        hint = g_strdup(" (is the folder writable? --db FILE writes elsewhere)");
+        break;
+    case SQLITE_NOTADB: hint = g_strdup(" (--db FILE names another file)"); break;
+    case SQLITE_BUSY: hint = g_strdup(" (another program holds the file)"); break;
     default: break;
     }
-    return g_strdup_printf("%s: %s%s", db->path, sqlite3_errstr(code & 0xff), hint);
+    return g_strdup_printf("%s: %s%s%s", db->path, sqlite3_errstr(code & 0xff), what,
+                           hint != NULL ? hint : "");
 }
 
 static int64_t pragma_int(struct results_db *db, const char *pragma, int *code)

@@ -11,6 +11,8 @@ if [ "${CONFIG:-}" = san ] && [ -x "${BUILD_ROOT:-build}/nudma" ] &&
     [ "$("${BUILD_ROOT:-build}/nudma" --version)" = "$("$nudma" --version)" ]; then
     simulate=$(realpath "${BUILD_ROOT:-build}/nudma")
 fi
+# Of many runs that differ in the scenario only, a test makes every n-th: scenario_stride() of scripts.
+stride() { if [ "${CONFIG:-}" = san ]; then echo "$1"; else echo 1; fi; } # stride SANITIZED
 export NUDMA_SCENARIOS=$PWD/scenarios
 cd "$scratch" || exit 1
 cases=0

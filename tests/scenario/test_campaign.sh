@@ -61,7 +61,7 @@ has "but the mistake is" "$out" '^wrong.cfg:[0-9]+: contraints: unknown setting;
 
 # ---- Many points are checked in several processes ------------------------------------------------
 many=(pcie_bench/latency_window pcie_bench/latency_iommu)
-"$nudma" run "${many[@]}" $size -j2 -q --db many.db >/dev/null; is "many points" $? 0
+"$simulate" run "${many[@]}" $size -j2 -q --db many.db >/dev/null; is "many points" $? 0
 has "have the hashes that one process gives them" \
     "$("$nudma" run "${many[@]}" $size -j1 --db many.db 2>&1 >/dev/null)" '^67 of 67 runs are in the database'
 sed 's/2048\]/2048, 70000]/' "$NUDMA_SCENARIOS/$size.cfg" >last.cfg
@@ -179,7 +179,7 @@ until_seeds() { # the number of seeds of each point that suffices for an interva
         select point, coalesce(min(case when e * (select t95 from student_t where df = k - 1)
             <= $3 * m then k end), $2) from s where c = k group by point order by 1"
 }
-"$nudma" run $noisy "${few[@]}" --seeds 8 --db all.db >/dev/null
+"$simulate" run $noisy "${few[@]}" --seeds 8 --db all.db >/dev/null
 "$nudma" run $noisy "${few[@]}" --seeds 8 --until 'latency_mean_ns 0.15%' --db until.db -j2 >until.txt 2>&1
 is "--until" $? 0
 is "stops where the interval is tight enough" \

@@ -17,7 +17,7 @@ mapfile -t scenarios < <("$nudma" list | awk '$1 ~ /^(pcie_bench|numa)\// { prin
 case_is 1 "all points run" $?
 
 "$nudma" check pcie_bench numa --db "$folder/claims.db" >"$folder/check" 2>&1
-grep -q ' C: 10 of 10,' <(sed 's/(/ /' "$folder/check")
+grep -q ' C: 11 of 11,' <(sed 's/(/ /' "$folder/check")
 case_is 2 "every baseline holds" $?
 
 "$nudma" check pcie_bench numa --json --db "$folder/claims.db" >"$folder/check.json" 2>&1

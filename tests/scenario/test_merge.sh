@@ -23,7 +23,7 @@ dump() {
 }
 
 # ---- Shards --------------------------------------------------------------------------------------
-few=("$size" numa/memory_latency --seeds 2 -q)
+few=("$size" pcie_bench/latency_numa --seeds 2 -q)
 "$simulate" run "${few[@]}" --db whole.db >/dev/null
 for i in 1 2 3; do "$simulate" run "${few[@]}" --shard $i/3 --db part$i.db >/dev/null; done
 out=$("$nudma" merge joined.db part1.db part2.db part3.db); is "joining shards" $? 0
@@ -43,7 +43,7 @@ is "tables are the same" "$(cat table.txt)" "$(cat table2.txt)"
 
 # ---- What is twice, failed, or of another version -----------------------------------------------
 cp part1.db forced.db
-"$nudma" run "${few[@]}" --shard 1/3 --force --db forced.db >/dev/null
+"$simulate" run "${few[@]}" --shard 1/3 --force --db forced.db >/dev/null
 "$nudma" run $size --filter 'op=read transfer_bytes=64' --timeout 0.2 --db forced.db -q \
     --set measure.transactions=2000000000 --set measure.duration_us=900000000 >/dev/null 2>&1
 "$nudma" merge once.db forced.db >/dev/null

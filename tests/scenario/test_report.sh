@@ -33,24 +33,21 @@ is "with as many seeds" "$(sqlite3 results/nudma.db "select min(n) from result
 is "says where it is" "$(cat out.txt)" results/report.html
 is "and nothing else" "$(cat err.txt)" ""
 page=results/report.html
-# Every tag is closed in order: awk walks over the tags.
+# Every tag is closed in order: a record of awk is a tag without its "<", and what follows it.
 cat >balance.awk <<'AWK'
-{ page = page $0 "\n" }
-END {
-    gsub(/<style>[^<]*<\/style>|<script>[^<]*<\/script>|<!DOCTYPE[^>]*>/, "", page)
-    while (match(page, /<[^>]*>/)) {
-        tag = substr(page, RSTART, RLENGTH)
-        page = substr(page, RSTART + RLENGTH)
-        name = tag
-        sub(/^<\/?/, "", name)
-        sub(/[^a-zA-Z0-9].*$/, "", name)
-        if (tag ~ /^<\//) {
-            if (stack[n] != name) { print "</" name "> closes <" stack[n] ">"; exit }
-            n--
-        } else if (tag !~ /\/>$/) stack[++n] = name
-    }
-    for (; n > 0; n--) print "<" stack[n] "> is open"
+BEGIN { RS = "<" }
+NR == 1 || /^!DOCTYPE/ { next }
+{
+    tag = substr($0, 1, index($0, ">"))
+    name = tag
+    sub(/^\//, "", name)
+    sub(/[^a-zA-Z0-9].*$/, "", name)
+    if (tag ~ /^\//) {
+        if (stack[n] != name) { print "</" name "> closes <" stack[n] ">"; n = 0; exit }
+        n--
+    } else if (tag !~ /\/>$/) stack[++n] = name
 }
+END { for (; n > 0; n--) print "<" stack[n] "> is open" }
 AWK
 is "tags are balanced" "$(awk -f balance.awk $page)" ""
 is "it is well-formed" "$(xmllint --noout $page 2>&1 | head -n 3)" ""

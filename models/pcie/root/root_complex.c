@@ -34,8 +34,8 @@ const struct param_desc root_complex_params_table[] = {
              "last byte received to first line request"),
     RC_PARAM("outbound_ns", PARAM_TIME, outbound_ps, 60, 1, 1000, PROV_ESTIMATE, A4,
              "last line back, or request of a core, to first byte sent"),
-    RC_PARAM("integrated_ns", PARAM_TIME, integrated_ps, 60, 1, 1000, PROV_ESTIMATE, A4,
-             "inbound_ns and outbound_ns, each, of integrated endpoints, which have no link"),
+    RC_PARAM("integrated_ns", PARAM_TIME, integrated_ps, 0, 0, 1000, PROV_ESTIMATE, A4,
+             "for integrated endpoints, in place of inbound_ns and of outbound_ns; 0: these"),
     RC_PARAM("line_interval_ns", PARAM_TIME, line_interval_ps, 1.5, 0.1, 100, PROV_ESTIMATE, A4,
              "between line requests of one socket's root complex to the memory system"),
     RC_PARAM("p2p_ns", PARAM_TIME, p2p_ps, 250, 10, 2000, PROV_ESTIMATE, C2,
@@ -243,8 +243,9 @@ static void port_init(struct model *rc, unsigned p, bool integrated)
 
     port->rc = rc;
     port->idx = p;
-    port->inbound_ps = integrated ? params->integrated_ps : params->inbound_ps;
-    port->outbound_ps = integrated ? params->integrated_ps : params->outbound_ps;
+    const bool apart = integrated && params->integrated_ps != 0;
+    port->inbound_ps = apart ? params->integrated_ps : params->inbound_ps;
+    port->outbound_ps = apart ? params->integrated_ps : params->outbound_ps;
     sim_event_init(&port->peers_look, peers_look);
     for (unsigned c = 0; c < RC_N_QUEUES; c++)
         port->forward[c].tail = &port->forward[c].head;

@@ -36,7 +36,7 @@ struct root_complex_host {
 struct root_complex_params {
     sim_time inbound_ps;           /* last byte received to first line request */
     sim_time outbound_ps;          /* last line back (or MMIO request made) to first byte sent */
-    sim_time integrated_ps;        /* the same, each, for endpoints that are integrated */
+    sim_time integrated_ps;        /* for integrated endpoints in place of both; 0: these */
     sim_time line_interval_ps;     /* between line requests of the socket to the memory system */
     sim_time p2p_ps;               /* peer-to-peer forwarding instead of inbound + outbound */
     sim_time p2p_line_interval_ps; /* of posted writes, lines of all ports of a socket */

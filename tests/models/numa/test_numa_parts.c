@@ -227,12 +227,13 @@ static void test_bus(void **state)
     assert_true(stamp.part_ps[PART_DRAM] > 100000);
     assert_int_equal(stamp.part_ps[PART_CACHE], cache);
     assert_int_equal(stamp.part_ps[PART_INTERCONNECT], bus);
-    /* A neighbour on the bus has it and reads it: no DRAM. */
+    /* A neighbour on the bus has it and reads it, out of its L1: no DRAM. */
     numa_store(n, 2, line, 3 * 78000000, NULL);
     run(n, LOAD, 0, line, 4 * 78000000, &stamp);
     assert_int_equal(stamp.part_ps[PART_DRAM], 0);
-    assert_int_equal(stamp.part_ps[PART_CACHE],
-                     f.coherence.snoop_lookup_ps + f.cache.core_snoop_dirty_ps);
+    assert_int_equal(stamp.part_ps[PART_CACHE], f.coherence.snoop_lookup_ps +
+                                                    f.cache.core_snoop_dirty_ps + n->l1_ps +
+                                                    n->l2_ps);
     numa_free(n);
 }
 
