@@ -363,6 +363,11 @@ void physmem_watch_remove(struct physmem *mem, struct physmem_watch *watch)
     *link = watch->next;
 }
 
+void physmem_stored(struct physmem *mem, struct hpa hpa, uint64_t bytes)
+{
+    tell(mem, hpa.v, bytes);
+}
+
 void physmem_write(struct physmem *mem, struct hpa hpa, const void *from, uint64_t bytes)
 {
     write_pages(mem, hpa, from, bytes, false);

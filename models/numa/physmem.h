@@ -29,11 +29,14 @@ bool physmem_contains(const struct physmem *mem, struct hpa hpa, uint64_t bytes)
 struct physmem_watch {
     struct hpa hpa;
     uint64_t bytes;
-    void (*written)(struct physmem_watch *watch); /* after each physmem_write() into it */
-    struct physmem_watch *next;                   /* private */
+    /* after each physmem_write() and physmem_stored() into it */
+    void (*written)(struct physmem_watch *watch);
+    struct physmem_watch *next; /* private */
 };
 void physmem_watch_add(struct physmem *mem, struct physmem_watch *watch);
 void physmem_watch_remove(struct physmem *mem, struct physmem_watch *watch);
+/* The caller has changed bytes by physmem_bytes_made(). */
+void physmem_stored(struct physmem *mem, struct hpa hpa, uint64_t bytes);
 
 /* Copy all bytes of a range, which may span pages and must be memory (SIM_ASSERT). */
 void physmem_read(const struct physmem *mem, struct hpa hpa, void *to, uint64_t bytes);

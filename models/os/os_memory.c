@@ -141,7 +141,10 @@ static inline void write_bytes(struct os_memory *memory, struct kaddr to, const 
                                size_t bytes)
 {
     if (SIM_LIKELY(in_one_line(to, bytes))) {
-        memcpy(physmem_bytes_made(memory->mem, os_hpa(memory, to)), from, bytes);
+        const struct hpa hpa = os_hpa(memory, to);
+        memcpy(physmem_bytes_made(memory->mem, hpa), from, bytes);
+        if (SIM_UNLIKELY(memory->n_polled != 0))
+            physmem_stored(memory->mem, hpa, bytes);
         return;
     }
     for (const uint8_t *in = from; bytes > 0;) {

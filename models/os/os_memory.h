@@ -39,6 +39,7 @@ struct os_memory {
     struct k_page *spare_pages;     /* structures without memory */
     struct os_page_chunk *chunks;   /* of such structures */
     struct k_cache *caches;
+    unsigned n_polled;   /* places that threads poll (os_spin.c) */
     uint64_t live_pages; /* of 4 KiB, in use */
     uint64_t pinned_pages;
     unsigned n_nodes;

@@ -36,9 +36,12 @@ static void end(struct os_pause *pause)
     pause->over = true;
 }
 
+/* By a device, now, or by another CPU, at its own time. */
 static void written(struct physmem_watch *watch)
 {
-    end(SIM_CONTAINER(watch, struct place, watch)->pause);
+    struct os_pause *pause = SIM_CONTAINER(watch, struct place, watch)->pause;
+    struct sim_task *writer = sim_task_current(pause->sim);
+    os_pause_until(pause, writer != NULL ? sim_task_now(writer) : sim_now(pause->sim));
 }
 
 static void time_comes(struct sim *sim, struct sim_event *event)
@@ -81,12 +84,14 @@ static void rest(struct k_thread *self, sim_time at_ps, const struct k_spin_at *
                                    .pause = &pause };
         physmem_watch_add(kernel->memory->mem, &place[i].watch);
     }
+    kernel->memory->n_polled += n;
     sim_event_init(&pause.event, time_comes);
     sim_schedule(kernel->sim, &pause.event, pause.at_ps);
     cpu->pause = &pause;
     sim_task_suspend(self->task);
     cpu->pause = NULL;
     sim_cancel(kernel->sim, &pause.event);
+    kernel->memory->n_polled -= n;
     for (unsigned i = 0; i < n; i++)
         physmem_watch_remove(kernel->memory->mem, &place[i].watch);
 }

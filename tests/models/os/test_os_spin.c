@@ -140,6 +140,45 @@ static void test_limits(void **state)
     assert_int_equal(r.end_ps - r.begin_ps, look_at(20 * SIM_PS_PER_US));
 }
 
+/* ---- Another CPU stores ----------------------------------------------------------------------- */
+
+static void store_body(void *arg)
+{
+    struct rig *r = arg;
+    const uint64_t word = 7;
+    while (r->begin_ps == 0)
+        k_compute(r->k, 10);
+    k_compute(r->k, 10000); /* 5 us */
+    r->write_ps = k_now_ps(r->k) - r->begin_ps;
+    k_store(r->k, kaddr_add(r->at, 8), &word, sizeof word);
+}
+
+static void watch_body(void *arg)
+{
+    struct rig *r = arg;
+    const uint64_t seen[2] = { 0, 0 };
+    sim_task_sync(os_task(r->k));
+    r->begin_ps = k_now_ps(r->k);
+    k_spin(r->k, r->at, seen, sizeof seen, PERIOD, r->begin_ps + 20 * SIM_PS_PER_US);
+    r->end_ps = k_now_ps(r->k);
+}
+
+/* Seen at the first look after it, too. */
+static void test_store_of_another_cpu(void **state)
+{
+    struct rig r = { 0 };
+    (void)state;
+    fixture_open(&r.w, WORLD);
+    r.k = os_new(r.w.host, host_os_params(r.w.host));
+    r.at = k_alloc(r.k, 0, 128, 64);
+    k_thread_new(r.k, "spin", 1, watch_body, &r);
+    k_thread_new(r.k, "store", 2, store_body, &r);
+    sim_run(r.w.sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(r.end_ps - r.begin_ps, look_at(r.write_ps));
+    os_free(r.k);
+    fixture_close(&r.w);
+}
+
 /* ---- Interrupts meanwhile -------------------------------------------------------------------- */
 
 struct interrupted {
@@ -222,11 +261,9 @@ static void test_interrupts_while_polling(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_first_look),
-        cmocka_unit_test(test_like_a_loop),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_long_computation),
-        cmocka_unit_test(test_interrupts_while_polling),
+        cmocka_unit_test(test_first_look),       cmocka_unit_test(test_like_a_loop),
+        cmocka_unit_test(test_limits),           cmocka_unit_test(test_store_of_another_cpu),
+        cmocka_unit_test(test_long_computation), cmocka_unit_test(test_interrupts_while_polling),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
