@@ -9,6 +9,7 @@
 #include "workloads/copy/copy_site.h"
 #include "workloads/dnvme/nvme_site.h"
 #include "workloads/fio/fio.h"
+#include "workloads/openmx/mpi_job.h"
 #include "workloads/programs/program.h"
 #include "workloads/setup/lending.h"
 #include "workloads/setup/lending_vm.h"
@@ -60,6 +61,8 @@ const struct program_ops *const program_registry[] = {
     &program_cache_pollution_ops,
     &program_copy_ipc_ops,
     &program_copy_mixed_ops,
+    &program_imb_ops,
+    &program_nas_ops,
     NULL,
 };
 

@@ -21,9 +21,12 @@
 #include "models/nic/nic.h"
 
 #define UPPER_NUMBER       100u
+#define INTERRUPT_CPUS_MAX 8u /* of the flat logical mode */
 #define QUEUES_PER_CHANNEL 2u /* completion queues: of its send queue, of its receive queue */
 
 static const char *const interface_names[] = { "pf0", "pf1", "pf2", "pf3", "octo0", "bond0", NULL };
+static const char *const interrupt_names[] = { "fixed", "round_robin", NULL };
+enum { INTERRUPTS_FIXED, INTERRUPTS_ROUND_ROBIN };
 static const char *const ring_names[] = { "core", "device", NULL };
 enum { RING_CORE, RING_DEVICE };
 
@@ -69,6 +72,11 @@ const struct param_desc network_params_table[] = {
           1073741824, PROV_DATASHEET, "docs/sources.md#a6", "of a socket at most (tcp_rmem)"),
     PARAM_ONE_OF("completion_ring", struct network_params, completion_ring, RING_CORE, ring_names,
                  PROV_NONE, "", "whose memory holds completion queues: the core's, the NIC's node"),
+    PARAM_ONE_OF(
+        "interrupts", struct network_params, interrupts, INTERRUPTS_FIXED, interrupt_names,
+        PROV_NONE, "",
+        "of receive queues: each to one CPU, or to all in turns, as the hub chooses (up to "
+        "eight CPUs)"),
     { .type = PARAM_END },
 };
 
@@ -206,8 +214,11 @@ static bool find_nic(struct network *network, struct network_host *host, const c
 {
     if (function_faulty(network->world, name))
         return false;
-    bool good = function_find(network->world, name, named) &&
-                (named->model->ops == &nic_ops || (is_myri(named->model) && host->lending == NULL));
+    bool good =
+        function_find(network->world, name, named) &&
+        (named->model->ops == &nic_ops ||
+         (is_myri(named->model) &&
+          (host->lending == NULL || (host->lending->vm == NULL && !host->lending->takes_part))));
     if (good && host->lending != NULL)
         good = lending_uses(host->lending, name);
     else if (good && world_sound(network->world))
@@ -323,6 +334,10 @@ static void check_effects(struct network_host *host, struct sim_error_list *erro
     for (unsigned i = 0; host->params.adaptive_moderation && i < SIM_N_ELEMENTS(moderation); i++)
         config_no_effect(host->group, moderation[i], decider, errors,
                          "adaptive_moderation = false beside it: it has no effect otherwise");
+    if (host->params.interrupts != INTERRUPTS_FIXED && host->host != NULL &&
+        numa_cores(host_numa(host->host)) > INTERRUPT_CPUS_MAX)
+        config_mistake_at(host->group, "interrupts", errors,
+                          "\"fixed\", or a host of at most 8 CPUs", NULL);
     snprintf(decider, sizeof(decider), "%.80s.interface", config_path(host->group));
     if (host->params.octo_sg && host->params.interface != NETWORK_OCTO)
         config_no_effect(host->group, "octo_sg", decider, errors,
@@ -435,13 +450,28 @@ static uint32_t address(const struct network_host *host, unsigned number)
     return 10u << 24 | host->number << 8 | number;
 }
 
+/* As an administrator does who writes all CPUs to smp_affinity. */
+static bool spread_interrupts(struct network_host *host, struct net_device *dev)
+{
+    const uint64_t all = (UINT64_C(1) << k_n_cpus(host->kernel)) - 1;
+    for (unsigned q = 0; q < dev->n_rx_queues; q++) {
+        const int status = dev->irq[q] != NULL ? k_irq_set_any_cpu(dev->irq[q], all) : 0;
+        if (status != 0) {
+            k_fault(host->kernel, "%s: the interrupt of queue %u cannot go to all CPUs (%d)",
+                    dev->name, q, status);
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool open_device(struct network_host *host, struct net_device *dev, uint32_t ip)
 {
     const char *why;
     dev->ip = ip;
     int status = dev->ops->open(dev);
     if (status == 0)
-        return true;
+        return host->params.interrupts == INTERRUPTS_FIXED || spread_interrupts(host, dev);
     why = status == -12 ? "no memory" : "the device refused";
     k_fault(host->kernel, "%s does not open: %s (%d)", dev->name, why, status);
     return false;

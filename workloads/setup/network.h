@@ -34,6 +34,7 @@ struct network_params {
     uint32_t tx_us, tx_count;
     bool arfs, xps, gro, tso, lro, octo_sg;
     uint64_t send_buffer_bytes, receive_buffer_bytes;
+    int interrupts;
     int completion_ring; /* node of the completion rings: core's, device's */
 };
 extern const struct param_desc network_params_table[];

@@ -36,6 +36,7 @@ struct base {
     " devices.engine.type=dsa.accelerator "
 #define COPY_ENGINES " ring=4 poll_ns=400 queue=shared queues=8 batch=2"
 #define BANDWIDTH    "workload.measure=bandwidth workload.op=read_write workload.window_bytes=1048576 "
+#define MPI          "programs.p.message_bytes=10000 programs.p.repetitions=4 "
 #define IOMMU        "hosts.server.iommu.enabled=true " BANDWIDTH
 /* Of the hosts' ports that the bridges of lend.cfg are at, and one more device. */
 #define GENERATION_2(DEVICE)                                                     \
@@ -99,6 +100,13 @@ static const struct base bases[] = {
           " hosts.server.coherence.snoop_filter_size=65536" },
     { "trends", "trends", "" },
     NET("net", "netperf", "programs.p.instances=2"),
+    { "mpi", "openmx", MPI },
+    { "mpi.queues", "openmx",
+      MPI
+      "programs.p.cpu=1 devices.nic.firmware=multiqueue devices.client_nic.firmware=multiqueue" },
+    { "mpi.then", "openmx", MPI "programs.p.then=true programs.p.then_bytes=1000" },
+    { "mpi.large", "openmx", MPI "programs.p.message_bytes=200000" },
+    { "nas", "openmx", "programs.p.type=nas programs.p.compute_us=100" },
     { "myri", "myri", "" },
     { "myri.several", "myri", "devices.nic.firmware=multiqueue" },
     { "myri.setup", "myri", "measure.warmup_us=0" },
@@ -543,6 +551,16 @@ static const struct row rows[] = {
         " large_bytes=131072 small_from=4096 small_to=4096 measured_us=300 pause_us=3 learns=true" COPY_ENGINES),
     PROGRAM("copy_mixed", "copies.dedicated", "dedicated_channels=2 small_bytes=1024"),
     PROGRAM("copy_mixed", "copies.adaptive", "reserve_us=1"),
+    PROGRAM(
+        "imb", "mpi",
+        "benchmark=alltoall message_bytes=2000 repetitions=6 warm_ups=5 cpu=1 busy=false then=true"),
+    PROGRAM("imb", "mpi.queues", "bind=true"),
+    PROGRAM("imb", "mpi.then", "then_bytes=2000"),
+    PROGRAM("imb", "mpi.large", "ioat=true volume_bytes=400000"),
+    REASON("imb", "first second", NAMES),
+    PROGRAM("nas", "nas", "benchmark=mg.B.16 compute_us=200 warm_units=2 units=3 ioat=true"),
+    REASON("nas", "bind cpu busy", "the code of imb's, and no CPU without a process"),
+    REASON("nas", "first second", NAMES),
     REASON("copy_latency", "on", NAMES),
     REASON("copy_bandwidth", "on", NAMES),
     REASON("copy_overlap", "on", NAMES),
@@ -625,11 +643,10 @@ static const struct row rows[] = {
     BORROWER("os", "fio.spdk",
              "spdk_submit_cycles=440 spdk_complete_cycles=250 spdk_poll_cycles=40"
              " fio_plugin_cycles=400"),
-    REASON("os",
-           "mx_lib_call_cycles mx_lib_event_cycles omx_send_cycles omx_receive_cycles"
-           " omx_reply_cycles omx_pull_cycles",
-           "no program passes messages yet: tests/logic/openmx"),
-    REASON("os", "mpi_call_cycles", "no program uses MPI yet: tests/logic/mpi"),
+    SERVER("os", "mpi",
+           "mpi_call_cycles=1860 mx_lib_call_cycles=460 mx_lib_event_cycles=1070"
+           " omx_send_cycles=2590 omx_receive_cycles=2000"),
+    SERVER("os", "mpi.large", "omx_reply_cycles=2700 omx_pull_cycles=1870"),
     { "network", "net", "network.server",
       "interface=pf1 mtu_bytes=1000 channels=1 adaptive_moderation=false arfs=false xps=false"
       " gro=false lro=true receive_buffer=65536 completion_ring=device+interface=pf1" },
@@ -637,6 +654,7 @@ static const struct row rows[] = {
       "tso=false send_buffer=65536 tx_moderation_us=1 tx_moderation_packets=1" },
     { "network", "net.static", "network.server", "rx_moderation_us=30 rx_moderation_packets=4" },
     { "network", "sendfile", "network.server", "octo_sg=true" },
+    { "network", "mpi", "network.server", "interrupts=round_robin" },
     REASON("network", "host device second_device", NAMES),
     { "lending", "dma", "lending.borrower", "dma_window_bytes=33554432 pool_bytes=2097152" },
     { "lending", "vf", "lending.server", "sriov_numvfs=2+network.server.device=nic.vf1" },

@@ -1,0 +1,113 @@
+/*
+ * Myrinet Express on a host: the adapter's firmware if it is that of MX, else Open-MX's module on the host's default
+ * interface, with or without the host's copy engines; endpoints of the board.
+ */
+#include "workloads/openmx/mx_site.h"
+
+#include <stdlib.h>
+
+#include "logic/openmx/openmx.h"
+#include "workloads/setup/copy_engines.h"
+
+struct mx_site {
+    struct program *program;
+    struct network_host *host;
+    const struct mx_site_settings *settings;
+    struct copy_engines *engines; /* or NULL */
+    struct openmx *openmx;        /* NULL: native MX */
+    struct mx_board *board;
+};
+
+/* I/OAT of version 1.2 has no setting of these. */
+static const struct copy_engines_params engine_params = {
+    .ring = 1024, .batch = 32, .queues = 4, .poll_ps = 50 * SIM_PS_PER_NS
+};
+
+void mx_site_check(struct program *program, struct network_host *host,
+                   const struct mx_site_settings *settings, unsigned cpu,
+                   struct sim_error_list *errors)
+{
+    struct lending_host *lending = host->lending;
+    if (!settings->ioat || !program->enabled)
+        return;
+    if (network_is_mx(host)) {
+        program_mistake(program, "ioat", errors,
+                        "false: the firmware of Myrinet Express stores messages where they belong",
+                        NULL);
+        return;
+    }
+    if (lending == NULL ||
+        copy_engines_find(program->workload->world, lending, &engine_params).n_ioat == 0) {
+        program_mistake(program, "ioat", errors,
+                        "hosts of the group `lending` with an ioat.engine each", NULL);
+        return;
+    }
+    if (lending->copy_engines == NULL) {
+        struct copy_engines *engines = program_zalloc(program, 1, sizeof(*engines));
+        *engines = (struct copy_engines){
+            .host = lending, .params = &engine_params, .user = program->name, .cpu = cpu
+        };
+        lending->copy_engines = engines;
+    }
+    lending->copy_engines->users++;
+}
+
+static bool open_openmx(struct mx_site *site)
+{
+    struct openmx_options options = openmx_options_default;
+    struct dma_core *dma = NULL;
+    options.ioat = site->settings->ioat;
+    if (site->settings->ioat) {
+        site->engines = site->host->lending->copy_engines;
+        dma = copy_engines_open(site->engines);
+    }
+    site->openmx = openmx_new(site->host->net, site->host->dev, dma, &options);
+    if (site->openmx == NULL) {
+        program_fail(site->program, "Open-MX does not attach to %s of the host \"%s\"",
+                     site->host->dev->name, site->host->name);
+        return false;
+    }
+    site->board = openmx_board(site->openmx);
+    return true;
+}
+
+struct mx_site *mx_site_new(struct program *program, struct network_host *host,
+                            const struct mx_site_settings *settings)
+{
+    struct mx_site *site = sim_zalloc(1, sizeof(*site));
+    site->program = program;
+    site->host = host;
+    site->settings = settings;
+    site->board = host->board;
+    if (site->board != NULL || open_openmx(site))
+        return site;
+    mx_site_free(site);
+    return NULL;
+}
+
+void mx_site_free(struct mx_site *site)
+{
+    if (site->openmx != NULL)
+        openmx_free(site->openmx);
+    if (site->engines != NULL)
+        copy_engines_close(site->engines);
+    free(site);
+}
+
+struct mx_endpoint *mx_site_endpoint(struct mx_site *site, unsigned id, uint32_t key)
+{
+    struct mx_options options = mx_options_default;
+    struct mx_endpoint *ep = NULL;
+    options.bind = site->settings->bind;
+    const int error = mx_open(site->board, (uint8_t)id, key, &options, &ep);
+    if (error == 0)
+        return ep;
+    program_fail(site->program, "endpoint %u of the host \"%s\" does not open: %d", id,
+                 site->host->name, error);
+    return NULL;
+}
+
+uint64_t mx_site_nic_id(const struct mx_site *site)
+{
+    return site->board->nic_id;
+}

@@ -1,0 +1,40 @@
+/*
+ * Myrinet Express on a host of the group `network`: Open-MX over its Ethernet interface, or native MX over a NIC
+ * that runs the MX firmware; and the endpoints that processes open there.
+ */
+#ifndef WORKLOADS_OPENMX_MX_SITE_H
+#define WORKLOADS_OPENMX_MX_SITE_H
+
+#include "logic/mx/mx.h"
+#include "workloads/programs/program.h"
+
+/* Settings of a program, which it embeds. */
+struct mx_site_settings {
+    bool ioat;
+    bool bind;
+};
+#define MX_SITE_PARAMS(type, f)                                         \
+    PARAM("ioat", PARAM_BOOL, type, f.ioat, 0, 0, 1, PROV_NONE, "",     \
+          "copy engines make the receive copies of large messages"),    \
+        PARAM("bind", PARAM_BOOL, type, f.bind, 0, 0, 1, PROV_NONE, "", \
+              "a process moves to the CPU of its endpoint's queue when it opens it")
+
+struct mx_site;
+
+/* In check(), once per host: the settings fit the host; mistakes go to errors. cpu: handles interrupts of the copy
+ * engines, if this program is the first that uses them. */
+void mx_site_check(struct program *program, struct network_host *host,
+                   const struct mx_site_settings *settings, unsigned cpu,
+                   struct sim_error_list *errors);
+/* [thread] NULL: the program has failed. The caller owns the result. */
+struct mx_site *mx_site_new(struct program *program, struct network_host *host,
+                            const struct mx_site_settings *settings);
+/* [thread] After all endpoints have been closed. */
+void mx_site_free(struct mx_site *site);
+/* [thread] Opens endpoint `id` with this key for the calling process; the caller closes it (mx_close()). NULL:
+ * the program has failed. */
+struct mx_endpoint *mx_site_endpoint(struct mx_site *site, unsigned id, uint32_t key);
+/* The address of the host's NIC. */
+uint64_t mx_site_nic_id(const struct mx_site *site);
+
+#endif

@@ -1,0 +1,173 @@
+/*
+ * NAS Parallel Benchmarks as skeletons of their communication: CG, MG, FT, IS of 16 processes on two hosts.
+ *
+ * Messages, their sizes and partners follow from the benchmark's parameters, as in NPB 3's programs with MPI;
+ * computation is time: compute_us for each unit (an iteration). Units are alike, so a few are simulated and the
+ * time of all is as many times that of one as there are. The processes' arrays are not computed on: a message
+ * comes from a buffer that the process uses for all of them, and is checked where it arrives.
+ * Does not model: the caches' content that computation leaves, its use of the memory's bandwidth, set-up before
+ * the benchmark's clock starts, verification.
+ * Sources: docs/sources.md#nas.
+ */
+#include "workloads/openmx/nas.h"
+
+#include <string.h>
+
+static const struct nas_benchmark *const benchmarks[] = { &nas_cg_b, &nas_mg_b, &nas_ft_b,
+                                                          &nas_is_b, &nas_is_c };
+/* In their order. */
+static const char *const benchmark_names[] = { "cg.B.16", "mg.B.16", "ft.B.16",
+                                               "is.B.16", "is.C.16", NULL };
+
+struct nas {
+    /* parameters */
+    struct mpi_job_settings settings;
+    int benchmark;
+    sim_time compute_ps;
+    uint32_t warm_units, units;
+    /* running */
+    struct mpi_job job;
+    /* measured */
+    double unit_ps;           /* mean over units and processes */
+    double least_ps, most_ps; /* of a unit, of process 0 */
+};
+
+static const struct param_desc nas_params[] = {
+    MPI_JOB_PARAMS(struct nas, settings),
+    PARAM_ONE_OF("benchmark", struct nas, benchmark, 0, benchmark_names, PROV_NONE, "",
+                 "benchmark, class, processes"),
+    PARAM("compute_us", PARAM_TIME, struct nas, compute_ps, 10000, 0, 1e7, PROV_CALIBRATED,
+          "docs/sources.md#nas", "computation of a process in a unit (an iteration)"),
+    PARAM("warm_units", PARAM_U32, struct nas, warm_units, 1, 0, 100, PROV_NONE, "",
+          "before those that are measured"),
+    PARAM("units", PARAM_U32, struct nas, units, 2, 1, 100, PROV_NONE, "", "that are measured"),
+    { .type = PARAM_END },
+};
+
+static const struct record_desc nas_records[] = {
+    { "time_s", RECORD_METRIC, "s", "of the benchmark: a unit's time for all of them" },
+    { "unit_ms", RECORD_METRIC, "ms", "of a unit, mean" },
+    { "unit_spread_pct", RECORD_METRIC, "%", "the longest unit less the shortest, of the mean" },
+    { "communication_pct", RECORD_METRIC, "%", "of the time, that is no computation" },
+    { NULL, RECORD_METRIC, NULL, NULL },
+};
+
+static void nas_check(struct program *program, struct sim_error_list *errors)
+{
+    struct nas *nas = program->state;
+    mpi_job_check(&nas->job, program, &nas->settings, NAS_PROCESSES / MPI_JOB_HOSTS, errors);
+}
+
+/* ---- For benchmarks -------------------------------------------------------------------------- */
+
+void nas_compute(struct nas_rank *rank, double share)
+{
+    const uint64_t cycles = (uint64_t)((double)rank->compute_cycles * share);
+    if (cycles != 0)
+        k_compute(rank->rank->kernel, cycles);
+}
+
+bool nas_exchange(struct nas_rank *rank, unsigned to, unsigned from, uint64_t bytes, int tag)
+{
+    struct mpi_rank *own = rank->rank;
+    struct mpi_request *request;
+    mpi_job_clear(own, rank->in, bytes);
+    mpi_irecv(rank->world, rank->in, bytes, (int)from, tag, &request);
+    mpi_send(rank->world, rank->out, bytes, to, tag);
+    return mpi_job_ok(own, "an exchange", mpi_wait(mpi_process_of(rank->world), &request, NULL)) &&
+           mpi_job_verify(own, rank->in, own->job->rank[from].stream, 0, bytes);
+}
+
+bool nas_sum(struct nas_rank *rank, unsigned n_words, bool all)
+{
+    struct kernel *kernel = rank->rank->kernel;
+    const unsigned n = mpi_size(rank->world);
+    uint64_t word[4] = { 0 };
+    for (unsigned i = 0; i < n_words; i++)
+        word[i] = rank->id + i;
+    k_store(kernel, rank->in, word, n_words * sizeof(word[0]));
+    const struct kaddr result = kaddr_add(rank->in, K_LINE_BYTES);
+    const uint64_t bytes = n_words * sizeof(word[0]);
+    const int error = all ? mpi_allreduce(rank->world, rank->in, result, bytes, mpi_sum)
+                          : mpi_reduce(rank->world, rank->in, result, bytes, mpi_sum, 0);
+    if (!mpi_job_ok(rank->rank, "a reduction", error))
+        return false;
+    k_load(kernel, result, word, bytes);
+    for (unsigned i = 0; i < n_words && (all || rank->id == 0); i++)
+        if (word[i] != n * (n - 1) / 2 + n * i)
+            k_fault(kernel, "process %u: word %u of a sum is %llu", rank->id, i,
+                    (unsigned long long)word[i]);
+    return true;
+}
+
+/* ---- Running --------------------------------------------------------------------------------- */
+
+static void measure(struct nas *nas, struct nas_rank *rank)
+{
+    struct program *program = rank->rank->job->program;
+    struct kernel *kernel = rank->rank->kernel;
+    const uint64_t begin_ps = k_now_ps(kernel);
+    for (unsigned i = 0; i < nas->units; i++) {
+        const uint64_t at_ps = k_now_ps(kernel);
+        if (!rank->benchmark->unit(rank))
+            return;
+        const double took_ps = (double)(k_now_ps(kernel) - at_ps);
+        if (rank->id != 0)
+            continue;
+        program_operation_ended(program, at_ps);
+        nas->least_ps = i == 0 ? took_ps : SIM_MIN(nas->least_ps, took_ps);
+        nas->most_ps = SIM_MAX(nas->most_ps, took_ps);
+    }
+    nas->unit_ps += (double)(k_now_ps(kernel) - begin_ps) / nas->units / NAS_PROCESSES;
+}
+
+static void nas_body(struct mpi_rank *own)
+{
+    struct nas *nas = own->job->program->state;
+    struct nas_rank rank = {
+        .rank = own, .world = own->world, .benchmark = benchmarks[nas->benchmark], .id = own->rank
+    };
+    const uint64_t bytes = SIM_MAX(rank.benchmark->buffer_bytes, 4096);
+    rank.out = mpi_job_buffer(own, bytes);
+    rank.in = mpi_job_buffer(own, bytes);
+    rank.compute_cycles = nas->compute_ps /
+                          numa_cycle_ps(host_numa(own->job->host[own->host]->host));
+    if (!mpi_job_good(own->job))
+        return;
+    mpi_job_fill(own, rank.out, own->stream, 0, bytes);
+    for (unsigned i = 0; i < nas->warm_units; i++)
+        if (!rank.benchmark->unit(&rank))
+            return;
+    if (mpi_job_measured(own))
+        measure(nas, &rank);
+}
+
+static void nas_start(struct program *program)
+{
+    struct nas *nas = program->state;
+    nas->job.body = nas_body;
+    mpi_job_start(&nas->job);
+}
+
+static void nas_record(struct program *program, sim_time duration_ps)
+{
+    const struct nas *nas = program->state;
+    (void)duration_ps;
+    program_metric(program, "time_s", "s", nas->unit_ps / 1e12 * benchmarks[nas->benchmark]->units);
+    program_metric(program, "unit_ms", "ms", nas->unit_ps / 1e9);
+    program_metric(program, "unit_spread_pct", "%",
+                   100 * (nas->most_ps - nas->least_ps) / nas->unit_ps);
+    program_metric(program, "communication_pct", "%",
+                   100 * (1 - (double)nas->compute_ps / nas->unit_ps));
+}
+
+const struct program_ops program_nas_ops = {
+    .type = "nas",
+    .help = "communication of NAS benchmarks on two hosts: CG, MG, FT, IS",
+    .state_bytes = sizeof(struct nas),
+    .params = nas_params,
+    .records = nas_records,
+    .check = nas_check,
+    .start = nas_start,
+    .record = nas_record,
+};
