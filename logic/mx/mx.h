@@ -127,7 +127,8 @@ static inline int mx_connect(struct mx_endpoint *ep, uint64_t nic_id, uint8_t en
 }
 /* Begins to send the bytes of n segments (0: an empty message) as one message. They must not change
  * before the request has ended, and it has ended when they may change: the receiver need not have it
- * yet. Returns 0 and the request; -ENOMEM; -EINVAL: too many segments. */
+ * yet. Returns 0 and the request; -ENOMEM; -EINVAL: too many segments, or more bytes than
+ * 32 bits count. */
 static inline int mx_isend(struct mx_endpoint *ep, const struct mx_segment *segment, unsigned n,
                            const struct mx_peer *to, uint64_t match, void *context,
                            struct mx_request **request)
@@ -171,7 +172,8 @@ static inline bool mx_cancel(struct mx_endpoint *ep, struct mx_request **request
 {
     return ep->ops->cancel(ep, request);
 }
-/* [thread] Ends all requests and frees the endpoint. What others still send to it is refused. */
+/* [thread] Waits, for linger_ps at most, until all that was sent is acknowledged; then ends all requests and
+ * frees the endpoint. What others still send to it is refused. */
 static inline void mx_close(struct mx_endpoint *ep)
 {
     ep->ops->close(ep);

@@ -28,9 +28,11 @@
 
 /* ---- Lists: circular, the head is an item of no request ---------------------------------------- */
 
+/* may_alias: gcc 12.2 at -O2 keeps head->next in a register while a loop empties the list, although each
+ * item's removal stores it (-fno-tree-loop-im or -fno-strict-aliasing helps, too). */
 struct mx_link {
     struct mx_link *next, *before;
-};
+} __attribute__((may_alias));
 static inline void mx_list_init(struct mx_link *head)
 {
     head->next = head->before = head;
