@@ -9,6 +9,10 @@
  */
 #include "workloads/openmx/mpi_job.h"
 
+#include <stdio.h>
+
+#include "logic/mx/mx_account.h"
+
 #define MIB         1048576.0
 #define AT_LEAST    2u
 #define PHASES_MAX  2u
@@ -68,6 +72,21 @@ static const struct record_desc imb_records[] = {
     { "l2_miss_user_pct", RECORD_METRIC, "%", "the same of user space" },
     { "l2_accesses_kernel", RECORD_METRIC, "1", "of the kernel, per message" },
     { "l2_accesses_user", RECORD_METRIC, "1", "of user space, per message" },
+    { ".l2_misses.kernel", RECORD_METRIC, "1", "misses per message: driver, stack, headers, pins" },
+    { ".l2_misses.endpoint", RECORD_METRIC, "1",
+      "misses per message: descriptors of endpoints and peers" },
+    { ".l2_misses.event", RECORD_METRIC, "1",
+      "misses per message: slots of event queues, by the kernel" },
+    { ".l2_misses.ring", RECORD_METRIC, "1", "misses per message: eager data, by the kernel" },
+    { ".l2_misses.pull", RECORD_METRIC, "1", "misses per message: states of pulls, regions" },
+    { ".l2_misses.data", RECORD_METRIC, "1",
+      "misses per message: data of large messages, by the kernel" },
+    { ".l2_misses.user", RECORD_METRIC, "1", "misses per message: the program and MPI" },
+    { ".l2_misses.library", RECORD_METRIC, "1",
+      "misses per message: the library's endpoints and requests" },
+    { ".l2_misses.user_event", RECORD_METRIC, "1",
+      "misses per message: slots of event queues, by the library" },
+    { ".l2_misses.user_data", RECORD_METRIC, "1", "misses per message: data, by the library" },
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
@@ -214,14 +233,30 @@ static void imb_start(struct program *program)
 
 /* ---- Results --------------------------------------------------------------------------------- */
 
+static double n_messages(const struct imb *imb, const struct phase *phase)
+{
+    return (double)phase->repetitions *
+           (imb->benchmark == PING_PONG ? 2.0 : 2.0 * PROCESSES * (2 * PROCESSES - 1));
+}
+
+/* By what they are for (logic/mx/mx_account.h). */
+static void record_causes(struct program *program, const struct phase *phase)
+{
+    for (unsigned a = 0; a < K_ACCOUNTS; a++) {
+        char name[32];
+        if (mx_account_name(a) == NULL)
+            continue;
+        snprintf(name, sizeof(name), "l2_misses.%s", mx_account_name(a));
+        program_metric(program, name, "1",
+                       (double)phase->count[a].l2_misses / n_messages(program->state, phase));
+    }
+}
+
 /* Misses and accesses of accounts from first to end. */
 static void record_misses(struct program *program, const struct phase *phase, unsigned first,
                           unsigned end, const char *share, const char *per_message)
 {
-    const struct imb *imb = program->state;
-    const double messages = (double)phase->repetitions *
-                            (imb->benchmark == PING_PONG ? 2.0
-                                                         : 2.0 * PROCESSES * (2 * PROCESSES - 1));
+    const double messages = n_messages(program->state, phase);
     double misses = 0, accesses = 0;
     for (unsigned a = first; a < end; a++) {
         misses += (double)phase->count[a].l2_misses;
@@ -249,6 +284,7 @@ static void imb_record(struct program *program, sim_time duration_ps)
             record_misses(program, phase, 0, K_USER, "l2_miss_kernel_pct", "l2_accesses_kernel");
             record_misses(program, phase, K_USER, K_ACCOUNTS, "l2_miss_user_pct",
                           "l2_accesses_user");
+            record_causes(program, phase);
         }
         if (imb->benchmark == PING_PONG && phase->bytes == 0)
             program_metric(program, "latency_0b_us", "us", time_us);

@@ -123,9 +123,13 @@ static void end_process(struct mpi_rank *rank)
     for (unsigned i = 0; i < job->n_per_host; i++)
         if (!job->rank[first + i].done)
             return;
-    if (job->site[rank->host] != NULL)
+    if (job->site[rank->host] != NULL) {
+        const struct mx_site_losses losses = mx_site_losses(job->site[rank->host]);
+        job->losses.full += losses.full;
+        job->losses.blocks_again += losses.blocks_again;
         mx_site_free(job->site[rank->host]);
-    if (rank->host == 0)
+    }
+    if (job->n_ended == MPI_JOB_HOSTS * job->n_per_host)
         program_finish(job->program);
 }
 

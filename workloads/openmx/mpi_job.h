@@ -52,6 +52,7 @@ struct mpi_job {
     bool site_ready[MPI_JOB_HOSTS];
     struct mpi_rank *rank;
     struct mpi_place place[MPI_PROCESSES_MAX];
+    struct mx_site_losses losses; /* of both hosts, once all processes have ended */
     unsigned n_ended;
     bool failed;
 };

@@ -107,6 +107,14 @@ struct mx_endpoint *mx_site_endpoint(struct mx_site *site, unsigned id, uint32_t
     return NULL;
 }
 
+struct mx_site_losses mx_site_losses(const struct mx_site *site)
+{
+    struct openmx_stats stats = { 0 };
+    if (site->openmx != NULL)
+        openmx_stats_get(site->openmx, &stats);
+    return (struct mx_site_losses){ stats.full, stats.blocks_again };
+}
+
 uint64_t mx_site_nic_id(const struct mx_site *site)
 {
     return site->board->nic_id;

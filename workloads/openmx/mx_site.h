@@ -34,6 +34,12 @@ void mx_site_free(struct mx_site *site);
 /* [thread] Opens endpoint `id` with this key for the calling process; the caller closes it (mx_close()). NULL:
  * the program has failed. */
 struct mx_endpoint *mx_site_endpoint(struct mx_site *site, unsigned id, uint32_t key);
+/* What Open-MX has dropped, and asked to pull again; 0 of native MX. */
+struct mx_site_losses {
+    uint64_t full;         /* packets: no room for the event */
+    uint64_t blocks_again; /* requests to pull that were repeated */
+};
+struct mx_site_losses mx_site_losses(const struct mx_site *site);
 /* The address of the host's NIC. */
 uint64_t mx_site_nic_id(const struct mx_site *site);
 

@@ -49,6 +49,8 @@ static const struct record_desc nas_records[] = {
     { "unit_ms", RECORD_METRIC, "ms", "of a unit, mean" },
     { "unit_spread_pct", RECORD_METRIC, "%", "the longest unit less the shortest, of the mean" },
     { "communication_pct", RECORD_METRIC, "%", "of the time, that is no computation" },
+    { "events_dropped", RECORD_METRIC, "1", "packets that Open-MX had no room for" },
+    { "pulls_again", RECORD_METRIC, "1", "requests to pull that Open-MX repeated" },
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
@@ -159,6 +161,8 @@ static void nas_record(struct program *program, sim_time duration_ps)
                    100 * (nas->most_ps - nas->least_ps) / nas->unit_ps);
     program_metric(program, "communication_pct", "%",
                    100 * (1 - (double)nas->compute_ps / nas->unit_ps));
+    program_metric(program, "events_dropped", "1", (double)nas->job.losses.full);
+    program_metric(program, "pulls_again", "1", (double)nas->job.losses.blocks_again);
 }
 
 const struct program_ops program_nas_ops = {
