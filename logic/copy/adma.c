@@ -36,16 +36,11 @@ static bool is_idle(const struct adma_process *process)
 /* Looks at what it has under way, and ends what has ended. */
 static void look_at(struct adma_process *process)
 {
-    const uint64_t timeout_ps = process->adma->options.engine_timeout_ps;
     for (unsigned i = 0; i < ADMA_REQUESTS_MAX; i++) {
         struct adma_request *r = &process->request[i];
-        const struct adma_transfer *t = &r->transfer;
         if (r->state == REQUEST_FREE || r->leaving)
             continue;
         adma_request_look(r, process);
-        if (r->state == REQUEST_MATCHED && r->kind != ADMA_WRITE && t->state == TRANSFER_RUNS &&
-            timeout_ps != 0 && k_now_ps(process->kernel) >= t->started_ps + timeout_ps)
-            adma_transfer_step(&r->transfer, process, r, k_now_ps(process->kernel));
         if (r->state == REQUEST_ENDED && !r->leaving)
             adma_request_put(r);
     }

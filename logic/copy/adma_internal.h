@@ -228,7 +228,7 @@ void adma_channels_release(struct adma *adma);
 /* [thread] Begins a transfer whose ranges, source and target are set. When it returns, all of it has been
  * given to channels, or waits for their room, or it is done. `by` pays. */
 void adma_transfer_start(struct adma_transfer *transfer, struct adma_process *by);
-/* [thread] Looks once; copies what the engine could not. */
+/* [thread] Looks once; copies what the engine could not, or has not in time. */
 void adma_transfer_check(struct adma_transfer *transfer, struct adma_process *by);
 /* [thread] Does what can be done next, or waits for the engine, until_ps at the latest; callers loop on the
  * state of their request. */

@@ -343,18 +343,10 @@ void adma_transfer_start(struct adma_transfer *t, struct adma_process *by)
 
 /* ---- Checks and waits ------------------------------------------------------------------------- */
 
-void adma_transfer_check(struct adma_transfer *t, struct adma_process *by)
+static uint64_t deadline_of(const struct adma_transfer *t)
 {
-    for (unsigned i = 0; i < t->n_lanes && t->state == TRANSFER_RUNS; i++) {
-        struct adma_lane *lane = &t->lane[i];
-        const dma_cookie cookie = next_end(lane);
-        if (cookie != 0)
-            dma_status(lane->channel->dma, cookie);
-        if (lane->waiting)
-            feed(lane->channel);
-    }
-    if (t->state == TRANSFER_BAD)
-        copy_by_cpu(t, by, t->bad_from, t->bad_to);
+    const uint64_t timeout_ps = t->adma->options.engine_timeout_ps;
+    return timeout_ps != 0 ? t->started_ps + timeout_ps : UINT64_MAX;
 }
 
 /* The engine takes too long: everything that its channels still have ends. */
@@ -372,6 +364,22 @@ static void terminate(struct adma_transfer *t)
         feed(channel);
     }
     t->started_ps = k_now_ps(t->adma->kernel);
+}
+
+void adma_transfer_check(struct adma_transfer *t, struct adma_process *by)
+{
+    for (unsigned i = 0; i < t->n_lanes && t->state == TRANSFER_RUNS; i++) {
+        struct adma_lane *lane = &t->lane[i];
+        const dma_cookie cookie = next_end(lane);
+        if (cookie != 0)
+            dma_status(lane->channel->dma, cookie);
+        if (lane->waiting)
+            feed(lane->channel);
+    }
+    if (t->state == TRANSFER_RUNS && k_now_ps(t->adma->kernel) >= deadline_of(t))
+        terminate(t);
+    if (t->state == TRANSFER_BAD)
+        copy_by_cpu(t, by, t->bad_from, t->bad_to);
 }
 
 /* A copy to wait for: one of this transfer, or one whose end makes room for it. */
@@ -399,8 +407,7 @@ void adma_transfer_step(struct adma_transfer *t, struct adma_process *by,
 {
     struct adma *adma = t->adma;
     uint64_t since_ps = k_now_ps(adma->kernel);
-    const uint64_t timeout_ps = adma->options.engine_timeout_ps;
-    const uint64_t deadline_ps = timeout_ps != 0 ? t->started_ps + timeout_ps : UINT64_MAX;
+    const uint64_t deadline_ps = deadline_of(t);
 
     if (t->state == TRANSFER_BAD) {
         copy_by_cpu(t, by, t->bad_from, t->bad_to);

@@ -252,6 +252,35 @@ static void test_errors(void **state)
     close_all();
 }
 
+/* Also if its process never waits, but looks again and again. */
+static void look_at_eight(void)
+{
+    struct uaddr from, to;
+    int done = 0;
+    areas(8 * PAGE, 0, &from, &to);
+    const uint64_t begin_ps = rig.kernel->now_ps;
+    const adma_cookie cookie = adma_icopy(process[0], to, from, 8 * PAGE);
+    while (done == 0 && rig.kernel->now_ps - begin_ps < 20 * K_MS) {
+        k_sleep(rig.kernel, 100 * K_US);
+        done = adma_check_copy(process[0], cookie);
+    }
+    assert_int_equal(done, 1);
+    assert_true(rig.kernel->now_ps - begin_ps < 3 * K_MS);
+    assert_int_equal(adma_rig_same(umem[0], to, 1, 0, 8 * PAGE), 8 * PAGE);
+}
+
+static void test_timeout_of_checks(void **state)
+{
+    (void)state;
+    defaults();
+    engine.hang_permille = 1000;
+    options.engine_timeout_ps = 2 * K_MS;
+    open_all();
+    run(look_at_eight);
+    assert_int_equal(adma_stats(rig.adma)->timeouts, 4);
+    close_all();
+}
+
 static void no_engine(void)
 {
     struct uaddr from, to;
@@ -535,12 +564,19 @@ static void test_shared_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pieces),        cmocka_unit_test(test_pins),
-        cmocka_unit_test(test_not_mapped),    cmocka_unit_test(test_unmapped_under_way),
-        cmocka_unit_test(test_refusals),      cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_no_engine),     cmocka_unit_test(test_schedules),
-        cmocka_unit_test(test_threshold),     cmocka_unit_test(test_orders),
-        cmocka_unit_test(test_partial),       cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_pins),
+        cmocka_unit_test(test_not_mapped),
+        cmocka_unit_test(test_unmapped_under_way),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_timeout_of_checks),
+        cmocka_unit_test(test_no_engine),
+        cmocka_unit_test(test_schedules),
+        cmocka_unit_test(test_threshold),
+        cmocka_unit_test(test_orders),
+        cmocka_unit_test(test_partial),
+        cmocka_unit_test(test_ends),
         cmocka_unit_test(test_shared_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
