@@ -5,8 +5,8 @@
  *
  * Timing: bandwidth is what was copied, over the time from the first message's first piece to the
  * last one's end; latency is that of a window. Messages move on through the buffers, and begin anew
- * at their ends. The source is stamped before; each message is checked at its destination, which
- * takes no time. The program runs on one CPU, which also takes the engine's interrupts.
+ * at their ends. The source is stamped before; each message is checked at its destination, and cleared
+ * there, which takes no time. The program runs on one CPU, which also takes the engine's interrupts.
  */
 #include <errno.h>
 #include <string.h>
@@ -156,12 +156,20 @@ static int copy_window(struct dma_copy *p, uint64_t *place)
     return status;
 }
 
-static bool arrived(const struct dma_copy *p, uint64_t place)
+/* All messages of the window have arrived. Their places are cleared then: when the buffers begin anew, the
+ * same bytes come there again. Messages of one window that share a place have the same bytes. */
+static bool arrived(const struct dma_copy *p, const uint64_t *place)
 {
     struct payload_difference difference;
-    return payload_check(p->kernel, kaddr_add(p->destination, place + p->destination_offset),
-                         payload_mark(p->stream, place + p->source_offset), p->message_bytes,
-                         &difference);
+    for (uint32_t m = 0; m < p->window; m++)
+        if (!payload_check(p->kernel, kaddr_add(p->destination, place[m] + p->destination_offset),
+                           payload_mark(p->stream, place[m] + p->source_offset), p->message_bytes,
+                           &difference))
+            return false;
+    for (uint32_t m = 0; m < p->window; m++)
+        payload_fill(p->kernel, kaddr_add(p->destination, place[m] + p->destination_offset), 0,
+                     p->message_bytes);
+    return true;
 }
 
 static void copy_all(struct dma_copy *p)
@@ -175,11 +183,10 @@ static void copy_all(struct dma_copy *p)
             program_fail(p->program, "a copy failed: %s", strerror(-status));
             return;
         }
-        for (uint32_t m = 0; m < p->window; m++)
-            if (!arrived(p, place[m])) {
-                program_fail(p->program, "wrong bytes at the destination");
-                return;
-            }
+        if (!arrived(p, place)) {
+            program_fail(p->program, "wrong bytes at the destination");
+            return;
+        }
         if (program_measuring(p->program)) {
             p->took_ps += k_now_ps(kernel) - begin_ps;
             p->copied += p->window * p->message_bytes;
