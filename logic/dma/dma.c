@@ -199,8 +199,6 @@ static int napi_poll(struct k_napi *napi, int budget)
     return 0;
 }
 
-static void issue_wanted(struct dma_channel *c);
-
 /* With c->resuming set, which ends here. */
 static int resume(struct dma_channel *c)
 {

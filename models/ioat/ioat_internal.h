@@ -2,7 +2,7 @@
  * The DMA engine, for models/ioat/ only.
  *
  * Invariants of a channel:
- *   - Jobs are a ring in the order of the chain. Those from job_read on have reads to be issued;
+ *   - Jobs are a ring in the order of the chain. Those from n_issued on have reads to be issued;
  *     lines are read, and data written, in order.
  *   - A unit holds a line from the issue of its read until the last of its bytes has been put into a
  *     write; a write buffer until the write has been handed over. n_units and n_writes count them.
