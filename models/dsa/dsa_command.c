@@ -148,6 +148,26 @@ void dsa_command_look(struct dsa_device *dsa)
 
 /* ---- The beginning --------------------------------------------------------------------------- */
 
+/* The group that has bit i in its mask; NULL: none. The groups' masks do not overlap. */
+static struct dsa_group *group_of(struct dsa_device *dsa, uint32_t i, bool of_engines)
+{
+    for (uint32_t g = 0; g < dsa->params.groups; g++) {
+        struct dsa_group *group = &dsa->group[g];
+        if (((of_engines ? group->engines : group->queues) & UINT64_C(1) << i) != 0)
+            return group;
+    }
+    return NULL;
+}
+
+/* Nothing is under way. */
+static void join_groups(struct dsa_device *dsa)
+{
+    for (uint32_t i = 0; i < dsa->params.queues; i++)
+        dsa->queue[i].group = group_of(dsa, i, false);
+    for (uint32_t i = 0; i < dsa->params.engines; i++)
+        dsa->engine[i].group = group_of(dsa, i, true);
+}
+
 static void enable_device(struct dsa_device *dsa)
 {
     enum dsa_command_error error = dsa->state != DSA_DISABLED ? DSA_CMDSTS_ENABLED
@@ -156,14 +176,7 @@ static void enable_device(struct dsa_device *dsa)
         error = DSA_CMDSTS_BUS_MASTER;
     if (error == DSA_CMDSTS_OK) {
         dsa->state = DSA_ENABLED;
-        for (uint32_t g = 0; g < dsa->params.groups; g++) {
-            for (uint32_t i = 0; i < dsa->params.queues; i++)
-                if ((dsa->group[g].queues & UINT64_C(1) << i) != 0)
-                    dsa->queue[i].group = &dsa->group[g];
-            for (uint32_t i = 0; i < dsa->params.engines; i++)
-                if ((dsa->group[g].engines & UINT64_C(1) << i) != 0)
-                    dsa->engine[i].group = &dsa->group[g];
-        }
+        join_groups(dsa);
     }
     end(dsa, error);
 }

@@ -154,6 +154,14 @@ static void commands_body(struct dsa_rig *r)
     assert_int_equal(rig_read(r, mode, 4), 0);
     assert_int_equal(rig_read(r, RIG_QUEUES + DSA_WQCFG_SIZE, 4), 16);
     assert_int_equal(rig_command(r, DSA_CMD_DISABLE_DEVICE, 0), DSA_CMDSTS_OK);
+    /* A queue that has been taken out of its group is in none when the device is on again. */
+    rig_queue(r, 0, 16, 0, 10);
+    rig_queue(r, 1, 8, 0, 10);
+    rig_write(r, RIG_GROUPS + DSA_GRPCFG_BYTES + DSA_GRPCFG_QUEUES, 8, 0);
+    rig_write(r, RIG_GROUPS + DSA_GRPCFG_BYTES + DSA_GRPCFG_ENGINES, 8, 0);
+    assert_int_equal(rig_command(r, DSA_CMD_ENABLE_DEVICE, 0), DSA_CMDSTS_OK);
+    assert_int_equal(rig_command(r, DSA_CMD_ENABLE_WQ, 1), DSA_CMDSTS_QUEUE_SIZE);
+    assert_int_equal(rig_command(r, DSA_CMD_ENABLE_WQ, 0), DSA_CMDSTS_OK);
 }
 static void test_commands_check_what_they_are_about(void **state)
 {
