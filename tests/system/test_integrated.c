@@ -9,17 +9,18 @@
 
 #include "hw/pci_regs.h"
 
-#define WORLD(IOMMU)                                                                     \
-    "hosts = { server = {"                                                               \
-    "  ports = ( { name = \"rp0\"; socket = 0; lanes = 8; },"                            \
-    "            { name = \"rp1\"; socket = 0; lanes = 8; },"                            \
-    "            { name = \"rp0\"; socket = 1; lanes = 8; } );"                          \
-    "  iommu = { enabled = " IOMMU "; };"                                                \
-    "  root_complex = { inbound_ns = 61; outbound_ns = 47; integrated_ns = 33; }; }; };" \
-    "devices = { cabled = { type = \"pcie.requester\"; };"                               \
-    "  a = { type = \"pcie.requester\"; integrated = \"server.s0\"; };"                  \
-    "  b = { type = \"pcie.requester\"; integrated = \"server.s1\"; };"                  \
-    "  n = { type = \"nvme.controller\"; integrated = \"server.s0\"; }; };"              \
+#define WORLD(IOMMU) WORLD_WITH(IOMMU, "integrated_ns = 33;")
+#define WORLD_WITH(IOMMU, INTEGRATED)                                               \
+    "hosts = { server = {"                                                          \
+    "  ports = ( { name = \"rp0\"; socket = 0; lanes = 8; },"                       \
+    "            { name = \"rp1\"; socket = 0; lanes = 8; },"                       \
+    "            { name = \"rp0\"; socket = 1; lanes = 8; } );"                     \
+    "  iommu = { enabled = " IOMMU "; };"                                           \
+    "  root_complex = { inbound_ns = 61; outbound_ns = 47; " INTEGRATED " }; }; };" \
+    "devices = { cabled = { type = \"pcie.requester\"; };"                          \
+    "  a = { type = \"pcie.requester\"; integrated = \"server.s0\"; };"             \
+    "  b = { type = \"pcie.requester\"; integrated = \"server.s1\"; };"             \
+    "  n = { type = \"nvme.controller\"; integrated = \"server.s0\"; }; };"         \
     "cables = ( { from = \"server.s0.rp0\"; to = \"cabled.p0\"; } );"
 
 static struct pcie_function *function_of(struct world_fixture *f, const char *device)
@@ -109,6 +110,15 @@ static void test_registers_answer_without_a_link(void **state)
     fixture_call(f, mmio_body, &mmio);
     assert_int_equal(mmio.value, UINT64_C(0x1122334455667788));
     assert_true(mmio.took_ps > 2 * 33000); /* over the interconnect */
+}
+
+/* Unless integrated_ns says else, in the ports' times. */
+static void test_times_of_ports_by_default(void **state)
+{
+    struct world_fixture *f = *state;
+    struct mmio mmio = { .address = bar_of(f, "a") + 64 };
+    fixture_call(f, mmio_body, &mmio);
+    assert_int_equal(mmio.took_ps, 47000 + 61000);
 }
 
 /* A line that must be answered (ENQCMD) reaches registers, on a link or not, which do not take it, and
@@ -294,6 +304,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WORLD_TEST(test_found_on_the_root_bus, WORLD("false")),
         WORLD_TEST(test_registers_answer_without_a_link, WORLD("false")),
+        WORLD_TEST(test_times_of_ports_by_default, WORLD_WITH("false", "")),
         WORLD_TEST(test_a_line_is_refused, WORLD("false")),
         cmocka_unit_test(test_bytes_reach_memory),
         WORLD_TEST(test_peers_reach_each_other, WORLD("false")),
