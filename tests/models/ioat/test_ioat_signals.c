@@ -280,9 +280,7 @@ static void test_unloaded_latency(void **unused)
 
 struct rate {
     unsigned reads;
-    double interval_ns;
     double gbyte_s;
-    double read_ns; /* round trip, measured */
 };
 
 static void rate_body(struct ioat_rig *r)
