@@ -8,7 +8,7 @@
     "hosts = { server = { ports = ( { name = \"rp0\"; socket = 0; lanes = 8; } );" \
     " dram = { node_size = \"2 GiB\"; };"                                          \
     " cpu = { sockets = 1; cores_per_socket = 4; clock_ghz = 2.0; };"              \
-    " root_complex = { completion_timeout_us = 60; };"                             \
+    " root_complex = { completion_timeout_us = 60; %s };"                          \
     " iommu = { enabled = %s; }; }; };\n"                                          \
     "devices = { engine = { type = \"ioat.engine\"; integrated = \"server.s0\";"   \
     " version = \"%s\"; %s completion_timeout_us = 60; %s }; };\n"
@@ -90,8 +90,9 @@ void ioat_rig_run(const struct ioat_rig_world *world, void (*fn)(struct ioat_rig
 {
     const bool v1 = strcmp(world->version, "cb1.2") == 0;
     struct ioat_rig r = { .body = fn, .arg = arg, .driver = world->driver };
-    gchar *text = g_strdup_printf(WORLD, world->iommu ? "true" : "false", world->version,
-                                  v1 ? "" : V3, world->settings != NULL ? world->settings : "");
+    gchar *text = g_strdup_printf(WORLD, world->root_complex != NULL ? world->root_complex : "",
+                                  world->iommu ? "true" : "false", world->version, v1 ? "" : V3,
+                                  world->settings != NULL ? world->settings : "");
     r.n_functions = v1 ? 1 : 2;
     r.options = ioat_drv_options_default;
     r.options.ring = world->ring != 0 ? world->ring : 64;

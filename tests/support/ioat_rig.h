@@ -25,8 +25,9 @@ struct ioat_rig {
 };
 
 struct ioat_rig_world {
-    const char *version;  /* "cb1.2", "cb3.2" */
-    const char *settings; /* of the device, more */
+    const char *version;      /* "cb1.2", "cb3.2" */
+    const char *settings;     /* of the device, more */
+    const char *root_complex; /* settings of it, more */
     bool iommu, driver;
     unsigned ring; /* 0: 64 */
     bool dca;      /* to CPU 2 */
