@@ -206,6 +206,7 @@ int mx_open(struct mx_board *board, uint8_t id, uint32_t key, const struct mx_op
     lib->costs = k_costs(board->kernel);
     lib->board = board;
     lib->port = port;
+    lib->n_queues = port->queue[MX_QUEUE_LOCAL].v != 0 ? MX_QUEUES : MX_QUEUE_LOCAL;
     lib->options = *options;
     lib->ping_ps = UINT64_MAX;
     init_lists(lib);

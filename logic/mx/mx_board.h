@@ -48,7 +48,8 @@ struct mx_pull_command {
 };
 
 /* [thread], all of them. They return 0, or a negative errno with nothing sent: -EINVAL: what is asked for
- * is impossible; -ENOMEM. */
+ * is impossible; -ENOMEM. Those that end with an event return more than 0 if they have ended already: no
+ * event comes. */
 struct mx_board_ops {
     /* Opens endpoint `id` for the calling process. -EBUSY: it is open; -ENODEV: the board is gone. */
     int (*open)(struct mx_board *board, uint8_t id, struct mx_port **port);
@@ -61,12 +62,13 @@ struct mx_board_ops {
     /* Up to MX_SMALL_BYTES of the process's memory: they are taken when this returns. */
     int (*send_small)(struct mx_port *port, const struct mx_send *s,
                       const struct mx_segment *segment, unsigned n);
-    /* A fragment from slot `slot` of the send ring; MX_EVENT_SENT gives the slot back. */
+    /* A fragment from slot `slot` of the send ring; MX_EVENT_SENT, or a result above 0, gives the slot
+     * back. */
     int (*send_medium)(struct mx_port *port, const struct mx_send *s, uint8_t fragment,
                        uint16_t fragment_bytes, uint16_t slot);
     int (*send_rendezvous)(struct mx_port *port, const struct mx_send *s, uint8_t region,
                            uint8_t region_sequence);
-    /* Ends with MX_EVENT_PULLED. */
+    /* Ends with MX_EVENT_PULLED, or has ended with enum mx_pull_status `result - 1`. */
     int (*pull)(struct mx_port *port, const struct mx_pull_command *c);
     /* To whose region all has been pulled from. */
     int (*notify)(struct mx_port *port, const struct mx_send *s, uint8_t region,
@@ -83,6 +85,10 @@ struct mx_board_ops {
     /* The library has read all slots of queue `queue` (0 unexpected, 1 expected) up to, but excluding,
      * the `read`-th since open(). NULL: the board finds out by itself. */
     void (*consumed)(struct mx_port *port, unsigned queue, uint32_t read);
+    /* Boards with a queue MX_QUEUE_LOCAL only. Where the data of its MX_EVENT_MEDIUM are: in the sender's
+     * send ring, which stays until local_done(). v is 0: the sender has closed its endpoint. */
+    struct kaddr (*local_data)(struct mx_port *port, const union mx_event *event);
+    void (*local_done)(struct mx_port *port);
 };
 
 struct mx_board {
@@ -93,13 +99,18 @@ struct mx_board {
 
 #define MX_QUEUE_UNEXPECTED 0u
 #define MX_QUEUE_EXPECTED   1u
+#define MX_QUEUE_LOCAL      2u
+#define MX_QUEUES           3u
 
 /* An open endpoint, as the board shows it; the library reads it only. */
 struct mx_port {
     struct mx_board *board;
     uint8_t id;
-    uint32_t session;      /* not 0; that of a later port of a NIC is greater */
-    struct kaddr queue[2]; /* MX_EVENTS slots each, all MX_EVENT_NONE */
+    uint32_t session; /* not 0; that of a later port of a NIC is greater */
+    /* MX_EVENTS slots each, all MX_EVENT_NONE. MX_QUEUE_LOCAL, if v is not 0: unexpected events that other
+     * processes of the host store by themselves. Then send_small() is not used within the host, but
+     * send_medium(), whose data the receiver reads in the send ring. */
+    struct kaddr queue[MX_QUEUES];
     struct kaddr
         *receive;       /* MX_RING_SLOTS slots of MX_SLOT_BYTES: event.message.slot is the index */
     struct kaddr *send; /* the same */

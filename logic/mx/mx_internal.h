@@ -182,7 +182,8 @@ struct mx_lib {
     struct mx_board *board;
     struct mx_port *port;
     struct mx_options options;
-    uint32_t read[2];
+    unsigned n_queues; /* MX_QUEUES, or less the last */
+    uint32_t read[MX_QUEUES];
     struct kaddr lines;
     struct mx_link posted, unexpected, done;
     unsigned n_waiting;      /* sends without room, of all partners */

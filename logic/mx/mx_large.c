@@ -170,7 +170,14 @@ static bool pull(struct mx_lib *lib, struct mx_request *r)
                                        .handle = r->handle };
     lib->n_pulls++;
     lib->n_expected++;
-    if (lib->board->ops->pull(lib->port, &c) == 0)
+    const int result = lib->board->ops->pull(lib->port, &c);
+    if (result > 0) {
+        const union mx_event event = {
+            .pulled = { .handle = c.handle, .bytes = c.bytes, .status = (uint8_t)(result - 1) }
+        };
+        mx_large_pulled_event(lib, &event);
+    }
+    if (result >= 0)
         return true;
     lib->n_pulls--;
     lib->n_expected--;

@@ -1,5 +1,5 @@
 /*
- * What it does: Progress of an endpoint: reads the events of both queues, sends acknowledgements and what has
+ * What it does: Progress of an endpoint: reads the events of all queues, sends acknowledgements and what has
  *   to be sent again; polls when there is nothing to do.
  * Follows: Open-MX 0.9.2 libopen-mx/omx_lib.c (omx__progress, omx__process_event).
  * Costs: a look loads the line of the next slot of each queue; an event costs mx_lib_event_cycles and the
@@ -26,9 +26,23 @@ void mx_done(struct mx_request *r, enum mx_code code, uint64_t bytes)
         mx_request_put(lib, r);
 }
 
-static void handle_event(struct mx_lib *lib, const union mx_event *event)
+/* Data that a process of this host has left in its send ring. */
+static void local_message(struct mx_lib *lib, const union mx_event *event)
+{
+    const struct kaddr data = lib->board->ops->local_data(lib->port, event);
+    if (data.v == 0)
+        return;
+    mx_receive_event(lib, event, data);
+    lib->board->ops->local_done(lib->port);
+}
+
+static void handle_event(struct mx_lib *lib, unsigned queue, const union mx_event *event)
 {
     struct kaddr data = { 0 };
+    if (queue == MX_QUEUE_LOCAL && event->type == MX_EVENT_MEDIUM) {
+        local_message(lib, event);
+        return;
+    }
     switch (event->type) {
     case MX_EVENT_SMALL:
     case MX_EVENT_MEDIUM:
@@ -59,7 +73,7 @@ static bool read_event(struct mx_lib *lib, unsigned queue)
         return false;
     k_compute(lib->kernel, lib->costs->mx_lib_event_cycles);
     k_touch_write(lib->kernel, lib->lines, K_LINE_BYTES);
-    handle_event(lib, &event);
+    handle_event(lib, queue, &event);
     k_account(lib->kernel, MX_ACCOUNT_USER_EVENT);
     k_store(lib->kernel, kaddr_add(at, MX_EVENT_BYTES - 1), &none, 1);
     k_account(lib->kernel, before);
@@ -72,7 +86,7 @@ static bool read_event(struct mx_lib *lib, unsigned queue)
 void mx_progress(struct mx_lib *lib)
 {
     const unsigned before = k_account(lib->kernel, MX_ACCOUNT_LIBRARY);
-    for (unsigned queue = 0; queue < 2; queue++)
+    for (unsigned queue = 0; queue < lib->n_queues; queue++)
         for (unsigned n = 0; n < MX_EVENTS_AT_ONCE && read_event(lib, queue); n++)
             ;
     const uint64_t now_ps = k_now_ps(lib->kernel);
@@ -94,10 +108,11 @@ void mx_idle(struct mx_lib *lib, uint64_t until_ps)
 {
     const uint64_t due_ps = mx_next_deadline(lib);
     const uint8_t none = MX_EVENT_NONE;
-    struct k_spin_at at[2];
-    for (unsigned queue = 0; queue < 2; queue++)
-        at[queue] = (struct k_spin_at){ kaddr_add(slot_at(lib, queue), MX_EVENT_BYTES - 1), &none,
-                                        1 };
-    k_spin_any(lib->kernel, at, lib->n_expected > 0 ? 2 : 1, lib->options.poll_ps,
-               due_ps < until_ps ? due_ps : until_ps);
+    struct k_spin_at at[MX_QUEUES];
+    unsigned n = 0;
+    for (unsigned queue = 0; queue < lib->n_queues; queue++)
+        if (queue != MX_QUEUE_EXPECTED || lib->n_expected > 0)
+            at[n++] = (struct k_spin_at){ kaddr_add(slot_at(lib, queue), MX_EVENT_BYTES - 1), &none,
+                                          1 };
+    k_spin_any(lib->kernel, at, n, lib->options.poll_ps, due_ps < until_ps ? due_ps : until_ps);
 }

@@ -21,7 +21,7 @@ static enum mx_kind kind_of(const struct mx_lib *lib, const struct mx_partner *p
         medium_bytes = lib->port->local_bytes;
     if (bytes <= MX_TINY_BYTES)
         return MX_KIND_TINY;
-    if (bytes <= MX_SMALL_BYTES)
+    if (bytes <= MX_SMALL_BYTES && !(is_local(partner) && lib->port->queue[MX_QUEUE_LOCAL].v != 0))
         return MX_KIND_SMALL;
     return bytes <= medium_bytes ? MX_KIND_MEDIUM : MX_KIND_LARGE;
 }
@@ -40,7 +40,7 @@ static void send_medium(struct mx_lib *lib, struct mx_request *r, const struct m
         r->n_sending++;
         lib->n_expected++;
         if (ops->send_medium(lib->port, s, (uint8_t)i, n, r->slot[i]) != 0) {
-            r->n_sending--; /* lost: it is sent again */
+            r->n_sending--; /* it has been sent, or is lost and sent again */
             lib->n_expected--;
         }
         at += n;

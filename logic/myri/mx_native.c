@@ -2,64 +2,23 @@
  * What it does: Drives adapters with the firmware of Myrinet Express. The kernel's part: endpoints, whose
  *   queues and rings it allocates and tells the adapter of; regions, which it pins and maps. The
  *   process's part, without the kernel: a line for each packet; data of small messages in two lines
- *   before it. How far the library has read its queues is told every 128 events.
+ *   before it. How far the library has read its queues is told every 128 events. Messages within the
+ *   host: mx_native_local.c.
  * Leaves out: sleeping until an interrupt comes; regions of more than 256 segments.
  * Follows: Open-MX 0.9.2, which has the interface of MX's firmware (omx_reg.c, omx_endpoint.c).
  * Costs: a packet: the line, and a fence; data of small messages are copied together first. Regions: a system
  *   call, pin_cycles and pin_page_cycles, a command.
  */
-#include "logic/myri/mx_native.h"
+#include "logic/myri/mx_native_internal.h"
 
-#include <errno.h>
-#include <string.h>
-
-#include "hw/myri_mx.h"
-#include "logic/myri/myri_command.h"
-
-#define TOLD_EVERY  128u
-#define QUEUE_ORDER 4u /* 64 KiB */
-_Static_assert(K_PAGE_BYTES << QUEUE_ORDER == MX_EVENTS * MX_EVENT_BYTES, "an event queue");
-
-struct native_region {
-    uint32_t n;
-    struct mx_segment segment[MX_SEGMENTS_MAX];
-    uint64_t dma[MX_SEGMENTS_MAX];
-};
-
-struct native_port {
-    struct mx_port port;
-    struct native_board *board;
-    struct k_page *queue[2], *receive[MX_RING_SLOTS], *send[MX_RING_SLOTS], *data;
-    struct kaddr receive_at[MX_RING_SLOTS], send_at[MX_RING_SLOTS];
-    uint64_t queue_dma[2], receive_dma[MX_RING_SLOTS], send_dma[MX_RING_SLOTS];
-    struct native_region *region[MYRI_MX_REGIONS];
-    uint8_t sequence[MYRI_MX_REGIONS];
-};
-
-struct native_board {
-    struct mx_board board;
-    struct native_board *next;
-    struct mx_native *driver;
-    struct k_pci_dev *pci;
-    struct myri_commands commands;
-    struct kaddr table; /* for commands: struct myri_mx_memory or struct myri_mx_table */
-    uint64_t table_dma;
-    bool table_busy;
-    uint32_t next_session;
-    struct native_port *port[MYRI_MX_ENDPOINTS];
-    unsigned n_regions;
-};
+#define TOLD_EVERY 128u
 
 struct mx_native {
     struct kernel *kernel;
+    bool shared_memory;
     struct native_board *first;
     struct k_pci_driver pci;
 };
-
-static struct native_port *native_port_of(struct mx_port *port)
-{
-    return K_CONTAINER(port, struct native_port, port);
-}
 
 /* ---- Commands of the kernel ---------------------------------------------------------------------- */
 
@@ -114,15 +73,22 @@ static void port_free(struct native_port *port)
 {
     struct native_board *board = port->board;
     for (unsigned i = 0; i < 2; i++)
-        page_free(board, QUEUE_ORDER, port->queue[i], port->queue_dma[i]);
+        page_free(board, NATIVE_QUEUE_ORDER, port->queue[i], port->queue_dma[i]);
     for (unsigned i = 0; i < MX_RING_SLOTS; i++) {
         page_free(board, 0, port->receive[i], port->receive_dma[i]);
         page_free(board, 0, port->send[i], port->send_dma[i]);
     }
     if (port->data != NULL)
         k_page_put(board->board.kernel, port->data);
-    board->port[port->port.id] = NULL;
+    if (port->local != NULL)
+        k_page_put(board->board.kernel, port->local);
     k_free(port);
+}
+
+void native_port_put(struct native_port *port)
+{
+    if (--port->refs == 0)
+        port_free(port);
 }
 
 static int port_memory(struct native_port *port)
@@ -130,7 +96,7 @@ static int port_memory(struct native_port *port)
     struct native_board *board = port->board;
     int error = 0;
     for (unsigned i = 0; error == 0 && i < 2; i++)
-        error = page_new(board, QUEUE_ORDER, &port->queue[i], &port->queue_dma[i]);
+        error = page_new(board, NATIVE_QUEUE_ORDER, &port->queue[i], &port->queue_dma[i]);
     for (unsigned i = 0; error == 0 && i < MX_RING_SLOTS; i++) {
         error = page_new(board, 0, &port->receive[i], &port->receive_dma[i]);
         if (error == 0)
@@ -141,7 +107,9 @@ static int port_memory(struct native_port *port)
         }
     }
     port->data = k_page_alloc(board->board.kernel, K_NODE_LOCAL, 0);
-    return error == 0 && port->data == NULL ? -ENOMEM : error;
+    if (error == 0 && port->data == NULL)
+        error = -ENOMEM;
+    return error == 0 && board->driver->shared_memory ? native_local_open(port) : error;
 }
 
 static int port_announce(struct native_port *port)
@@ -166,19 +134,23 @@ static int native_open(struct mx_board *b, uint8_t id, struct mx_port **result)
     struct native_port *port = k_zalloc(sizeof *port);
     board->port[id] = port;
     port->board = board;
+    port->refs = 1;
+    port->closed = true; /* to others, until it is ready */
     port->port = (struct mx_port){ .board = b, .id = id, .cpu = -1 };
     port->port.session = ++board->next_session;
     int error = port_memory(port);
     if (error == 0)
         error = port_announce(port);
     if (error != 0) {
-        port_free(port);
+        board->port[id] = NULL;
+        native_port_put(port);
         return error;
     }
     for (unsigned i = 0; i < 2; i++)
         port->port.queue[i] = port->queue[i]->addr;
     port->port.receive = port->receive_at;
     port->port.send = port->send_at;
+    port->closed = false;
     *result = &port->port;
     return 0;
 }
@@ -243,6 +215,8 @@ static int native_region_new(struct mx_port *p, const struct mx_segment *segment
     port->region[i] = region;
     region->n = n;
     memcpy(region->segment, segment, n * sizeof *segment);
+    for (unsigned s = 0; s < n; s++)
+        region->bytes += segment[s].bytes;
     int error = map_region(board, region);
     if (error == 0) {
         port->sequence[i]++;
@@ -261,31 +235,40 @@ static int native_region_new(struct mx_port *p, const struct mx_segment *segment
     return 0;
 }
 
-static void native_region_free(struct mx_port *p, uint8_t number)
+/* The adapter does not access it any more. */
+static void region_free(struct native_port *port, unsigned number)
 {
-    struct native_port *port = native_port_of(p);
     struct native_board *board = port->board;
     struct native_region *region = port->region[number];
-    k_syscall(board->board.kernel);
-    command(board, MYRI_MX_REGION_FREE, MYRI_MX_WHICH(p->id, number, 0));
+    region->closing = true;
+    while (region->users > 0)
+        k_wait(board->board.kernel, &region->idle, UINT64_MAX);
     unmap_region(board, region, region->n);
     port->region[number] = NULL;
     board->n_regions--;
     k_free(region);
 }
 
-static void native_close(struct mx_port *p)
+static void native_region_free(struct mx_port *p, uint8_t number)
 {
     struct native_port *port = native_port_of(p);
     k_syscall(port->board->board.kernel);
-    command(port->board, MYRI_MX_CLOSE, p->id);
+    command(port->board, MYRI_MX_REGION_FREE, MYRI_MX_WHICH(p->id, number, 0));
+    region_free(port, number);
+}
+
+static void native_close(struct mx_port *p)
+{
+    struct native_port *port = native_port_of(p);
+    struct native_board *board = port->board;
+    k_syscall(board->board.kernel);
+    port->closed = true;
+    command(board, MYRI_MX_CLOSE, p->id);
     for (unsigned i = 0; i < MYRI_MX_REGIONS; i++)
-        if (port->region[i] != NULL) {
-            unmap_region(port->board, port->region[i], port->region[i]->n);
-            port->board->n_regions--;
-            k_free(port->region[i]);
-        }
-    port_free(port);
+        if (port->region[i] != NULL)
+            region_free(port, i);
+    board->port[p->id] = NULL;
+    native_port_put(port);
 }
 
 /* ---- Requests of the process --------------------------------------------------------------------- */
@@ -322,6 +305,8 @@ static int submit(struct native_port *port, const struct myri_mx_request *r)
 
 static int native_connect(struct mx_port *p, const struct mx_connect_command *c)
 {
+    if (native_is_local(native_port_of(p), c->to.nic_id))
+        return native_local_connect(native_port_of(p), c);
     struct myri_mx_request r = request_of(MX_PACKET_CONNECT, &c->to);
     r.connect.key = c->key;
     r.connect.target_sequence = c->target_sequence;
@@ -336,6 +321,8 @@ static int native_send_tiny(struct mx_port *p, const struct mx_send *s, const vo
     struct myri_mx_request r = send_of(MX_PACKET_TINY, s);
     if (s->bytes > MX_TINY_BYTES)
         return -EINVAL;
+    if (native_is_local(native_port_of(p), s->to.nic_id))
+        return native_local_tiny(native_port_of(p), s, data);
     memcpy(r.data, data, s->bytes);
     return submit(native_port_of(p), &r);
 }
@@ -349,7 +336,7 @@ static int native_send_small(struct mx_port *p, const struct mx_send *s,
     struct kernel *kernel = port->board->board.kernel;
     uint8_t data[2 * MYRI_LINE_BYTES] = { 0 };
     uint32_t done = 0;
-    if (s->bytes > MX_SMALL_BYTES || s->bytes == 0)
+    if (s->bytes > MX_SMALL_BYTES || s->bytes == 0 || native_is_local(port, s->to.nic_id))
         return -EINVAL;
     for (unsigned i = 0; i < n && done < s->bytes; i++) {
         const uint32_t left = s->bytes - done;
@@ -370,6 +357,8 @@ static int native_send_medium(struct mx_port *p, const struct mx_send *s, uint8_
     struct myri_mx_request r = send_of(MX_PACKET_MEDIUM, s);
     if (s->bytes > MX_MEDIUM_BYTES || fragment_bytes > MX_SLOT_BYTES || slot >= MX_RING_SLOTS)
         return -EINVAL;
+    if (native_is_local(native_port_of(p), s->to.nic_id))
+        return native_local_medium(native_port_of(p), s, fragment, fragment_bytes, slot);
     r.medium.slot = slot;
     r.medium.fragment_bytes = fragment_bytes;
     r.medium.fragment = fragment;
@@ -380,6 +369,8 @@ static int native_send_rendezvous(struct mx_port *p, const struct mx_send *s, ui
                                   uint8_t region_sequence)
 {
     struct myri_mx_request r = send_of(MX_PACKET_RENDEZVOUS, s);
+    if (native_is_local(native_port_of(p), s->to.nic_id))
+        return native_local_rendezvous(native_port_of(p), s, region, region_sequence);
     r.large.region = region;
     r.large.region_sequence = region_sequence;
     return submit(native_port_of(p), &r);
@@ -389,6 +380,8 @@ static int native_notify(struct mx_port *p, const struct mx_send *s, uint8_t reg
                          uint8_t region_sequence)
 {
     struct myri_mx_request r = send_of(MX_PACKET_NOTIFY, s);
+    if (native_is_local(native_port_of(p), s->to.nic_id))
+        return native_local_notify(native_port_of(p), s, region, region_sequence);
     r.large.region = region;
     r.large.region_sequence = region_sequence;
     return submit(native_port_of(p), &r);
@@ -400,6 +393,8 @@ static int native_pull(struct mx_port *p, const struct mx_pull_command *c)
     struct myri_mx_request r = request_of(MX_PACKET_PULL, &c->from);
     if (port->region[c->local_region] == NULL || c->bytes == 0)
         return -EINVAL;
+    if (native_is_local(port, c->from.nic_id))
+        return native_local_pull(port, c);
     r.bytes = c->bytes;
     r.pull.handle = c->handle;
     r.pull.region = c->region;
@@ -412,6 +407,8 @@ static int native_ack(struct mx_port *p, const struct mx_destination *to, uint32
                       uint16_t ack)
 {
     struct myri_mx_request r = request_of(MX_PACKET_ACK, to);
+    if (native_is_local(native_port_of(p), to->nic_id))
+        return native_local_ack(native_port_of(p), to, number, ack);
     r.ack = ack;
     r.ack_number = number;
     return submit(native_port_of(p), &r);
@@ -420,7 +417,7 @@ static int native_ack(struct mx_port *p, const struct mx_destination *to, uint32
 static void native_consumed(struct mx_port *p, unsigned queue, uint32_t read)
 {
     const struct native_port *port = native_port_of(p);
-    if (read % TOLD_EVERY == 0)
+    if (queue != MX_QUEUE_LOCAL && read % TOLD_EVERY == 0)
         k_writel(port->board->pci, 0, window_of(port) + MYRI_MX_CONSUMED + 4 * queue, read);
 }
 
@@ -436,7 +433,9 @@ static const struct mx_board_ops native_ops = { .open = native_open,
                                                 .ack = native_ack,
                                                 .region_new = native_region_new,
                                                 .region_free = native_region_free,
-                                                .consumed = native_consumed };
+                                                .consumed = native_consumed,
+                                                .local_data = native_local_data,
+                                                .local_done = native_local_done };
 
 /* ---- The driver ---------------------------------------------------------------------------------- */
 
@@ -503,10 +502,11 @@ static void native_remove(struct k_pci_dev *pci, bool gone)
 
 static const struct k_pci_id native_ids[] = { { MYRI_VENDOR_ID, MYRI_DEVICE_ID }, { 0, 0 } };
 
-struct mx_native *mx_native_new(struct kernel *kernel)
+struct mx_native *mx_native_new(struct kernel *kernel, bool shared_memory)
 {
     struct mx_native *driver = k_zalloc(sizeof *driver);
     driver->kernel = kernel;
+    driver->shared_memory = shared_memory;
     driver->pci = (struct k_pci_driver){ .name = "mx",
                                          .ids = native_ids,
                                          .probe = native_probe,
@@ -541,4 +541,9 @@ struct k_pci_dev *mx_native_device(struct mx_board *board)
 unsigned mx_native_regions_live(const struct mx_board *board)
 {
     return K_CONTAINER(board, const struct native_board, board)->n_regions;
+}
+
+void mx_native_stats_get(const struct mx_board *board, struct mx_native_stats *stats)
+{
+    *stats = K_CONTAINER(board, const struct native_board, board)->stats;
 }

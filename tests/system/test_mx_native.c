@@ -1,7 +1,7 @@
 /*
  * Two simulated hosts with Myri-10G adapters and the firmware of Myrinet Express: messages of all sizes, by
- * the library of MX, between the hosts and within one, mark for mark; latency and bandwidth of a ping-pong;
- * losses on the wire. The same with Open-MX over the Ethernet firmware at one end or at both: they speak one
+ * the library of MX, between the hosts and within one (by shared memory or by the adapter), mark for mark;
+ * latency and bandwidth of a ping-pong; losses on the wire, and of a queue that is full. The same with Open-MX over the Ethernet firmware at one end or at both: they speak one
  * protocol. Then all is closed, and nothing may be left.
  */
 #include "tests/support/world_fixture.h"
@@ -135,7 +135,7 @@ static void run_until(struct rig *r, const unsigned *count, unsigned n, unsigned
     assert_int_equal(*count, n);
 }
 
-static void rig_open(struct rig *r, const char *world)
+static void rig_open_with(struct rig *r, const char *world, bool shared_memory)
 {
     static const char *const names[] = { "server", "client" };
     *r = (struct rig){ .up = 0 };
@@ -146,7 +146,7 @@ static void rig_open(struct rig *r, const char *world)
         s->rig = r;
         s->kernel = os_new(host, host_os_params(host));
         if (myri_firmware(world_device(r->w.world, i == 0 ? "a" : "b")) == MYRI_FIRMWARE_MX) {
-            s->driver = mx_native_new(s->kernel);
+            s->driver = mx_native_new(s->kernel, shared_memory);
         } else {
             s->net = net_new(s->kernel, &net_params_default);
             s->ethernet = myri10ge_new(s->net, s->kernel, &myri10ge_params_default, "myri");
@@ -154,6 +154,11 @@ static void rig_open(struct rig *r, const char *world)
         k_thread_new(s->kernel, "up", 0, up_body, s);
     }
     run_until(r, &r->up, 2, 1000);
+}
+
+static void rig_open(struct rig *r, const char *world)
+{
+    rig_open_with(r, world, true);
 }
 
 static void rig_close(struct rig *r)
@@ -196,17 +201,22 @@ static void transfer(struct process *p, bool send, uint32_t bytes, uint64_t matc
         check(p, mark_at, bytes);
 }
 
+static void open_and_connect(struct process *p, const struct mx_options *options)
+{
+    int error;
+    assert_int_equal(mx_open(p->board, p->id, KEY, options, &p->ep), 0);
+    while ((error = mx_connect(p->ep, p->to_board->nic_id, p->to_id, KEY,
+                               k_now_ps(p->kernel) + 100 * K_MS, &p->peer)) == -ENOENT)
+        k_sleep(p->kernel, 10 * K_US); /* it is not open yet */
+    assert_int_equal(error, 0);
+}
+
 /* Each size to and fro, `rounds` times; the first process measures the rounds but for the first. */
 static void process_body(void *arg)
 {
     struct process *p = arg;
     uint64_t match = 1;
-    assert_int_equal(mx_open(p->board, p->id, KEY, &mx_options_default, &p->ep), 0);
-    int error;
-    while ((error = mx_connect(p->ep, p->to_board->nic_id, p->to_id, KEY,
-                               k_now_ps(p->kernel) + 100 * K_MS, &p->peer)) == -ENOENT)
-        k_sleep(p->kernel, 10 * K_US); /* it is not open yet */
-    assert_int_equal(error, 0);
+    open_and_connect(p, &mx_options_default);
     p->out = k_alloc(p->kernel, 0, LARGEST, K_PAGE_BYTES);
     p->in = k_alloc(p->kernel, 0, LARGEST, K_PAGE_BYTES);
     for (unsigned i = 0; i < p->n; i++) {
@@ -265,14 +275,132 @@ static void test_messages_of_all_sizes(void **state)
     rig_close(&r);
 }
 
+/* By shared memory nothing passes the adapter; messages above 4 KiB are copied once. */
 static void test_within_a_host(void **state)
 {
     struct rig r;
+    struct mx_native_stats stats;
+    unsigned large = 0;
     (void)state;
     rig_open(&r, WORLD(""));
     ping_pong(&r, true, sizes, N_SIZES, 2, 2000);
+    for (unsigned i = 0; i < N_SIZES; i++)
+        large += sizes[i] > 4096;
+    mx_native_stats_get(r.side[1].board, &stats);
+    assert_int_equal(stats.local_pulls, 2 * 2 * large);
+    assert_true(stats.local > 2 * 2 * (N_SIZES + large)); /* rendezvous and notification */
+    assert_int_equal(stats.local_full, 0);
+    assert_int_equal(myri_stats(world_device(r.w.world, "b"))->loopback, 0);
+    assert_int_equal(myri_stats(world_device(r.w.world, "b"))->rx_packets, 0);
+    assert_int_equal(myri_stats(world_device(r.w.world, "a"))->rx_packets, 0);
+    rig_close(&r);
+}
+
+static void test_within_a_host_by_the_adapter(void **state)
+{
+    struct rig r;
+    struct mx_native_stats stats;
+    (void)state;
+    rig_open_with(&r, WORLD(""), false);
+    ping_pong(&r, true, sizes, N_SIZES, 2, 2000);
+    mx_native_stats_get(r.side[1].board, &stats);
+    assert_int_equal(stats.local, 0);
     assert_true(myri_stats(world_device(r.w.world, "b"))->loopback > N_SIZES);
     assert_int_equal(myri_stats(world_device(r.w.world, "a"))->rx_packets, 0);
+    rig_close(&r);
+}
+
+/* ---- Many to one ----------------------------------------------------------------------------- */
+
+#define SENDERS 3u
+#define BURST   500u
+static const struct mx_options impatient = { .resend_ps = K_MS,
+                                             .resends_max = 1000,
+                                             .ack_delay_ps = K_MS,
+                                             .acks_max = 4,
+                                             .cached_regions = 64,
+                                             .linger_ps = K_S,
+                                             .poll_ps = 50 * K_NS };
+
+/* Tiny ones, small ones, medium ones in the send ring, large ones. */
+static uint32_t burst_bytes(unsigned i)
+{
+    return i % 100 == 99 ? 20000 + i : i % 10 == 9 ? 100 + i : i % 10 == 4 ? 40 : 8 + i % 25;
+}
+
+/* Sends all without waiting for anything. */
+static void burst_body(void *arg)
+{
+    struct process *p = arg;
+    struct mx_request *request[BURST];
+    struct mx_status status;
+    open_and_connect(p, &impatient);
+    p->out = k_alloc(p->kernel, 0, BURST * 32768ull, K_PAGE_BYTES);
+    for (unsigned i = 0; i < BURST; i++) {
+        const struct mx_segment segment = { kaddr_add(p->out, i * 32768ull), burst_bytes(i) };
+        payload_fill(p->kernel, segment.at, payload_mark(STREAM, p->id * 1000u + i), segment.bytes);
+        assert_int_equal(mx_isend(p->ep, &segment, 1, &p->peer, p->id, NULL, &request[i]), 0);
+    }
+    for (unsigned i = 0; i < BURST; i++) {
+        assert_true(mx_wait(p->ep, &request[i], FOREVER, &status));
+        assert_int_equal(status.code, MX_SUCCESS);
+    }
+    mx_close(p->ep);
+    p->rig->done++;
+}
+
+/* Connects all, then does not look before they have sent what they could. */
+static void sink_body(void *arg)
+{
+    struct process *p = arg;
+    open_and_connect(p, &impatient);
+    p->in = k_alloc(p->kernel, 0, 32768, K_PAGE_BYTES);
+    for (unsigned from = 1; from <= SENDERS; from++) {
+        struct mx_status status;
+        while (!mx_iprobe(p->ep, from, ALL_BITS, &status))
+            k_sleep(p->kernel, K_US);
+    }
+    k_sleep(p->kernel, 5 * K_MS);
+    for (unsigned i = 0; i < BURST * SENDERS; i++) {
+        const struct mx_segment segment = { p->in, 32768 };
+        const unsigned from = 1 + i % SENDERS, n = i / SENDERS;
+        struct mx_request *request = NULL;
+        struct mx_status status;
+        payload_fill(p->kernel, p->in, 0, 32768);
+        assert_int_equal(mx_irecv(p->ep, &segment, 1, from, ALL_BITS, NULL, &request), 0);
+        assert_true(mx_wait(p->ep, &request, FOREVER, &status));
+        assert_int_equal(status.code, MX_SUCCESS);
+        assert_int_equal(status.bytes, burst_bytes(n));
+        check(p, from * 1000u + n, burst_bytes(n));
+    }
+    mx_close(p->ep);
+    p->rig->done++;
+}
+
+/* More messages than the queue in shared memory has slots, while the receiver does not look: what finds it
+ * full is sent again, and those of a pair arrive in order. */
+static void test_full_queue(void **state)
+{
+    struct rig r;
+    struct process p[SENDERS + 1];
+    struct mx_native_stats stats;
+    (void)state;
+    rig_open(&r, WORLD(""));
+    for (unsigned i = 0; i <= SENDERS; i++) {
+        struct side *s = &r.side[1];
+        p[i] = (struct process){ .rig = &r,
+                                 .kernel = s->kernel,
+                                 .board = s->board,
+                                 .to_board = s->board,
+                                 .id = (uint8_t)i,
+                                 .to_id = 0 };
+        k_thread_new(s->kernel, "process", (int)i, i == 0 ? sink_body : burst_body, &p[i]);
+    }
+    run_until(&r, &r.done, SENDERS + 1, 2000);
+    mx_native_stats_get(r.side[1].board, &stats);
+    assert_true(stats.local_full > 0);
+    assert_int_equal(stats.local_pulls, SENDERS * BURST / 100);
+    assert_int_equal(myri_stats(world_device(r.w.world, "b"))->loopback, 0);
     rig_close(&r);
 }
 
@@ -327,6 +455,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_messages_of_all_sizes),
         cmocka_unit_test(test_within_a_host),
+        cmocka_unit_test(test_within_a_host_by_the_adapter),
+        cmocka_unit_test(test_full_queue),
         cmocka_unit_test(test_latency_and_bandwidth),
         cmocka_unit_test(test_losses),
         cmocka_unit_test(test_open_mx),

@@ -614,7 +614,7 @@ static void make_myri(struct network_host *host)
                                             .coalescing_us = p->adaptive_moderation ? 0 : p->rx_us,
                                             .n_slices = (uint16_t)p->channels };
     if (network_is_mx(host))
-        host->native = mx_native_new(host->kernel);
+        host->native = mx_native_new(host->kernel, true);
     else if (is_myri(host->device) || (host->second_device != NULL && is_myri(host->second_device)))
         host->myri = myri10ge_new(host->net, host->kernel, &params, "myri");
 }
