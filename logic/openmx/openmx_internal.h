@@ -16,6 +16,7 @@
 
 #include "logic/kcosts.h"
 #include "logic/mx/mx_account.h"
+#include "logic/mx/mx_local.h"
 #include "logic/net/net.h"
 #include "logic/openmx/openmx.h"
 
@@ -231,8 +232,6 @@ uint8_t openmx_local_pull(struct openmx_port *port, struct openmx_region *to,
 /* ---- openmx_receive.c ---------------------------------------------------------------------------- */
 
 void openmx_receive(struct sk_buff *skb, void *omx);
-void openmx_source(struct mx_event_source *source, const uint8_t nic[6], uint8_t endpoint,
-                   uint8_t generation);
 
 /* ---- openmx_region.c ----------------------------------------------------------------------------- */
 

@@ -10,14 +10,7 @@
 static void refuse(struct openmx_port *from, const struct mx_destination *to,
                    enum mx_packet_type type, uint16_t sequence, enum mx_nack nack)
 {
-    union mx_event event = { .type = MX_EVENT_NACK };
-    uint8_t nic[6];
-    mx_nic_to_bytes(from->omx->board.nic_id, nic);
-    openmx_source(&event.nack.source, nic, to->endpoint, 0);
-    event.nack.source.sequence = sequence;
-    event.nack.refused_session = to->session;
-    event.nack.nack = (uint8_t)nack;
-    event.nack.refused = (uint8_t)type;
+    union mx_event event = mx_local_refusal(&from->port, to, type, sequence, nack);
     openmx_event_post(from, MX_QUEUE_UNEXPECTED, &event, NULL);
 }
 
@@ -28,7 +21,6 @@ int openmx_local_message(struct openmx_port *from, const struct mx_destination *
     struct openmx *omx = from->omx;
     struct openmx_port *port = openmx_port_get(omx, to->endpoint);
     const bool request = type == MX_PACKET_CONNECT && !event->connect.is_reply;
-    uint8_t nic[6];
     omx->stats.local++;
     k_compute(omx->kernel, omx->costs->omx_receive_cycles);
     if (port == NULL) {
@@ -36,12 +28,7 @@ int openmx_local_message(struct openmx_port *from, const struct mx_destination *
         refuse(from, to, type, sequence, MX_NACK_BAD_ENDPOINT);
         return 0;
     }
-    mx_nic_to_bytes(omx->board.nic_id, nic);
-    const uint16_t ack = event->message.source.ack;
-    openmx_source(&event->message.source, nic, from->port.id, (uint8_t)from->port.session);
-    event->message.source.session = to->session;
-    event->message.source.sequence = sequence;
-    event->message.source.ack = ack;
+    mx_local_source(event, &from->port, to, sequence);
     if (!request && to->session != port->port.session) {
         omx->stats.bad_session++;
         refuse(from, to, type, sequence, MX_NACK_BAD_SESSION);

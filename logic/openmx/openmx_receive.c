@@ -69,13 +69,6 @@ static bool read_header(struct arrived *a)
     return memcmp(a->head.destination, a->omx->dev->mac.byte, sizeof a->head.destination) == 0;
 }
 
-void openmx_source(struct mx_event_source *source, const uint8_t nic[6], uint8_t endpoint,
-                   uint8_t generation)
-{
-    *source = (struct mx_event_source){ .endpoint = endpoint, .generation = generation };
-    memcpy(source->nic, nic, sizeof source->nic);
-}
-
 /* ---- Refusals ------------------------------------------------------------------------------------ */
 
 static void refuse(struct arrived *a, enum mx_nack nack)
@@ -123,9 +116,10 @@ static bool fill_event(struct arrived *a, union mx_event *event, struct openmx_d
 {
     const struct mx_common *common = &a->h.common;
     const uint32_t there = a->skb->bytes;
-    openmx_source(&event->message.source, a->head.source, common->source_endpoint,
-                  common->generation);
-    event->message.source.session = mx_be32(common->session);
+    event->message.source = (struct mx_event_source){ .endpoint = common->source_endpoint,
+                                                      .generation = common->generation,
+                                                      .session = mx_be32(common->session) };
+    memcpy(event->message.source.nic, a->head.source, sizeof event->message.source.nic);
     switch (common->type) {
     case MX_PACKET_TINY:
         message_event(a, event, MX_EVENT_TINY);

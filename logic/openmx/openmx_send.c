@@ -69,13 +69,7 @@ int openmx_send_connect(struct mx_port *port, const struct mx_connect_command *c
     struct openmx_port *from = openmx_port_of(port);
     openmx_enter(from, c->to.nic_id);
     if (openmx_is_local(from->omx, c->to.nic_id)) {
-        union mx_event event = { .type = MX_EVENT_CONNECT };
-        event.connect.source_session = port->session;
-        event.connect.key = c->key;
-        event.connect.target_sequence = c->target_sequence;
-        event.connect.is_reply = c->is_reply;
-        event.connect.connect_sequence = c->connect_sequence;
-        event.connect.status = c->status;
+        union mx_event event = mx_local_connect(port, c);
         return openmx_local_message(from, &c->to, MX_PACKET_CONNECT, 0, &event, NULL);
     }
     const struct mx_connect_header h = { .common = common(port, MX_PACKET_CONNECT, &c->to),
@@ -96,11 +90,7 @@ int openmx_send_tiny(struct mx_port *port, const struct mx_send *s, const void *
         return -EINVAL;
     openmx_enter(from, s->to.nic_id);
     if (openmx_is_local(from->omx, s->to.nic_id)) {
-        union mx_event event = { .type = MX_EVENT_TINY };
-        event.tiny.source.ack = s->ack;
-        event.tiny.match = s->match;
-        event.tiny.bytes = (uint8_t)s->bytes;
-        memcpy(event.tiny.data, data, s->bytes);
+        union mx_event event = mx_local_tiny(s, data);
         return openmx_local_message(from, &s->to, MX_PACKET_TINY, s->sequence, &event, NULL);
     }
     struct {
@@ -110,15 +100,6 @@ int openmx_send_tiny(struct mx_port *port, const struct mx_send *s, const void *
     memcpy(h.data, data, s->bytes);
     transmit_to(from->omx, s->to.nic_id, &h, sizeof h.header + s->bytes);
     return 0;
-}
-
-static union mx_event message_event(enum mx_event_type type, const struct mx_send *s)
-{
-    union mx_event event = { .type = (uint8_t)type };
-    event.message.source.ack = s->ack;
-    event.message.match = s->match;
-    event.message.bytes = s->bytes;
-    return event;
 }
 
 int openmx_send_small(struct mx_port *port, const struct mx_send *s,
@@ -131,7 +112,7 @@ int openmx_send_small(struct mx_port *port, const struct mx_send *s,
         return -EINVAL;
     openmx_enter(from, s->to.nic_id);
     if (openmx_is_local(omx, s->to.nic_id)) {
-        union mx_event event = message_event(MX_EVENT_SMALL, s);
+        union mx_event event = mx_local_message(MX_EVENT_SMALL, s);
         return openmx_local_message(from, &s->to, MX_PACKET_SMALL, s->sequence, &event, &data);
     }
     struct k_page *page = k_page_alloc(omx->kernel, K_NODE_LOCAL, 0);
@@ -184,7 +165,7 @@ int openmx_send_medium(struct mx_port *port, const struct mx_send *s, uint8_t fr
         return -EINVAL;
     openmx_enter(from, s->to.nic_id);
     if (openmx_is_local(omx, s->to.nic_id)) {
-        union mx_event event = message_event(MX_EVENT_MEDIUM, s);
+        union mx_event event = mx_local_message(MX_EVENT_MEDIUM, s);
         event.message.fragment = fragment;
         event.message.fragment_bytes = fragment_bytes;
         return local_medium(from, s, &event, slot);
@@ -214,9 +195,7 @@ int openmx_send_rendezvous(struct mx_port *port, const struct mx_send *s, uint8_
     struct openmx_port *from = openmx_port_of(port);
     openmx_enter(from, s->to.nic_id);
     if (openmx_is_local(from->omx, s->to.nic_id)) {
-        union mx_event event = message_event(MX_EVENT_RENDEZVOUS, s);
-        event.message.region = region;
-        event.message.region_sequence = region_sequence;
+        union mx_event event = mx_local_rendezvous(s, region, region_sequence);
         return openmx_local_message(from, &s->to, MX_PACKET_RENDEZVOUS, s->sequence, &event, NULL);
     }
     struct mx_rendezvous_header h = { .message = message(port, MX_PACKET_RENDEZVOUS, s),
@@ -234,11 +213,7 @@ int openmx_send_notify(struct mx_port *port, const struct mx_send *s, uint8_t re
     struct openmx_port *from = openmx_port_of(port);
     openmx_enter(from, s->to.nic_id);
     if (openmx_is_local(from->omx, s->to.nic_id)) {
-        union mx_event event = { .type = MX_EVENT_NOTIFY };
-        event.notify.source.ack = s->ack;
-        event.notify.bytes = s->bytes;
-        event.notify.region = region;
-        event.notify.region_sequence = region_sequence;
+        union mx_event event = mx_local_notify(s, region, region_sequence);
         return openmx_local_message(from, &s->to, MX_PACKET_NOTIFY, s->sequence, &event, NULL);
     }
     const struct mx_notify_header h = { .common = common(port, MX_PACKET_NOTIFY, &s->to),
@@ -257,9 +232,7 @@ int openmx_send_ack(struct mx_port *port, const struct mx_destination *to, uint3
     struct openmx_port *from = openmx_port_of(port);
     openmx_enter(from, to->nic_id);
     if (openmx_is_local(from->omx, to->nic_id)) {
-        union mx_event event = { .type = MX_EVENT_ACK };
-        event.ack.source.ack = ack;
-        event.ack.number = number;
+        union mx_event event = mx_local_ack(number, ack);
         return openmx_local_message(from, to, MX_PACKET_ACK, 0, &event, NULL);
     }
     const struct mx_ack_header h = { .common = common(port, MX_PACKET_ACK, to),
