@@ -10,8 +10,10 @@
 
 struct k_costs {
     /* ---- kernel: entry, interrupts, scheduling ----------------------------------------------- */
-    uint32_t syscall_cycles;        /* entry and return of a system call */
-    uint32_t hard_irq_cycles;       /* vector entry, handler frame, return; not the handler */
+    uint32_t syscall_cycles;  /* entry and return of a system call */
+    uint32_t hard_irq_cycles; /* vector entry, handler frame, return; not the handler */
+    /* end of a hard interrupt and its soft ones to the thread that goes on; 0: in hard_irq_cycles */
+    uint32_t irq_return_cycles;
     uint32_t soft_irq_cycles;       /* from the return of the handler to the first poll */
     uint32_t context_switch_cycles; /* between threads, or from idle to a thread */
     uint32_t wakeup_cycles;         /* try_to_wake_up(), charged to the waker */

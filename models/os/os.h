@@ -23,6 +23,7 @@ struct os_params {
     uint32_t softirq_budget_packets; /* netdev_budget */
     sim_time softirq_budget_ps;      /* netdev_budget_usecs */
     uint32_t napi_weight;
+    bool softirq_yields; /* to threads, and to ksoftirqd */
 };
 extern const struct host_param_group os_param_group; /* `os`, into a struct os_params */
 static inline const struct os_params *host_os_params(const struct host *host)

@@ -7,7 +7,8 @@
  * Does not model: priorities of vectors and tasks, spurious interrupts. An APIC ID is the CPU's
  *   number, its logical one a bit of eight (flat model).
  * Timing: due interrupt_ps after the message has reached the processors; then entry and return
- *   take hard_irq_cycles and the handler what it charges. An idle CPU first leaves its idle state.
+ *   take hard_irq_cycles and the handler what it charges; irq_return_cycles behind it and its soft
+ *   interrupts, before the interrupted thread goes on. An idle CPU first leaves its idle state.
  * Sources: Intel SDM 3, chapter 10; docs/sources.md#a6.
  */
 #include "models/os/os_internal.h"
@@ -89,8 +90,12 @@ void os_interrupts_take(struct k_thread *self)
         ;
     cpu->in_hard = false;
     os_due_update(cpu);
-    if (cpu->soft_pending != 0 && !cpu->in_soft && cpu->bh_off == 0)
-        os_softirq_run(self);
+    if (!cpu->in_soft && cpu->bh_off == 0) {
+        if (cpu->soft_pending != 0)
+            os_softirq_run(self);
+        if (self->kernel->params.costs.irq_return_cycles > 0)
+            os_charge_cycles(self, self->kernel->params.costs.irq_return_cycles);
+    }
     k_account(self->kernel, account);
 }
 

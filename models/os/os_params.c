@@ -26,6 +26,8 @@ static const struct param_desc os_params_table[] = {
     COST(syscall, 550, 100, 2500,
          "entry and return of a system call, kernel page table isolation included"),
     COST(hard_irq, 450, 200, 2000, "entry and return of a hard interrupt, without the handler"),
+    CYCLES(irq_return, 0, 0, 5000, "docs/sources.md#e3",
+           "the end of all that an interrupt runs to the thread that goes on"),
     COST(soft_irq, 450, 200, 2000, "return of the handler to the first soft interrupt"),
     COST(context_switch, 2500, 1500, 4000, "switch to a thread, from another or from idle"),
     COST(wakeup, 1000, 300, 3000, "waking a thread"),
@@ -128,6 +130,11 @@ static const struct param_desc os_params_table[] = {
     PARAM("softirq_budget_us", PARAM_TIME, struct os_params, softirq_budget_ps, 2000, 1, 100000,
           PROV_ESTIMATE, "docs/sources.md#a5",
           "time after which soft interrupts are left to ksoftirqd (netdev_budget_usecs)"),
+    PARAM(
+        "softirq_yields", PARAM_BOOL, struct os_params, softirq_yields, 1, 0, 1, PROV_DATASHEET,
+        "docs/sources.md#e3",
+        "soft interrupts give way to threads: they end when a thread's turn has come, and wait while "
+        "ksoftirqd is ready (Linux 4.9); false: Linux before 3.9"),
     PARAM("napi_weight", PARAM_U32, struct os_params, napi_weight, 64, 1, 1024, PROV_ESTIMATE,
           "docs/sources.md#a5", "packets that one poll handles at most"),
     { .type = PARAM_END },

@@ -536,6 +536,62 @@ static void test_ksoftirqd_shares(void **unused)
     }
 }
 
+/* As in Linux 2.6: the soft interrupts do not end for the program, whose slice they use up. */
+static void test_soft_interrupts_that_do_not_yield(void **unused)
+{
+    (void)unused;
+    for (unsigned yields = 0; yields < 2; yields++) {
+        struct rig r;
+        struct net net;
+        struct call call;
+        rig_open(&r, quanta[1]);
+        r.k->params.softirq_yields = yields;
+        net_init(&net, &r, 0, 2500); /* nine rounds, longer than a slice */
+        net.packet_cycles = 3000;
+        k_thread_new(r.k, "program", 0, sharing_body, &r);
+        sim_run(r.sim, sim_now(r.sim) + 100 * US, NULL);
+        raise_vector(&r);
+        call_at(&r, &call, sim_now(r.sim) + 20 * MS, stop);
+        run(&r);
+        assert_int_equal(net.done, 2500);
+        assert_int_equal(os_cpu_stats(r.k, 0)->ksoftirqd_runs > 0, yields);
+        rig_close(&r);
+    }
+}
+
+static void returning_body(void *arg)
+{
+    struct rig *r = arg;
+    note(r);
+    k_compute(r->k, 20000);
+    note(r);
+}
+
+/* The program goes on later, the handler comes no later. */
+static void test_return_from_an_interrupt(void **unused)
+{
+    sim_time took[2], handled[2];
+    (void)unused;
+    for (unsigned i = 0; i < 2; i++) {
+        struct rig r;
+        struct net net;
+        struct call call;
+        rig_open(&r, quanta[0]);
+        r.k->params.costs.irq_return_cycles = i * 1000;
+        net_init(&net, &r, 2, 3);
+        k_thread_new(r.k, "program", 2, returning_body, &r);
+        call_at(&r, &call, sim_now(r.sim) + 5 * US, raise_vector);
+        run(&r);
+        assert_int_equal(net.done, 3);
+        assert_int_equal(r.n, 4); /* begin, handler, first poll, end */
+        handled[i] = r.at[2] - r.at[0];
+        took[i] = r.at[3] - r.at[0];
+        rig_close(&r);
+    }
+    assert_int_equal(handled[1], handled[0]);
+    assert_int_equal(took[1] - took[0], 1000 * CYCLE);
+}
+
 struct job {
     struct k_work work;
     struct rig *r;
@@ -1378,6 +1434,8 @@ int main(void)
         cmocka_unit_test(test_budget_of_packets),
         OS_TEST(test_soft_interrupts_kept_out, 20 * NS),
         cmocka_unit_test(test_ksoftirqd_shares),
+        cmocka_unit_test(test_soft_interrupts_that_do_not_yield),
+        cmocka_unit_test(test_return_from_an_interrupt),
         cmocka_unit_test(test_work),
         OS_TEST(test_yield_takes_turns, 20 * NS),
         OS_TEST(test_threads_share, 20 * NS),

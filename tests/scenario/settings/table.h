@@ -627,6 +627,7 @@ static const struct row rows[] = {
            "send_call_cycles=2400 send_page_cycles=120 driver_put_page_cycles=120"
            " driver_fragment_cycles=50"),
     SERVER("os", "net.share", "scheduler_tick_us=10 softirq_budget_packets=8 softirq_budget_us=10"),
+    SERVER("os", "net.share", "softirq_yields=false irq_return_cycles=2000"),
     SERVER("os", "net.iommu", "iommu_map_cycles=1440 iommu_unmap_cycles=5800"),
     SERVER("os", "pagerank", "remote_wakeup_cycles=3000"),
     SERVER("os", "udp", "ip_udp_receive_cycles=2400 udp_transmit_cycles=3200"),
