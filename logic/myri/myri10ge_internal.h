@@ -45,6 +45,23 @@ struct myri_tx_ring {
     bool locked;
 };
 
+/* Lines of structures that CPUs share: of the device, which Linux aligns to cache lines for that, then of each
+ * slice. */
+enum myri_line {
+    MYRI_LINE_QUEUE,    /* net_device: lock of the queueing discipline */
+    MYRI_LINE_TRANSMIT, /* net_device: lock of transmission, trans_start */
+    MYRI_LINE_LAST_RX,  /* net_device: last_rx, of receiving */
+    MYRI_LINE_STATS,    /* net_device_stats, of both ways */
+    MYRI_LINE_REQUESTS, /* myri10ge_tx_buf: req, which transmission counts */
+    MYRI_LINE_DONE,     /* myri10ge_tx_buf: done, which its end counts */
+    MYRI_LINE_SLICES,
+    MYRI_LINE_IRQ = 0,     /* irq_desc: lock and state of the slice's interrupt */
+    MYRI_LINE_NAPI,        /* napi_struct: state and list */
+    MYRI_LINE_COMPLETIONS, /* myri10ge_rx_done: index and count */
+    MYRI_LINE_BUFFERS,     /* myri10ge_rx_buf: its counters, of the small and the big ones */
+    MYRI_LINES_OF_SLICE = MYRI_LINE_BUFFERS + 2
+};
+
 struct myri10ge_dev;
 struct myri10ge_slice {
     struct myri10ge_dev *myri;
@@ -76,6 +93,7 @@ struct myri10ge_dev {
     unsigned n_slices;
     struct myri10ge_slice slice[MYRI_SLICES_MAX];
     struct myri_tx_ring tx;
+    struct k_page *shared; /* lines: enum myri_line */
     struct kaddr status;
     uint64_t status_dma;
     uint32_t send_done; /* as the last interrupt told */
@@ -99,6 +117,21 @@ static inline struct myri10ge_dev *myri10ge_of(const struct net_device *dev)
     return dev->private_data;
 }
 struct k_page *myri10ge_lines_new(struct myri10ge_dev *myri, size_t bytes);
+static inline struct kaddr myri10ge_shared(const struct myri10ge_dev *myri, unsigned line)
+{
+    return kaddr_add(myri->shared->addr, (uint64_t)line * K_LINE_BYTES);
+}
+/* A lock, a state or a count that is looked at and changed: the CPU waits for the line. */
+static inline void myri10ge_change_shared(struct myri10ge_dev *myri, unsigned line)
+{
+    k_touch(myri->kernel, myri10ge_shared(myri, line), 8);
+    k_touch_write(myri->kernel, myri10ge_shared(myri, line), 8);
+}
+static inline void myri10ge_change_slice(struct myri10ge_slice *slice, unsigned line)
+{
+    myri10ge_change_shared(slice->myri,
+                           MYRI_LINE_SLICES + slice->number * MYRI_LINES_OF_SLICE + line);
+}
 
 /* myri10ge_tx.c */
 int myri10ge_tx_new(struct myri10ge_dev *myri);

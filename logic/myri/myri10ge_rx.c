@@ -11,7 +11,8 @@
  * Follows: Linux 2.6.26 drivers/net/myri10ge/myri10ge.c (myri10ge_alloc_rx_pages, myri10ge_rx_done,
  *   myri10ge_clean_rx_done, myri10ge_poll, myri10ge_intr).
  * Costs: per interrupt driver_irq_cycles and the block's line; per poll driver_poll_cycles; per packet
- *   driver_receive_cycles, the lines of completion, books, the first 64 bytes, which are copied; per
+ *   driver_receive_cycles, the lines of completion, books, the first 64 bytes, which are copied, and those
+ *   of the slice's and the device's state that a packet changes (enum myri_line); per
  *   buffer driver_refill_cycles, a new page where one begins.
  */
 #include "logic/myri/myri10ge_internal.h"
@@ -144,6 +145,7 @@ static struct myri_rx_info take(struct myri10ge_slice *slice, struct myri_rx_rin
     struct myri10ge_dev *myri = slice->myri;
     const struct myri_rx_info info = ring->info[ring->used & ring->mask];
     touch_books(slice, ring, ring->used, 1, false);
+    myri10ge_change_slice(slice, MYRI_LINE_BUFFERS + (ring == &slice->big));
     if (info.last)
         k_dma_unmap(&myri->pci->device, info.dma, K_PAGE_BYTES, K_DMA_FROM_DEVICE);
     ring->used++;
@@ -234,6 +236,8 @@ static void receive(struct myri10ge_slice *slice, uint32_t bytes, uint16_t check
     }
     skb->bytes = bytes - skb->head_bytes;
     skb->truesize = n * ring->bytes + 256;
+    k_touch_write(myri->kernel, myri10ge_shared(myri, MYRI_LINE_STATS), 8);
+    k_touch_write(myri->kernel, myri10ge_shared(myri, MYRI_LINE_LAST_RX), 8);
     k_compute(myri->kernel, myri->costs->driver_receive_cycles);
     slice->stats.rx_packets++;
     net_gro_receive(&slice->napi, skb);
@@ -253,6 +257,7 @@ static int clean(struct myri10ge_slice *slice, int budget)
             break;
         k_store(myri->kernel, at, &none, sizeof none);
         slice->queue_next++;
+        myri10ge_change_slice(slice, MYRI_LINE_COMPLETIONS);
         receive(slice, myri_be16(slot.bytes), myri_be16(slot.checksum));
     }
     return n;
@@ -290,6 +295,7 @@ int myri10ge_poll(struct k_napi *napi, int budget)
     }
     if (n < budget && k_napi_complete(napi)) {
         slice->active = false;
+        myri10ge_change_slice(slice, MYRI_LINE_NAPI);
         if (!myri->closing)
             acknowledge(slice, MYRI_ACK_CLAIM);
     }
@@ -332,6 +338,8 @@ void myri10ge_interrupt(void *arg)
         return;
     slice->inside++;
     slice->stats.interrupts++;
+    myri10ge_change_slice(slice, MYRI_LINE_IRQ);
+    myri10ge_change_slice(slice, MYRI_LINE_NAPI);
     k_compute(myri->kernel, myri->costs->driver_irq_cycles);
     if (slice->number != 0 || read_status(myri))
         myri10ge_schedule(slice);

@@ -11,7 +11,8 @@
  * Follows: Linux 2.6.26 drivers/net/myri10ge/myri10ge.c (myri10ge_xmit, myri10ge_submit_req_wc,
  *   myri10ge_tx_done).
  * Costs: Per packet driver_transmit_cycles and driver_fragment_cycles, mappings, the line of books, the
- *   lines of requests; when it was sent driver_complete_cycles, driver_put_page_cycles per fragment.
+ *   lines of requests, the lines of locks and counts (enum myri_line); when it was sent
+ *   driver_complete_cycles, driver_put_page_cycles per fragment, two such lines.
  */
 #include "logic/myri/myri10ge_internal.h"
 
@@ -147,6 +148,10 @@ enum net_xmit myri10ge_start_xmit(struct sk_buff *skb, struct net_device *dev)
     }
     struct packet packet;
     tx->locked = true;
+    myri10ge_change_shared(myri, MYRI_LINE_QUEUE);
+    myri10ge_change_shared(myri, MYRI_LINE_TRANSMIT);
+    k_touch(myri->kernel, myri10ge_shared(myri, MYRI_LINE_DONE), 8);
+    myri10ge_change_shared(myri, MYRI_LINE_REQUESTS);
     k_compute(myri->kernel, myri->costs->driver_transmit_cycles +
                                 (uint64_t)skb->n_frags * myri->costs->driver_fragment_cycles);
     const int error = build(myri, &packet, skb);
@@ -191,8 +196,11 @@ void myri10ge_tx_poll(struct myri10ge_dev *myri)
 {
     struct myri_tx_ring *tx = &myri->tx;
     const uint32_t until = myri->send_done;
-    while ((int32_t)(until - tx->packets_done) > 0 && tx->done != tx->requested && !myri->closing)
+    while ((int32_t)(until - tx->packets_done) > 0 && tx->done != tx->requested && !myri->closing) {
+        myri10ge_change_shared(myri, MYRI_LINE_DONE);
+        k_touch_write(myri->kernel, myri10ge_shared(myri, MYRI_LINE_STATS), 8);
         complete(myri, true);
+    }
     if (myri->dev.queue_stopped[0] && !myri->closing &&
         tx->requested - tx->done < (tx->mask + 1) / 2)
         net_queue_wake(&myri->dev, 0);
@@ -205,7 +213,8 @@ int myri10ge_tx_new(struct myri10ge_dev *myri)
     *tx = (struct myri_tx_ring){ .mask = n - 1 };
     tx->info = k_zalloc(n * sizeof *tx->info);
     tx->lines = myri10ge_lines_new(myri, (size_t)n * MYRI_INFO_BYTES);
-    return tx->lines != NULL ? 0 : -ENOMEM;
+    myri->shared = myri10ge_lines_new(myri, K_PAGE_BYTES);
+    return tx->lines != NULL && myri->shared != NULL ? 0 : -ENOMEM;
 }
 
 void myri10ge_tx_free(struct myri10ge_dev *myri)
@@ -215,7 +224,9 @@ void myri10ge_tx_free(struct myri10ge_dev *myri)
         complete(myri, false);
     if (tx->lines != NULL)
         k_page_put(myri->kernel, tx->lines);
-    tx->lines = NULL;
+    if (myri->shared != NULL)
+        k_page_put(myri->kernel, myri->shared);
+    tx->lines = myri->shared = NULL;
     k_free(tx->info);
     tx->info = NULL;
 }

@@ -228,7 +228,8 @@ static void test_frames_of_all_sizes(void **state)
     rig_close(&r);
 }
 
-/* From the call that sends to the handler of the soft interrupt, the processor of the adapter idle. */
+/* From the call that sends to the handler of the soft interrupt, the processor of the adapter idle. The shortest of
+ * four: a load from memory may meet a refresh. */
 static void latency_body(void *arg)
 {
     struct side *s = arg, *to = &s->rig->side[SERVER];
@@ -239,7 +240,8 @@ static void latency_body(void *arg)
         send_frame(s, &to->dev->mac, 0, 64);
         while (to->n_received == i)
             k_compute(s->kernel, 100);
-        s->rig->took_ps = to->at_ps - begin_ps;
+        if (i == 0 || to->at_ps - begin_ps < s->rig->took_ps)
+            s->rig->took_ps = to->at_ps - begin_ps;
     }
     s->rig->done++;
 }
