@@ -100,7 +100,7 @@ static const struct param_desc os_params_table[] = {
     MX_COST(mx_lib_call, 230, 100, 460, "MX: posting a send or a receive in the library"),
     MX_COST(mx_lib_event, 600, 370, 1070, "MX: an event, read and processed by the library"),
     MX_COST(
-        omx_send, 1420, 720, 2590,
+        omx_send, 1640, 940, 2810,
         "Open-MX: a packet from the command to the driver, without system call, stores and driver"),
     MX_COST(omx_receive, 840, 140, 2000,
             "Open-MX: a packet in the receive handler, without lines and copies"),
