@@ -54,6 +54,7 @@ static bool read_quantity_string(const struct param_desc *desc, const struct con
 {
     const struct unit *unit = param_key_unit(desc);
     enum unit_dimension found_dimension = UNIT_NONE;
+    g_autofree char *suggestion = NULL;
     enum unit_status status;
 
     if (desc->type == PARAM_RATE)
@@ -62,10 +63,25 @@ static bool read_quantity_string(const struct param_desc *desc, const struct con
         status = unit_parse_whole(node->string, unit->dimension, &value->whole, &found_dimension);
     if (status == UNIT_OK)
         return true;
-    g_autofree char *found = g_strdup_printf(
-        "\"%.60s\" (%s)", node->string, quantity_fault(status, unit->dimension, found_dimension));
+    if (status == UNIT_UNKNOWN)
+        suggestion = unit_suggestion(node->string, unit->dimension);
+    g_autofree char *found =
+        g_strdup_printf("\"%.60s\" (%s%s%s)", node->string,
+                        quantity_fault(status, unit->dimension, found_dimension),
+                        suggestion ? "; " : "", suggestion ? suggestion : "");
     mistake(desc, node, found, errors);
     return false;
+}
+
+/* ": found "40 us" = 40000 ns, expected 0..1000 ns": its unit is right. */
+static void quantity_out_of_range(const struct param_desc *desc, const struct config_node *node,
+                                  const struct param_value *value, struct sim_error_list *errors)
+{
+    g_autofree char *range = param_expected_range(desc), *number = param_format(desc, value);
+
+    sim_error_add(errors, node->place.file, node->place.line,
+                  "%s: found \"%.60s\" = %s %s, expected %s", node->path, node->string, number,
+                  param_unit(desc), range ? range : "less");
 }
 
 /* Without a unit: in the unit of the key. False without a message: the type is wrong. */
@@ -135,6 +151,10 @@ static bool read_value(const struct param_desc *desc, const struct config_node *
     }
     if (param_in_range(desc, value))
         return true;
+    if (quantity && node->kind == CONFIG_STRING) {
+        quantity_out_of_range(desc, node, value, errors);
+        return false;
+    }
     g_autofree char *found = config_describe(node);
     mistake(desc, node, found, errors);
     return false;

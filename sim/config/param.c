@@ -198,23 +198,38 @@ char *param_format(const struct param_desc *desc, const struct param_value *valu
     return g_strdup("");
 }
 
-/* " 1..16", ", 1 or more", ", at most 16" or nothing */
-static void append_range(GString *text, const struct param_desc *desc)
+/* "1..16 ns", "1 ns or more", "at most 16 ns", of the symbol with the blank before it; NULL without
+ * limits */
+static char *range_text(const struct param_desc *desc, const char *symbol)
 {
     const double many = 0x1p53; /* limits from here on are those of the type, not of the setting */
     char lo[UNIT_TEXT_BYTES], hi[UNIT_TEXT_BYTES];
     bool below = desc->lo > -many, above = desc->hi < many;
 
-    if (!has_limits(desc))
-        return;
+    if (!has_limits(desc) || (!below && !above))
+        return NULL;
     unit_format_double(desc->lo, lo);
     unit_format_double(desc->hi, hi);
     if (below && above)
-        g_string_append_printf(text, " %s..%s", lo, hi);
-    else if (below)
-        g_string_append_printf(text, ", %s or more", lo);
-    else if (above)
-        g_string_append_printf(text, ", at most %s", hi);
+        return g_strdup_printf("%s..%s%s", lo, hi, symbol);
+    return below ? g_strdup_printf("%s%s or more", lo, symbol)
+                 : g_strdup_printf("at most %s%s", hi, symbol);
+}
+
+/* " 1..16", ", 1 or more", ", at most 16" or nothing */
+static void append_range(GString *text, const struct param_desc *desc)
+{
+    g_autofree char *range = range_text(desc, "");
+
+    if (range)
+        g_string_append_printf(text, "%s %s", strstr(range, "..") ? "" : ",", range);
+}
+
+char *param_expected_range(const struct param_desc *desc)
+{
+    g_autofree char *symbol = g_strdup_printf(" %s", param_unit(desc));
+
+    return range_text(desc, param_key_unit(desc) ? symbol : "");
 }
 
 char *param_expected(const struct param_desc *desc)

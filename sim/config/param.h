@@ -88,5 +88,8 @@ char *param_format(const struct param_desc *desc, const struct param_value *valu
 /* For messages, what is accepted: "an integer 1..16", "a time in ns 0..1000, or a string with its
  * unit (ps, ...)"; the caller g_free()s it. */
 char *param_expected(const struct param_desc *desc);
+/* Its limits alone, in the unit of the key: "0..1000 ns", "64 bytes or more"; NULL without. The
+ * caller g_free()s it. */
+char *param_expected_range(const struct param_desc *desc);
 
 #endif

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/config/error.h"
+
 #define MAX_DIGITS  30 /* significant digits of a quantity; 10^30 < 2^128 */
 #define MAX_EXP_ABS 9999
 
@@ -207,6 +209,28 @@ static enum unit_status quantity_parse(const char *text, struct decimal *d,
         return UNIT_UNKNOWN;
     *unit = unit_find(g_strchomp(symbol));
     return *unit ? UNIT_OK : UNIT_UNKNOWN;
+}
+
+char *unit_suggestion(const char *text, enum unit_dimension dimension)
+{
+    g_auto(GStrv) symbols = g_strsplit(unit_symbols(dimension), ", ", -1);
+    const char *nearest, *end;
+    struct decimal d;
+
+    while (g_ascii_isspace(*text))
+        text++;
+    if (decimal_parse(text, &end, &d) != UNIT_OK)
+        return NULL;
+    g_autofree char *symbol = g_strstrip(g_strdup(end));
+    nearest = sim_nearest_name(symbol, (const char *const *)symbols);
+    if (!nearest)
+        return NULL;
+    if (dimension == UNIT_SIZE && strlen(nearest) == 2) { /* "KB" is written for both */
+        const char binary[] = { g_ascii_toupper(nearest[0]), 'i', 'B', '\0' };
+
+        return g_strdup_printf("did you mean \"%s\" or \"%s\"?", nearest, binary);
+    }
+    return g_strdup_printf("did you mean \"%s\"?", nearest);
 }
 
 enum unit_status unit_parse_whole(const char *text, enum unit_dimension wanted, uint64_t *value,

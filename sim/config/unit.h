@@ -41,6 +41,10 @@ const char *unit_symbols(enum unit_dimension dimension);
 /* "a time"; UNIT_NONE: "a plain number" */
 const char *unit_dimension_name(enum unit_dimension dimension);
 
+/* For a quantity whose unit is unknown: `did you mean "kB" or "KiB"?`; NULL if no unit of the
+ * dimension is near. The caller g_free()s it. */
+char *unit_suggestion(const char *text, enum unit_dimension dimension);
+
 /* Reads a quantity that has to be a whole number of bytes or picoseconds. *found (may be NULL) is
  * the dimension of its unit, on UNIT_MISFIT too. */
 enum unit_status unit_parse_whole(const char *text, enum unit_dimension wanted, uint64_t *value,

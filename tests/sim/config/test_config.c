@@ -524,8 +524,12 @@ static void values_out_of_range(void **state)
     mistaken(f, "share = 1.5;",
              "x.cfg:2: dram.share: found 1.5 (a number), expected a number 0..1");
     mistaken(f, "latency_ns = \"2 us\";",
-             "x.cfg:2: dram.latency_ns: found \"2 us\" (a string), expected a time in ns 0..1000, "
-             "or a string with its unit (ps, ns, us, ms, s)");
+             "x.cfg:2: dram.latency_ns: found \"2 us\" = 2000 ns, expected 0..1000 ns");
+    mistaken(f, "capacity_bytes = \"64 TiB\";",
+             "x.cfg:2: dram.capacity_bytes: found \"64 TiB\" = 70368744177664 bytes, expected "
+             "0..35184372088832 bytes");
+    mistaken(f, "rate_gt_s = \"50 MT/s\";",
+             "x.cfg:2: dram.rate_gt_s: found \"50 MT/s\" = 0.05 GT/s, expected 0.1..10 GT/s");
 }
 
 static void wrong_units(void **state)
@@ -554,6 +558,14 @@ static void wrong_units(void **state)
              "x.cfg:2: dram.capacity_bytes: found \"0.3 KiB\" (not a whole number of bytes), "
              "expected a size in bytes 0..35184372088832, or a string with its unit (B, kB, MB, "
              "GB, TB, KiB, MiB, GiB, TiB)");
+    mistaken(*state, "capacity_bytes = \"64 KB\";",
+             "x.cfg:2: dram.capacity_bytes: found \"64 KB\" (no unit known here; did you mean "
+             "\"kB\" or \"KiB\"?), expected a size in bytes 0..35184372088832, or a string with "
+             "its unit (B, kB, MB, GB, TB, KiB, MiB, GiB, TiB)");
+    mistaken(*state, "rate_gt_s = \"2 gt/s\";",
+             "x.cfg:2: dram.rate_gt_s: found \"2 gt/s\" (no unit known here; did you mean "
+             "\"GT/s\"?), expected a transfer rate in GT/s 0.1..10, or a string with its unit "
+             "(MT/s, GT/s)");
     mistaken(*state, "rate_gt_s = \"2 GHz\";",
              "x.cfg:2: dram.rate_gt_s: found \"2 GHz\" (a frequency), expected a transfer rate in "
              "GT/s 0.1..10, or a string with its unit (MT/s, GT/s)");
