@@ -29,8 +29,10 @@ static GArray *collect(void)
 static char *value_text(const struct param_desc *desc, double number)
 {
     char text[32];
-    if (desc->type == PARAM_BYTES && number >= 0.0 && number < 9e18)
-        return g_strdup_printf("%" G_GUINT64_FORMAT, (guint64)number);
+    const bool is_bytes = desc->type == PARAM_BYTES && number >= 0.0 && number < 9e18;
+    const bool is_exact = number > -1e15 && number < 1e15 && !(floor(number) < number);
+    if (is_bytes || is_exact)
+        return g_strdup_printf("%" G_GINT64_FORMAT, (gint64)number);
     return g_strdup(cli_number(number, text));
 }
 
