@@ -78,7 +78,8 @@ char *result_value_text(const struct result_value *value);
 /* Likewise, of a metric of the point: "552.4 +-1.2 *" if that is overtaken. */
 char *result_point_text(const struct result_point *point, guint metric);
 /* What the mark says, for below a table. */
-#define RESULT_OVERTAKEN_TEXT "* of an earlier run: a later one has failed"
+#define RESULT_OVERTAKEN_TEXT \
+    "* of an earlier run: a later one has failed (nudma run, of the same settings, runs it again)"
 /* True if the interval is known and more than a rounding error of the mean. */
 bool result_value_has_interval(const struct result_value *value);
 

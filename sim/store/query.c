@@ -363,7 +363,10 @@ bool results_have(struct results_db *db, const char *scenario, const char *point
             "SELECT r.id FROM run_row r JOIN label s ON s.id = r.scenario_id JOIN label p"
             " ON p.id = r.point_id JOIN label v ON v.id = r.version_id JOIN label c"
             " ON c.id = r.config_id WHERE s.text = ?1 AND p.text = ?2 AND c.text = ?3"
-            " AND r.seed = ?4 AND v.text = ?5 AND r.status = 'done'",
+            " AND r.seed = ?4 AND v.text = ?5 AND r.status = 'done' AND NOT EXISTS"
+            " (SELECT 1 FROM run_row f WHERE f.scenario_id = r.scenario_id"
+            "  AND f.point_id = r.point_id AND f.seed = r.seed AND f.config_id = r.config_id"
+            "  AND f.id > r.id AND f.started_utc >= r.started_utc AND f.status = 'failed')",
             scenario, point, config_sha256);
     bind_seed(cursor, 4, seed);
     if (cursor->statement != NULL)

@@ -170,7 +170,8 @@ struct results_cost {
 struct results_cursor *results_costs(struct results_db *db, const char *scenario);
 const struct results_cost *results_next_cost(struct results_cursor *cursor);
 
-/* A finished run of this scenario, point, seed, version and configuration exists. */
+/* A finished run of this scenario, point, seed, version and configuration exists, and no later one of
+ * this configuration has failed. */
 bool results_have(struct results_db *db, const char *scenario, const char *point, uint64_t seed,
                   const char *config_sha256);
 /* The message of the point's failed run that was stored last, or NULL. Caller g_free()s. */

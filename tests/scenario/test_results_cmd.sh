@@ -37,15 +37,19 @@ long >long.txt
 out=$(long --force --timeout 0.001)
 is "a run again that fails" $? 1
 has "the values before it are marked" "$out" '^read +64 +[0-9.]+ .*\*$'
-has "what that means" "$out" '^\* of an earlier run: a later one has failed$'
+has "what that means" "$out" '^\* of an earlier run: a later one has failed \(nudma run, .* again\)$'
 out=$("$nudma" results $size --db o.db)
 is "by results, too" "$(grep -c '\*$' <<<"$out") $(grep -c '^\* of an earlier' <<<"$out")" "1 1"
 has "by plot" "$("$nudma" plot $size --db o.db 2>&1 >/dev/null)" "^$size: 1 point is of an earlier run"
 has "by check" "$("$nudma" check pcie_bench --db o.db)" \
     "^of an earlier run: $size op=read transfer_bytes=64: a later one has failed$"
-out=$(long --stats)
-is "of all metrics, although nothing has run" "$(grep -vc '\* ' <<<"$out")" 2
-is "until it has run" "$(long --force)" "$(cat long.txt)"
+out=$(long --stats --timeout 0.001)
+is "a run without --force does it again" $? 1
+is "of all metrics" "$(grep 'latency_mean_ns ' <<<"$out" | grep -c '\* ')" 1
+is "until it has run, and the mark is gone" "$(long)" "$(cat long.txt)"
+n_runs=$(query o.db 'select count(*) from run')
+is "then nothing is left to do" "$(long)" "$(cat long.txt)"
+is "and nothing has run" "$(query o.db 'select count(*) from run')" "$n_runs"
 
 # ---- results -------------------------------------------------------------------------------------
 results() { "$nudma" results --db a.db "$@"; }
