@@ -3,7 +3,8 @@
  *
  * What it does: writes descriptors into a ring in memory; hands over a single one by a store of 64 bytes
  *   into a portal, several at once as a batch whose list they are; in a dedicated queue counts the
- *   entries that are free, in a shared one tries again what was refused; finds ends by completion
+ *   entries that are free, in a shared one tries again what was refused; asks for interrupts as a queue
+ *   fills, so that its entries are freed though nobody looks; finds ends by completion
  *   records, of a batch by the batch's, and in that of each copy only after a failure; keeps what
  *   follows a fence until the copies before it have ended. A channel does not stop on an error by itself:
  *   with DMA_HOLD_ERRORS copies are handed over one by one.
@@ -115,10 +116,21 @@ static bool holds(const struct dsa_channel *ch, const struct dsa_run *run)
            (copy_of(ch, run->first + run->n - 1)->flags & DMA_FENCE) != 0;
 }
 
+/* Whether the run raises an interrupt of the driver's own, whose look frees entries and hands over what
+ * waits for them. None as long as the channel's share of the queue is at most half full; beyond, one in
+ * a quarter of it, so that a full queue always holds one. */
+static bool asks(const struct dsa_channel *ch)
+{
+    const struct dsa_function *f = ch->function;
+    const unsigned share = f->drv->options.shared ? f->wq_entries / f->dma.n_channels
+                                                  : f->wq_entries;
+    return ch->n_runs + 1 > share / 2 && ch->unasked + 1 >= share / 4;
+}
+
 static struct dsa_descriptor describe(const struct dsa_channel *ch, const struct dsa_run *run)
 {
     struct dsa_descriptor d;
-    bool interrupt = false;
+    bool interrupt = asks(ch);
     for (uint32_t i = 0; i < run->n; i++)
         interrupt |= (copy_of(ch, run->first + i)->flags & DMA_INTERRUPT) != 0;
     if (run->n == 1) {
@@ -166,6 +178,7 @@ static bool hand_over(struct dsa_channel *ch, const struct dsa_run *run)
         return false;
     if (!shared)
         k_write_lines(ch->function->pci, portal, &d, sizeof d);
+    ch->unasked = d.flags_operation & DSA_FLAG_INTERRUPT ? 0 : ch->unasked + 1;
     drv->stats.submissions++;
     drv->stats.batches += run->n != 1;
     return true;
@@ -313,7 +326,7 @@ static int start(struct dma_channel *c)
         return status;
     }
     ch->run = k_zalloc(ch->function->wq_entries * sizeof *ch->run);
-    ch->first_run = ch->n_runs = 0;
+    ch->first_run = ch->n_runs = ch->unasked = 0;
     ch->idle = true;
     ch->aborted = ch->held = false;
     ch->next = ch->wanted = c->prepared;

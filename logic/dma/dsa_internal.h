@@ -34,6 +34,7 @@ struct dsa_channel {
     bool aborted;          /* what has no record will not get one */
     bool held;             /* the last run has to end before the next one is handed over */
     bool submitting;
+    unsigned unasked;    /* runs since the last one that raises an interrupt */
     struct dsa_run *run; /* a ring of wq_entries places: with the engine, oldest first */
     unsigned first_run, n_runs;
 };
