@@ -12,6 +12,14 @@
     "lending = { server = { host = \"server\"; }; };\n"                                        \
     "workload = { type = \"programs\"; measured = \"server\"; };\n"                            \
     "measure = { warmup_us = 1000; duration_us = 10000000; };\n"
+#define BUS_HOST                                                                               \
+    "hosts = { server = { cpu = { sockets = 2; cores_per_socket = 2; };"                       \
+    " cache = { llc_size = 0; l2_size = 2097152; l2_ways = 8; ddio = false; };"                \
+    " coherence = { protocol = \"front_side_bus\"; };"                                         \
+    " dram = { node_size = 268435456; }; ports = ( { name = \"rp0\"; socket = 0; } ); }; };\n" \
+    "lending = { server = { host = \"server\"; }; };\n"                                        \
+    "workload = { type = \"programs\"; measured = \"server\"; };\n"                            \
+    "measure = { warmup_us = 1000; duration_us = 10000000; };\n"
 #define ENGINE        "devices = { engine = { type = \"ioat.engine\"; integrated = \"server.s0\"; }; };\n"
 #define PROGRAM(TEXT) "programs = { p = { " TEXT " }; };\n"
 
@@ -38,6 +46,29 @@ static void test_copies(void **state)
     /* Pages of cold buffers have to be pinned first. */
     assert_true(value("type = \"copy_latency\"; cache = \"cold\"; area_bytes = 4194304; " BY_ENGINE,
                       "latency_us") > four_us);
+}
+
+/* The same buffers again and again: memcpy() finds them in the caches, but not the engine, which leaves
+ * nothing there. So on a bus, where nothing else puts its lines into caches. */
+static void test_hot(void **state)
+{
+    static const char *const by[] = { "cpu", "engine" }, *const cache[] = { "hot", "in_cache",
+                                                                            "in_no_cache" };
+    double us[2][3];
+    (void)state;
+    for (unsigned i = 0; i < 2; i++)
+        for (unsigned k = 0; k < 3; k++) {
+            char text[4000];
+            snprintf(text, sizeof(text),
+                     BUS_HOST ENGINE PROGRAM("type = \"copy_latency\"; message_bytes = 65536;"
+                                             " copies = 4; by = \"%s\"; cache = \"%s\";"),
+                     by[i], cache[k]);
+            struct run_result *result = scenario_run(text);
+            us[i][k] = scenario_value(result, "latency_us");
+            run_result_free(result);
+        }
+    assert_true(us[0][0] == us[0][1] && us[0][0] < us[0][2] / 2);
+    assert_true(us[1][0] == us[1][2] && us[1][0] < us[1][1]);
 }
 
 static void test_overlap(void **state)
@@ -148,9 +179,10 @@ static void test_without_effect(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_copies),    cmocka_unit_test(test_overlap),
-        cmocka_unit_test(test_pollution), cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_refused),   cmocka_unit_test(test_without_effect),
+        cmocka_unit_test(test_copies),         cmocka_unit_test(test_hot),
+        cmocka_unit_test(test_overlap),        cmocka_unit_test(test_pollution),
+        cmocka_unit_test(test_messages),       cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_without_effect),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,8 @@
  *   copy_overheads  shares of a copy's latency that its calls have spent, by time stamps where they
  *                   occur; completion: what a wait costs for a copy that has ended long before
  *
- * hot: the same two buffers again and again, after copies that do not count. cold: both move on by the
+ * hot: the same two buffers again and again, after copies that do not count; memcpy() leaves them in the
+ * CPU's caches, an engine does not, and nobody else touches them between copies. cold: both move on by the
  * size of a message through areas of area_bytes, and the caches are as copies before would have left
  * them, so that victims are written back. in_cache, in_no_cache: the same two buffers, which before each
  * copy are brought into this CPU's caches (the source read, the destination written) or out of all, which
