@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/base/point_name.h"
 #include "cli/campaign/plan.h"
 #include "workloads/experiment.h"
 
@@ -45,24 +46,148 @@ static void take_outputs(struct plan_point *point, const struct config *config)
     }
 }
 
+static void check_point(struct plan_point *point, bool print, struct sim_error_list *errors)
+{
+    struct config *config = scenario_point(point->scenario, point->index, errors);
+    if (config == NULL)
+        return;
+    if (experiment_check(config, errors)) {
+        config_sha256(config, point->config_sha256);
+        g_clear_pointer(&point->outputs, g_array_unref);
+        take_outputs(point, config);
+        if (print) {
+            printf("# %s %s\n", scenario_name(point->scenario), plan_point_name(point));
+            config_print(config, stdout);
+        }
+    }
+    config_free(config);
+}
+
+/* mistaken: the points that have each message, GArray of guint; NULL: nobody asks. */
 static void check_part(const struct plan *plan, const struct part *part, bool print,
-                       struct sim_error_list *errors)
+                       GHashTable *mistaken, struct sim_error_list *errors)
 {
     for (guint i = part->first; i < part->end; i++) {
-        struct plan_point *point = plan_point(plan, i);
-        struct config *config = scenario_point(point->scenario, point->index, errors);
-        if (config == NULL)
-            continue;
-        if (experiment_check(config, errors)) {
-            config_sha256(config, point->config_sha256);
-            g_clear_pointer(&point->outputs, g_array_unref);
-            take_outputs(point, config);
-            if (print) {
-                printf("# %s %s\n", scenario_name(point->scenario), plan_point_name(point));
-                config_print(config, stdout);
+        struct sim_error_list own = { 0 };
+        check_point(plan_point(plan, i), print, &own);
+        for (size_t k = 0; mistaken != NULL && k < own.n_messages; k++) {
+            GArray *points = g_hash_table_lookup(mistaken, own.message[k]);
+            if (points == NULL) {
+                points = g_array_new(FALSE, FALSE, sizeof(guint));
+                g_hash_table_insert(mistaken, g_strdup(own.message[k]), points);
             }
+            g_array_append_val(points, i);
         }
-        config_free(config);
+        sim_error_move(errors, &own);
+    }
+}
+
+/* ---- Which points a mistake is of ------------------------------------------------------------- */
+
+/* Adds the values that the point's axes have to values: by axis a GPtrArray of texts. */
+static void add_values(GHashTable *values, const struct plan_point *point)
+{
+    g_auto(GStrv) words = point_split(plan_point_name(point));
+    for (char **word = words; *word != NULL; word += 2) {
+        GPtrArray *known = g_hash_table_lookup(values, word[0]);
+        if (known == NULL) {
+            known = g_ptr_array_new_with_free_func(g_free);
+            g_hash_table_insert(values, g_strdup(word[0]), known);
+        }
+        if (!g_ptr_array_find_with_equal_func(known, word[1], g_str_equal, NULL))
+            g_ptr_array_add(known, g_strdup(word[1]));
+    }
+}
+
+static void free_values(gpointer values)
+{
+    g_ptr_array_free(values, TRUE);
+}
+
+static GHashTable *values_new(void)
+{
+    return g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_values);
+}
+
+static gint by_text(gconstpointer a, gconstpointer b)
+{
+    return strcmp(a, b);
+}
+
+/* Whether the points that have one of these values of the axis are as many as n. */
+static bool axis_alone(const struct plan *plan, GHashTable *scenarios, const char *axis,
+                       const GPtrArray *values, guint n)
+{
+    guint n_found = 0;
+    for (guint i = 0; i < plan->points->len; i++) {
+        const struct plan_point *point = plan_point(plan, i);
+        if (!g_hash_table_contains(scenarios, point->scenario))
+            continue;
+        g_auto(GStrv) words = point_split(plan_point_name(point));
+        for (char **word = words; *word != NULL; word += 2)
+            n_found += strcmp(word[0], axis) == 0 &&
+                       g_ptr_array_find_with_equal_func((GPtrArray *)values, word[1], g_str_equal,
+                                                        NULL);
+    }
+    return n_found == n;
+}
+
+static void append_axis(GString *text, const char *axis, const GPtrArray *values)
+{
+    g_string_append_printf(text, "%s%s=", text->len > 0 ? " " : "", axis);
+    for (guint i = 0; i < values->len; i++)
+        g_string_append_printf(text, "%s%s", i > 0 ? "," : "", (const char *)values->pdata[i]);
+}
+
+/* The axes that have fewer values at the points than in their scenarios: "engine=dsa
+ * platform=spr,emr"; one alone if that says it. Empty if all points of the scenarios have the
+ * mistake. */
+static char *restricted_axes(const struct plan *plan, const GArray *points)
+{
+    g_autoptr(GHashTable) here = values_new(), all = values_new();
+    g_autoptr(GHashTable) scenarios = g_hash_table_new(NULL, NULL);
+    for (guint i = 0; i < points->len; i++) {
+        const struct plan_point *point = plan_point(plan, g_array_index(points, guint, i));
+        g_hash_table_add(scenarios, point->scenario);
+        add_values(here, point);
+    }
+    guint n_all = 0;
+    for (guint i = 0; i < plan->points->len; i++) {
+        const struct plan_point *point = plan_point(plan, i);
+        if (!g_hash_table_contains(scenarios, point->scenario))
+            continue;
+        add_values(all, point);
+        n_all++;
+    }
+    GString *text = g_string_new(NULL);
+    g_autoptr(GList) axes = g_list_sort(g_hash_table_get_keys(here), by_text);
+    for (const GList *axis = axes; axis != NULL && points->len < n_all; axis = axis->next) {
+        const GPtrArray *values = g_hash_table_lookup(here, axis->data);
+        const GPtrArray *known = g_hash_table_lookup(all, axis->data);
+        if (values->len == known->len)
+            continue;
+        const bool alone = axis_alone(plan, scenarios, axis->data, values, points->len);
+        g_string_truncate(text, alone ? 0 : text->len);
+        append_axis(text, axis->data, values);
+        if (alone)
+            break;
+    }
+    if (text->len == 0 && points->len < n_all)
+        g_string_assign(text, plan_point_name(plan_point(plan, g_array_index(points, guint, 0))));
+    return g_string_free(text, FALSE);
+}
+
+/* What not all points of a scenario have, says which do. */
+static void name_points(const struct plan *plan, GHashTable *mistaken,
+                        struct sim_error_list *errors)
+{
+    for (size_t i = 0; i < errors->n_messages; i++) {
+        const GArray *points = g_hash_table_lookup(mistaken, errors->message[i]);
+        g_autofree char *axes = points != NULL ? restricted_axes(plan, points) : NULL;
+        if (axes == NULL || *axes == '\0')
+            continue;
+        g_autofree char *text = g_strdup_printf(" (at %s)", axes);
+        sim_error_append(errors, i, text);
     }
 }
 
@@ -72,7 +197,7 @@ static void check_and_send(const struct plan *plan, const struct part *part, int
 {
     struct sim_error_list errors = { 0 };
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    check_part(plan, part, false, &errors);
+    check_part(plan, part, false, NULL, &errors);
     if (errors.n_messages > 0)
         _exit(1);
     for (guint i = part->first; i < part->end; i++)
@@ -139,9 +264,14 @@ void plan_check_first(const struct plan *plan, struct sim_error_list *errors)
     for (guint i = 0; i < plan->points->len; i++) {
         const struct part part = { .first = i, .end = i + 1 };
         if (plan_point(plan, i)->scenario != last)
-            check_part(plan, &part, false, errors);
+            check_part(plan, &part, false, NULL, errors);
         last = plan_point(plan, i)->scenario;
     }
+}
+
+static void free_points(gpointer points)
+{
+    g_array_free(points, TRUE);
 }
 
 void plan_check(struct plan *plan, unsigned n_processes, bool print, struct sim_error_list *errors)
@@ -149,6 +279,8 @@ void plan_check(struct plan *plan, unsigned n_processes, bool print, struct sim_
     const guint n_points = plan->points->len;
     const guint n_parts = print ? 1 : CLAMP(n_points / PART_POINTS, 1, n_processes);
     g_autofree struct part *parts = g_new0(struct part, n_parts);
+    g_autoptr(GHashTable) mistaken = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
+                                                           free_points);
     for (guint i = 0; i < n_parts; i++) {
         parts[i].first = (guint)((guint64)n_points * i / n_parts);
         parts[i].end = (guint)((guint64)n_points * (i + 1) / n_parts);
@@ -157,8 +289,9 @@ void plan_check(struct plan *plan, unsigned n_processes, bool print, struct sim_
     }
     for (guint i = 0; i < n_parts; i++) {
         if (!take_hashes(plan, &parts[i]))
-            check_part(plan, &parts[i], print, errors);
+            check_part(plan, &parts[i], print, mistaken, errors);
     }
+    name_points(plan, mistaken, errors);
 }
 
 /* ---- Files that runs write ------------------------------------------------------------------- */

@@ -53,6 +53,14 @@ bool sim_error_move(struct sim_error_list *errors, struct sim_error_list *more)
     return any;
 }
 
+void sim_error_append(struct sim_error_list *errors, size_t i, const char *text)
+{
+    char *longer = g_strconcat(errors->message[i], text, NULL);
+
+    g_free(errors->message[i]);
+    errors->message[i] = longer;
+}
+
 void sim_error_release(struct sim_error_list *errors)
 {
     for (size_t i = 0; i < errors->n_messages; i++)

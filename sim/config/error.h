@@ -24,6 +24,8 @@ void sim_error_add(struct sim_error_list *errors, const char *file, int line, co
     __attribute__((format(printf, 4, 5)));
 /* Adds all of `more`, which is released, as sim_error_add() would. True if there was any. */
 bool sim_error_move(struct sim_error_list *errors, struct sim_error_list *more);
+/* Appends the text to message i. */
+void sim_error_append(struct sim_error_list *errors, size_t i, const char *text);
 void sim_error_release(struct sim_error_list *errors);
 /* One message a line, by file and line, then in the order in which they were found; those of no
  * file are the last. */

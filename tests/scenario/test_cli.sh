@@ -101,7 +101,15 @@ ten.cfg:6: programs.q.pakcet_bytes: unknown setting;
 ten.cfg:7: programs.r.socket: found 2
 ten.cfg:8: measure.duration_us: found \"3
 ten.cfg:9: network.client.channels: found \"fast\""
+out=$("$nudma" run adce/offload_today --set programs.p.cpu=77 --set devices.engine.reads_in_flight=5 2>&1)
+is "what is wrong at some points only names them" "$(cut -d' ' -f2- <<<"$out")" \
+    "programs.p.cpu: found 77 (an integer), expected a CPU of the host, 0..27 (at platform=r730)
+programs.p.cpu: found 77 (an integer), expected a CPU of the host, 0..47 (at platform=r740,spr)
+devices.engine.reads_in_flight: unknown setting (at platform=spr)"
 is "nothing has been written so far" "$(find . -name '*.db*')" ""
+
+is "an option before a command that may not have it" "$("$nudma" --set a.b=1 plot X 2>&1)" \
+    "nudma: --set: options stand behind the command (nudma plot --help shows those of plot)"
 
 # ---- Running -------------------------------------------------------------------------------------
 points=$("$nudma" run $size --list --quick)
