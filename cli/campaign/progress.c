@@ -14,9 +14,11 @@ void progress_begin(struct progress *progress, const struct plan *plan, unsigned
     progress->begun_us = g_get_monotonic_time();
 }
 
+/* With those of earlier campaigns: one that goes on counts from where it stopped. */
 static unsigned n_finished(const struct plan *plan)
 {
-    return plan_count(plan, PLAN_DONE) + plan_count(plan, PLAN_FAILED);
+    return plan_count(plan, PLAN_DONE) + plan_count(plan, PLAN_FAILED) +
+           plan_count(plan, PLAN_STORED_BEFORE);
 }
 
 /* Of the runs of a scenario that have ended. */
@@ -124,8 +126,7 @@ static char *status_line(const struct progress *progress, int64_t now, int width
         g_snprintf(points, sizeof(points), " (%u/%u points)", plan->n_points_ended,
                    plan->points->len);
     char *part[] = {
-        g_strdup_printf("%u/%u runs%s", n_finished(plan),
-                        plan->jobs->len - plan_count(plan, PLAN_STORED_BEFORE), points),
+        g_strdup_printf("%u/%u runs%s", n_finished(plan), plan->jobs->len, points),
         g_strdup_printf(", %u running", plan_count(plan, PLAN_RUNNING)),
         g_strdup_printf(", %u failed", plan_count(plan, PLAN_FAILED)),
         g_strdup_printf(", %s left", left),
@@ -188,8 +189,7 @@ void progress_run(struct progress *progress, const struct plan_job *job, const c
     progress_end(progress);
     g_autofree char *name = plan_job_name(plan, job);
     if (plain)
-        fprintf(stderr, "[%u/%u] ", n_finished(plan),
-                plan->jobs->len - plan_count(plan, PLAN_STORED_BEFORE));
+        fprintf(stderr, "[%u/%u] ", n_finished(plan), plan->jobs->len);
     if (error != NULL)
         fprintf(stderr, "%s: failed: %s\n", name, error);
     else

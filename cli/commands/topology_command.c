@@ -80,12 +80,16 @@ static char *draw_all(GPtrArray *scenarios, const char *format, struct sim_error
 
 static int write_topology(const char *drawn, const char *output)
 {
-    FILE *out = output != NULL ? fopen(output, "w") : stdout;
+    if (output == NULL) { /* main() says what cannot be written */
+        fputs(drawn, stdout);
+        return CLI_DONE;
+    }
+    FILE *out = fopen(output, "w");
     bool good = out != NULL && fputs(drawn, out) >= 0;
-    if (output != NULL && out != NULL)
+    if (out != NULL)
         good = fclose(out) == 0 && good;
     if (!good)
-        fprintf(stderr, "%s: %s\n", output != NULL ? output : "standard output", g_strerror(errno));
+        fprintf(stderr, "%s: %s\n", output, g_strerror(errno));
     return good ? CLI_DONE : CLI_FAILED;
 }
 

@@ -32,6 +32,8 @@ out=$("$nudma" topology numa pcie_bench/latency_size); is "several" $? 0
 has "by name" "$out" '^pcie_bench/latency_size$'
 is "each" "$(grep -c '^server: ' <<<"$out")" 14
 "$nudma" topology $switch >/dev/full 2>full.txt; is "output that does not arrive" $? 1
+is "is said as of every command" "$(cat full.txt)" \
+    "nudma: cannot write the output: No space left on device"
 
 # ---- Ethernet ------------------------------------------------------------------------------------
 cat >ethernet.cfg <<'END'
