@@ -154,7 +154,8 @@ static void keep_ids(GPtrArray *files, char **ids, struct sim_error_list *errors
             continue;
         g_autofree char *suggestion = sim_suggestion(*id, (const char *const *)names->pdata);
         sim_error_add(errors, NULL, 0, "--only %s: no such what-if%s%s", *id,
-                      *suggestion != '\0' ? "; " : "", suggestion);
+                      *suggestion != '\0' ? "; " : "",
+                      *suggestion != '\0' ? suggestion : " (nudma whatif --list shows all)");
     }
 }
 

@@ -66,6 +66,7 @@ mistaken() { # mistaken NAME PATTERN [OPTION...]
     is "$1: exit status" $status 2
     has "$1: message" "$text" "$2"
 }
+mistaken "an id like no other" '--only adce: no such what-if; expected one of "[a-z_]+"' --only adce
 mistaken "an unknown id" '--only lss: no such what-if; did you mean "less"' --only lss
 file "$(question a "$cable metric = \"throughput_gbt_s\"; ratio = 1.0;")"
 mistaken "an unknown metric" 'q.cfg:1: a: metric: .*no metric "throughput_gbt_s".*throughput_gbit_s'
