@@ -527,6 +527,36 @@ static char *find_include(const struct scanner *s, const char *name, GString *se
     return NULL;
 }
 
+static gint by_name(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The end of a message: files of nearly this name where the name was looked for; g_free() it. */
+static char *include_suggestion(const struct scanner *s, const char *name)
+{
+    g_autofree char *below = g_path_get_dirname(name), *base = g_path_get_basename(name);
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    const char *nearest;
+
+    for (size_t i = 0; s->include_dirs && s->include_dirs[i]; i++) {
+        g_autofree char *path = g_build_filename(s->include_dirs[i], below, NULL);
+        g_autoptr(GDir) dir = g_dir_open(path, 0, NULL);
+        const char *entry;
+
+        while (dir && (entry = g_dir_read_name(dir)) != NULL)
+            if (g_str_has_suffix(entry, ".cfg"))
+                g_ptr_array_add(names, g_strdup(entry));
+    }
+    g_ptr_array_sort(names, by_name); /* folders have no order of their own */
+    g_ptr_array_add(names, NULL);
+    nearest = sim_nearest_name(base, (const char *const *)names->pdata);
+    if (!nearest)
+        return g_strdup("");
+    return strcmp(below, ".") == 0 ? g_strdup_printf("; did you mean \"%s\"?", nearest)
+                                   : g_strdup_printf("; did you mean \"%s/%s\"?", below, nearest);
+}
+
 static bool include_allowed(struct scanner *s, const struct source *source, const char *path)
 {
     for (const struct source *above = source; above; above = above->above) {
@@ -549,8 +579,10 @@ static void include_file(struct scanner *s, struct source *source, const char *n
     const char *why = NULL;
 
     if (!path) {
-        syntax_error(s, source->place, "cannot include \"%s\": no such file in %s", name,
-                     searched->len ? searched->str : "any folder");
+        g_autofree char *suggestion = include_suggestion(s, name);
+
+        syntax_error(s, source->place, "cannot include \"%s\": no such file in %s%s", name,
+                     searched->len ? searched->str : "any folder", suggestion);
     } else if (include_allowed(s, source, path)) {
         text = read_file(path, &why);
         if (text) {

@@ -5,7 +5,7 @@
 #include "sim/config/error.h"
 
 #define NAME_MAX_CHARS 64 /* longer names are near to nothing */
-#define FEW_NAMES      12 /* so many are listed when nothing is near */
+#define FEW_NAMES      20 /* so many are listed when nothing is near */
 
 static size_t min3(size_t a, size_t b, size_t c)
 {

@@ -427,6 +427,10 @@ static void mistakes_in_included_files(void **state)
     write_file("bad.cfg", "b = 68719476736;\nc = = 1;\n");
     refuse(f, "a = 1;\n @include \"none.cfg\"\n",
            "x.cfg:2: cannot include \"none.cfg\": no such file in .");
+    refuse(f, "a = 1;\n @include \"looop.cfg\"\n",
+           "x.cfg:2: cannot include \"looop.cfg\": no such file in .; did you mean \"loop.cfg\"?");
+    refuse(f, "@include \"./biig.cfg\"\n",
+           "x.cfg:1: cannot include \"./biig.cfg\": no such file in .; did you mean \"big.cfg\"?");
     assert_int_equal(g_mkdir("folder.cfg", 0755), 0);
     refuse(f, "@include \"folder.cfg\"",
            "x.cfg:1: cannot include \"folder.cfg\": ./folder.cfg: Is a directory");
@@ -456,7 +460,8 @@ static void many_folders_are_searched_in_order(void **state)
     config_free(config);
     write_file("x.cfg", "@include \"c.cfg\"\n");
     assert_null(config_load_searching("x.cfg", dirs, &f->errors));
-    EXPECT(f, "x.cfg:1: cannot include \"c.cfg\": no such file in one, two");
+    EXPECT(f,
+           "x.cfg:1: cannot include \"c.cfg\": no such file in one, two; did you mean \"a.cfg\"?");
 }
 
 /* ---- Reading parameters ---------------------------------------------------------------------- */
