@@ -7,7 +7,8 @@
 
 #define HOST(NAME)                                                                             \
     NAME " = { cpu = { sockets = 2; cores_per_socket = 4; };"                                  \
-         " cache = { llc_size = 0; l2_cores = 2; ddio = false; };"                             \
+         " cache = { l2_size = \"4 MiB\"; l2_ways = 16; llc_size = 0; l2_cores = 2;"           \
+         " ddio = false; };"                                                                   \
          " coherence = { protocol = \"front_side_bus\"; }; dram = { node_size = \"1 GiB\"; };" \
          " os = { c1_exit_ns = 2000; c1e_after_us = 0; c1e_exit_ns = 4000; };"                 \
          " ports = ( { name = \"rp0\"; socket = 0; lanes = 8; } ); };"
