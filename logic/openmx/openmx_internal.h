@@ -79,7 +79,6 @@ static inline struct kaddr openmx_region_line(const struct openmx_port *port, ui
 struct openmx_block {
     uint32_t first, n; /* frames; n 0: unused */
     uint32_t missing;  /* one bit for each */
-    bool again;        /* asked for again since the timer ran */
 };
 
 /* A copy of a reply by an engine. */
@@ -108,7 +107,8 @@ struct openmx_pull {
     uint32_t n_frames, next_frame; /* next_frame: to ask for */
     uint32_t n_done;               /* frames whose bytes are in the region, or with the engine */
     unsigned n_blocks;
-    struct openmx_block block[OPENMX_BLOCKS_MAX]; /* in order */
+    struct openmx_block block[OPENMX_BLOCKS_MAX]; /* in order; of the first something is missing */
+    unsigned n_again; /* of the first so many what is missing has been asked for again */
     uint64_t progress_ps;
     uint32_t resends;
     struct k_timer timer;

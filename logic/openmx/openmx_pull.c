@@ -1,10 +1,13 @@
 /*
  * What it does: Pulls large messages: asks for a block of replies at a time, with a few blocks outstanding, and
- *   writes the replies into the region, by a CPU or by a copy engine. A block of which all has come makes
- *   room for the next request, before its last reply is copied. When a block is complete and one before
- *   it is not, that is asked for again, once; whatever is missing when nothing has come for
- *   pull_resend_ps is asked for again, pull_resends_max times in a row.
- * Follows: Open-MX 0.9.2 driver/linux/omx_pull.c (omx_progress_pull_on_recv_pull_reply_locked, retransmission).
+ *   writes the replies into the region, by a CPU or by a copy engine. When the first block has come, it and all
+ *   complete ones behind it make room for the next requests, before the last reply is copied. When another
+ *   block is complete, those before it that are not are asked for again, whole and once; nothing new is
+ *   asked for until they have come. What is missing when nothing has come for pull_resend_ps is asked for
+ *   again, pull_resends_max times in a row.
+ * Leaves out: what dev_queue_xmit() returns, as Open-MX does: a packet that the queue before the adapter drops is lost.
+ * Follows: Open-MX 0.9.2 driver/linux/omx_pull.c (omx_progress_pull_on_recv_pull_reply_locked,
+ *   omx_progress_pull_on_handle_timeout_handle_locked).
  * Costs: omx_pull_cycles and what a packet costs per request; of a reply, the pull's two lines and the copy.
  */
 #include "logic/openmx/openmx_internal.h"
@@ -66,13 +69,11 @@ static bool next_block(struct openmx_pull *pull, struct openmx_block *block)
     return true;
 }
 
-/* What is missing of a block, from the first such frame to the last. */
-static void request_missing(struct openmx_pull *pull, const struct openmx_block *block)
+/* All of a block, as Open-MX does, of which something is missing. */
+static void request_again(struct openmx_pull *pull, const struct openmx_block *block)
 {
-    const unsigned first = (unsigned)__builtin_ctz(block->missing);
-    const unsigned last = 31u - (unsigned)__builtin_clz(block->missing);
     pull->omx->stats.blocks_again++;
-    request(pull, block->first + first, last - first + 1);
+    request(pull, block->first, block->n);
 }
 
 /* ---- Beginning and end --------------------------------------------------------------------------- */
@@ -116,7 +117,7 @@ static struct openmx_pull *pull_get(struct openmx *omx)
     pull->generation = (pull->generation + 1) & 0xfffffu;
     pull->used = true;
     pull->n_done = pull->next_frame = 0;
-    pull->n_blocks = pull->busy = pull->resends = 0;
+    pull->n_blocks = pull->n_again = pull->busy = pull->resends = 0;
     pull->ended = pull->silent = pull->waits = false;
     pull->channel = NULL;
     return pull;
@@ -195,11 +196,11 @@ static void timer_fires(struct k_timer *timer)
         if (pull->resends++ >= o->pull_resends_max)
             end(pull, MX_PULL_TIMED_OUT);
         pull->progress_ps = k_now_ps(omx->kernel);
+        pull->n_again = 0;
         for (unsigned i = 0; i < pull->n_blocks && !pull->ended; i++) {
             const struct openmx_block block = pull->block[i];
-            pull->block[i].again = false;
             if (block.missing != 0)
-                request_missing(pull, &block);
+                request_again(pull, &block);
         }
     }
     if (!pull->ended)
@@ -317,22 +318,34 @@ static struct openmx_block *claim(struct openmx_pull *pull, uint32_t frame)
     return NULL;
 }
 
-/* A block is complete: asks for the next, and again for those before it. */
-static void block_done(struct openmx_pull *pull, struct openmx_block *block)
+/* The first block is complete: takes off what is complete at the front. */
+static void advance(struct openmx_pull *pull)
+{
+    unsigned n = 0;
+    while (n < pull->n_blocks && pull->block[n].missing == 0)
+        n++;
+    pull->n_blocks -= n;
+    pull->n_again -= n < pull->n_again ? n : pull->n_again;
+    memmove(pull->block, pull->block + n, pull->n_blocks * sizeof *pull->block);
+}
+
+/* A block is complete: asks for the next ones if it was the first, else again for those before it. */
+static void block_done(struct openmx_pull *pull, const struct openmx_block *block)
 {
     const unsigned index = (unsigned)(block - pull->block);
-    struct openmx_block next, again[OPENMX_BLOCKS_MAX];
+    struct openmx_block again[OPENMX_BLOCKS_MAX], next;
     unsigned n_again = 0;
-    for (unsigned i = 0; i < index; i++) {
-        if (!pull->block[i].again)
+    if (index == 0)
+        advance(pull);
+    for (unsigned i = pull->n_again; i < index; i++)
+        if (pull->block[i].missing != 0) {
             again[n_again++] = pull->block[i];
-        pull->block[i].again = true;
-    }
-    memmove(block, block + 1, (pull->n_blocks - index - 1) * sizeof *block);
-    pull->n_blocks--;
-    for (unsigned i = 0; i < n_again; i++)
-        request_missing(pull, &again[i]);
-    if (!pull->ended && next_block(pull, &next))
+            pull->n_again = i + 1;
+        }
+    /* Time passes from here on: blocks may move. */
+    for (unsigned i = 0; i < n_again && !pull->ended; i++)
+        request_again(pull, &again[i]);
+    while (index == 0 && !pull->ended && next_block(pull, &next))
         request(pull, next.first, next.n);
     if (pull->copies != NULL)
         openmx_copies_look(pull);

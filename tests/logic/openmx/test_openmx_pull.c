@@ -1,0 +1,127 @@
+/*
+ * A pull of which replies are lost: what is asked for again, when, and what is not asked for meanwhile.
+ */
+#include "tests/support/omx_pair.h"
+
+#include "hw/mx_wire.h"
+
+#define BYTES      (1u << 20)
+#define FRAME      4096u
+#define WINDOW     (4u * 8 * FRAME) /* asked for at a time */
+#define LOST_FRAME 3u
+
+struct run {
+    struct omx_pair *pair;
+    struct omx_process a, b;
+    unsigned losses; /* of the frame, still to come */
+    bool there;      /* it has come */
+    uint32_t asked;  /* up to here, while it had not */
+    unsigned again;  /* requests for its block, beside the first */
+    uint64_t begun_ps, ended_ps;
+};
+
+/* Host 0 sends the message: replies are its, requests host 1's. */
+static bool look(struct rig *rig, unsigned from, const uint8_t *head, uint32_t bytes, void *arg)
+{
+    struct run *run = arg;
+    struct mx_reply_header reply;
+    struct mx_pull_header pull;
+    (void)rig;
+    (void)bytes;
+    memcpy(&reply, head + MX_HEAD_BYTES, sizeof reply);
+    memcpy(&pull, head + MX_HEAD_BYTES, sizeof pull);
+    if (from == 1 && pull.common.type == MX_PACKET_PULL) {
+        const uint32_t at = mx_be32(pull.block_offset), n = mx_be32(pull.block_bytes);
+        if (!run->there && at + n > run->asked)
+            run->asked = at + n;
+        if (at == 0) {
+            assert_int_equal(n, 8 * FRAME); /* the whole block, also when it is asked for again */
+            run->again++;
+        }
+    }
+    if (from == 1 || reply.type != MX_PACKET_PULL_REPLY ||
+        mx_be32(reply.offset) != LOST_FRAME * FRAME)
+        return false;
+    if (run->losses == 0) {
+        run->there = true;
+        return false;
+    }
+    run->losses--;
+    return true;
+}
+
+static void sends(struct omx_process *p)
+{
+    struct run *run = p->arg;
+    const struct mx_segment segment = { omx_memory(p, BYTES), BYTES };
+    struct mx_request *r;
+    assert_int_equal(omx_connect(p, 0, &run->b), 0);
+    net_rig_fill(p->pair->kernel, segment.at, 1, 0, BYTES);
+    run->begun_ps = k_now_ps(p->pair->kernel);
+    assert_int_equal(mx_isend(p->ep, &segment, 1, &p->peer[0], 7, NULL, &r), 0);
+    assert_int_equal(omx_wait(p, &r).code, MX_SUCCESS);
+}
+
+static void receives(struct omx_process *p)
+{
+    struct run *run = p->arg;
+    const struct mx_segment segment = { omx_memory(p, BYTES), BYTES };
+    struct mx_request *r;
+    assert_int_equal(mx_irecv(p->ep, &segment, 1, 0, 0, NULL, &r), 0);
+    assert_int_equal(omx_wait(p, &r).bytes, BYTES);
+    run->ended_ps = k_now_ps(p->pair->kernel);
+    net_rig_check(p->pair->kernel, segment.at, 1, 0, BYTES);
+}
+
+static struct openmx_stats run_with(struct run *run, unsigned losses)
+{
+    const struct rig_options wire = omx_wire(1);
+    struct openmx_stats stats;
+    *run = (struct run){ .losses = losses };
+    run->pair = omx_pair_new(&wire, NULL);
+    run->pair->rig->filter = look;
+    run->pair->rig->filter_arg = run;
+    omx_process_start(run->pair, &run->a, 0, 0, 1, sends, run);
+    omx_process_start(run->pair, &run->b, 1, 0, 2, receives, run);
+    omx_pair_run(run->pair, 100);
+    openmx_stats_get(run->pair->omx[1], &stats);
+    omx_pair_free(run->pair);
+    return stats;
+}
+
+/* A later block is complete: that before it is asked for again at once, whole; nothing beyond the four
+ * blocks is asked for until it has come. */
+static void test_one_loss(void **state)
+{
+    struct run run;
+    (void)state;
+    const struct openmx_stats stats = run_with(&run, 1);
+    assert_int_equal(stats.blocks_again, 1);
+    assert_int_equal(run.again, 2);
+    assert_int_equal(stats.duplicate_replies, 7);
+    assert_int_equal(run.asked, WINDOW);
+    assert_true(run.ended_ps - run.begun_ps < FAKE_MS(500));
+}
+
+/* Lost again: that is for the timer, which asks for what is missing only. */
+static void test_two_losses(void **state)
+{
+    struct run run;
+    (void)state;
+    const struct openmx_stats stats = run_with(&run, 2);
+    assert_int_equal(stats.blocks_again, 2);
+    assert_int_equal(run.again, 3);
+    assert_int_equal(stats.duplicate_replies, 14);
+    assert_int_equal(run.asked, WINDOW);
+    assert_true(run.ended_ps - run.begun_ps > K_S);
+    assert_true(run.ended_ps - run.begun_ps < 2 * K_S);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_loss),
+        cmocka_unit_test(test_two_losses),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
