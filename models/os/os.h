@@ -20,6 +20,7 @@ struct os_params {
     sim_time c1_exit_ps, c1e_after_ps, c1e_exit_ps, c6_after_ps, c6_exit_ps;
     sim_time interrupt_ps;           /* root complex to the core's vector: APIC and ring */
     sim_time scheduler_tick_ps;      /* time slice of threads that share a CPU */
+    sim_time wakeup_granularity_ps;  /* a lead that a woken thread does not wait for; 0: it waits */
     uint32_t softirq_budget_packets; /* netdev_budget */
     sim_time softirq_budget_ps;      /* netdev_budget_usecs */
     uint32_t napi_weight;

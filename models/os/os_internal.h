@@ -111,6 +111,7 @@ struct os_cpu {
     /* threads */
     struct k_thread idle;
     struct k_thread *ready; /* by vruntime, first in first out among equals */
+    bool resched;           /* who runs has had its turn: the next place to give way is one */
     unsigned n_threads;     /* whose CPU it is, the kernel's own not counted */
     bool isolated;          /* a guest's: only threads that ask for it */
     sim_time min_vruntime_ps;
@@ -253,8 +254,8 @@ struct k_thread *os_thread_new(struct os_cpu *cpu, const char *name, k_thread_fn
 static inline bool os_need_resched(const struct k_thread *self)
 {
     const struct os_cpu *cpu = self->on;
-    return cpu->ready != NULL &&
-           (self == &cpu->idle || sim_task_now(self->task) - self->run_since_ps >=
+    return cpu->ready != NULL && (self == &cpu->idle || cpu->resched ||
+                                  sim_task_now(self->task) - self->run_since_ps >=
                                       self->kernel->params.scheduler_tick_ps);
 }
 /* A place where another thread may go on instead; none within interrupts. */

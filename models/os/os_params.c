@@ -124,6 +124,10 @@ static const struct param_desc os_params_table[] = {
           "from the root complex to the core, ring and interrupt controller; between cores too"),
     PARAM("scheduler_tick_us", PARAM_TIME, struct os_params, scheduler_tick_ps, 1000, 10, 100000,
           PROV_ESTIMATE, "docs/sources.md#a6", "time slice of threads that share a CPU"),
+    PARAM("wakeup_granularity_us", PARAM_TIME, struct os_params, wakeup_granularity_ps, 0, 0,
+          1000000, PROV_ESTIMATE, "docs/sources.md#a6",
+          "a woken thread takes the CPU from one that has had more time than it by this; 0: it "
+          "waits for the slice's end"),
     PARAM("softirq_budget_packets", PARAM_U32, struct os_params, softirq_budget_packets, 300, 1,
           100000, PROV_ESTIMATE, "docs/sources.md#a5",
           "packets that one network soft interrupt handles at most (netdev_budget)"),

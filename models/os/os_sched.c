@@ -3,11 +3,12 @@
  *
  * Models: a run queue a CPU; the thread that has had the least time is next (as CFS does, all with
  *   the same weight), a thread may keep the CPU for a time slice, one that has slept may have up to
- *   a slice more than its share. Threads stay on their CPU until they are moved; those that float are woken
+ *   a slice more than its share; a woken one takes the CPU at once from one that has had more time
+ *   by wakeup_granularity_us, if that is set. Threads stay on their CPU until they are moved; those that float are woken
  *   on an idle one of the socket if theirs is not. An idle CPU goes
  *   into the deepest state whose residency the mean of its last idle periods reaches.
  * Does not model: load balancing (threads that do not sleep are not moved), priorities, the timer as a bound of the predicted idle period,
- *   preemption within the kernel or by a thread that is woken.
+ *   preemption within the kernel.
  * Timing: a switch to a thread takes context_switch_cycles, one to idle nothing; a wake-up takes
  *   wakeup_cycles of who wakes, and remote_wakeup_cycles more if the thread is another CPU's,
  *   which hears of it interrupt_ps later if it is idle (it watches a line: no handler runs).
@@ -93,6 +94,7 @@ static void leave(struct k_thread *self)
     struct k_thread *next = cpu->ready != NULL ? cpu->ready : &cpu->idle;
     os_account_settle(cpu, self->account);
     cpu->running = next;
+    cpu->resched = false;
     /* It is in no queue from here on, and others run before it goes on. */
     next->state = OS_RUNNING;
     self->on = NULL;
@@ -176,6 +178,17 @@ void k_yield(struct kernel *kernel)
 
 /* ---- Waking ---------------------------------------------------------------------------------- */
 
+/* As check_preempt_wakeup() does: a thread that is due long before the one that runs need not wait for
+ * the end of its slice. */
+static void preempt_woken(struct os_cpu *cpu, const struct k_thread *thread)
+{
+    const sim_time lead_ps = cpu->kernel->params.wakeup_granularity_ps;
+    const struct k_thread *running = cpu->running;
+    if (lead_ps > 0 && running != &cpu->idle &&
+        running->vruntime_ps > thread->vruntime_ps + lead_ps)
+        cpu->resched = true;
+}
+
 void os_wake_thread(struct k_thread *thread)
 {
     struct os_cpu *cpu = thread->cpu;
@@ -192,6 +205,7 @@ void os_wake_thread(struct k_thread *thread)
     if (cpu->min_vruntime_ps > credit_ps)
         thread->vruntime_ps = SIM_MAX(thread->vruntime_ps, cpu->min_vruntime_ps - credit_ps);
     enqueue(cpu, thread);
+    preempt_woken(cpu, thread);
     os_kick_idle(cpu, k_now_ps(cpu->kernel) + cpu->kernel->params.interrupt_ps);
 }
 

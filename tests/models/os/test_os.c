@@ -592,6 +592,39 @@ static void test_return_from_an_interrupt(void **unused)
     assert_int_equal(took[1] - took[0], 1000 * CYCLE);
 }
 
+/* Wakes twice: when the program has run long, and soon after it has begun again. */
+static void late_body(void *arg)
+{
+    struct rig *r = arg;
+    const sim_time first_ps = k_now_ps(r->k) + 5 * MS;
+    k_sleep(r->k, 5 * MS);
+    r->at[0] = k_now_ps(r->k) - first_ps;
+    const sim_time second_ps = k_now_ps(r->k) + 100 * US;
+    k_sleep(r->k, 100 * US);
+    r->at[1] = k_now_ps(r->k) - second_ps;
+    stop(r);
+}
+
+/* A thread that is due waits for the end of the running one's slice, or only for a place to give way. */
+static void test_wakeup_preempts(void **unused)
+{
+    (void)unused;
+    for (unsigned preempts = 0; preempts < 2; preempts++) {
+        struct rig r;
+        rig_open(&r, quanta[1]);
+        r.k->params.wakeup_granularity_ps = preempts ? 500 * US : 0;
+        k_thread_new(r.k, "program", 0, sharing_body, &r);
+        k_thread_new(r.k, "late", 0, late_body, &r);
+        run(&r);
+        assert_true(r.at[0] < 20 * US);
+        if (preempts)
+            assert_true(r.at[1] < 20 * US);
+        else
+            assert_in_range(r.at[1], 800 * US, 950 * US);
+        rig_close(&r);
+    }
+}
+
 struct job {
     struct k_work work;
     struct rig *r;
@@ -1435,6 +1468,7 @@ int main(void)
         OS_TEST(test_soft_interrupts_kept_out, 20 * NS),
         cmocka_unit_test(test_ksoftirqd_shares),
         cmocka_unit_test(test_soft_interrupts_that_do_not_yield),
+        cmocka_unit_test(test_wakeup_preempts),
         cmocka_unit_test(test_return_from_an_interrupt),
         cmocka_unit_test(test_work),
         OS_TEST(test_yield_takes_turns, 20 * NS),

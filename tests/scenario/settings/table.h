@@ -119,6 +119,8 @@ static const struct base bases[] = {
     NET("net.tx", "netperf", "programs.p.direction=tx programs.p.instances=2"),
     NET("net.long", "netperf", "measure.duration_us=3000"),
     NET("net.share", "netperf", "programs.p.same_core=true programs.p.instances=4"),
+    NET("net.ksoftirqd", "netperf",
+        "programs.p.same_core=true programs.p.instances=4 hosts.server.os.softirq_budget_us=10"),
     NET("net.migrate", "netperf", "programs.p.migrate_after_us=75"),
     NET("net.octo", "netperf",
         "network.server.interface=octo0 devices.nic.firmware=octonic programs.p.instances=2"
@@ -628,6 +630,7 @@ static const struct row rows[] = {
            " driver_fragment_cycles=50"),
     SERVER("os", "net.share", "scheduler_tick_us=10 softirq_budget_packets=8 softirq_budget_us=10"),
     SERVER("os", "net.share", "softirq_yields=false irq_return_cycles=2000"),
+    SERVER("os", "net.ksoftirqd", "wakeup_granularity_us=1"),
     SERVER("os", "net.iommu", "iommu_map_cycles=1440 iommu_unmap_cycles=5800"),
     SERVER("os", "pagerank", "remote_wakeup_cycles=3000"),
     SERVER("os", "udp", "ip_udp_receive_cycles=2400 udp_transmit_cycles=3200"),
