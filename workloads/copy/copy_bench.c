@@ -58,7 +58,8 @@ struct bench {
         PARAM("message_bytes", PARAM_BYTES, struct bench, message_bytes, 65536, 64, 67108864,  \
               PROV_NONE, "", "of a copy"),                                                     \
         PARAM("volume_bytes", PARAM_BYTES, struct bench, volume_bytes, 16777216, 64, 1e10,     \
-              PROV_NONE, "", "that are copied at most, unless these are too few copies")
+              PROV_NONE, "",                                                                   \
+              "that are copied at most, unless these are too few copies or less than a window")
 #define CACHE_PARAMS                                                                            \
     PARAM_ONE_OF("cache", struct bench, cache, CACHE_HOT, cache_names, PROV_NONE, "",           \
                  "the same buffers (hot), others each time (cold); the same, brought there"),   \
