@@ -95,7 +95,7 @@ for file in "${scripts[@]}"; do
     [ -x "$file" ] || case $file in tests/*) ;; *) echo "$file:1: not executable" >>"$breaches" ;; esac
 done
 if command -v shellcheck >/dev/null && [ ${#scripts[@]} -gt 0 ]; then
-    printf '%s\0' "${scripts[@]}" | xargs -0 -n 8 -P "$(nproc)" shellcheck -f gcc >>"$breaches"
+    printf '%s\0' "${scripts[@]}" | xargs -0 -n 8 -P "$(nproc)" shellcheck -x -f gcc >>"$breaches"
 fi
 
 # A reference to docs/sources.md, and a link between pages, leads somewhere.

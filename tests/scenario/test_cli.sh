@@ -261,7 +261,7 @@ is "a plot that is interrupted" $? 130
 kill "$child"
 is "leaves nothing" "$(find none temporary -mindepth 1 2>/dev/null; [ -e none ] && echo none)" ""
 rm -f one.db-shm one.db-wal
-limited() { (ulimit -f "$1" && shift && exec "$nudma" "$@" --db one.db) 2>&1 >/dev/null; }
+limited() { (ulimit -f "$1" && shift && exec "$nudma" "$@" --db one.db >/dev/null) 2>&1; }
 has "plot, where files may not grow: names what cannot be written" "$(limited 4 plot $size)" \
     '^one.db: disk I/O error: one.db-shm, which .*ulimit -f allows files of 4 KiB'
 has "or what cannot" "$(limited 32 plot $size -f png -o limited)" "^limited/$size.png: gnuplot could not .*ulimit -f"
