@@ -98,6 +98,14 @@ static char *memory_fault(const struct worker_limits *limits, uint64_t n_bytes)
                            (double)limits->memory_bytes / 0x1p20);
 }
 
+/* NULL if a run may take that long. */
+static char *time_fault(const struct worker_limits *limits, double s)
+{
+    if (limits->timeout_s <= 0.0 || s <= limits->timeout_s)
+        return NULL;
+    return g_strdup_printf("took longer than the %g s of --timeout", limits->timeout_s);
+}
+
 static void check_limits(struct worker_pool *pool)
 {
     const struct worker_limits *limits = &pool->limits;
@@ -106,10 +114,8 @@ static void check_limits(struct worker_pool *pool)
         struct worker *worker = &pool->workers[i];
         if (!worker->busy || worker->exceeded != NULL)
             continue;
-        if (limits->timeout_s > 0.0 && (double)(now - worker->started_us) > 1e6 * limits->timeout_s)
-            worker->exceeded = g_strdup_printf("took longer than the %g s of --timeout",
-                                               limits->timeout_s);
-        else if (limits->memory_bytes > 0)
+        worker->exceeded = time_fault(limits, (double)(now - worker->started_us) / 1e6);
+        if (worker->exceeded == NULL && limits->memory_bytes > 0)
             worker->exceeded = memory_fault(limits, memory_resident_bytes(worker->pid));
         if (worker->exceeded != NULL)
             kill(worker->pid, SIGKILL);
@@ -307,7 +313,9 @@ static void finish(struct worker_pool *pool, struct worker *worker)
                        unpack(worker->report, &head, &report);
     if (!lives)
         take_death(worker, &report);
-    else if (report.error == NULL) /* it was over before anybody looked */
+    if (lives && report.error == NULL) /* it was over before anybody looked */
+        report.error = time_fault(&pool->limits, report.wall_s);
+    if (lives && report.error == NULL)
         report.error = memory_fault(&pool->limits, report.peak_memory_bytes);
     report.log = g_strdup(worker->log->str);
     worker->busy = false;

@@ -31,10 +31,11 @@ struct worker_report {
     uint64_t peak_memory_bytes; /* resident, of the process */
 };
 
-/* A worker that exceeds a limit is ended; its error names the limit. 0: no limit. */
+/* A worker that exceeds a limit is ended; its error names the limit. 0: no limit. Looked at every
+ * WORKER_WATCH_MS, and at the end. */
 struct worker_limits {
     double timeout_s;
-    uint64_t memory_bytes; /* resident; looked at every WORKER_WATCH_MS, and at the end */
+    uint64_t memory_bytes; /* resident */
 };
 #define WORKER_WATCH_MS 50
 

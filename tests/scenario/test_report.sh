@@ -92,7 +92,9 @@ has "parameters have a provenance" $page \
     'hosts.server.root_complex.inbound_ns</code></th><td class="n">96</td><td>ns</td><td>calibrated</td><td>scenarios/families/.*docs/sources.md'
 has "estimates are counted" $page '<strong>[0-9]+ estimates</strong>'
 has "versions" $page "$("$nudma" --version | sed 's/[.]/[.]/g')"
-"$nudma" report -o again.html >/dev/null; cmp -s again.html $page; is "the same again" $? 0
+if [ "$(stride 2)" = 1 ]; then # what bytes come out is no matter of sanitizers
+    "$nudma" report -o again.html >/dev/null; cmp -s again.html $page; is "the same again" $? 0
+fi
 
 "$nudma" report pcie_bench/latency_size -o one.html >/dev/null; is "of one scenario" $? 0
 is "alone" "$(grep -c '<h3 id="figure-' one.html)" 1

@@ -198,7 +198,7 @@ static void test_every_setting_has_an_effect(void **state)
     (void)state;
 
     for (unsigned i = 0; i < SIM_N_ELEMENTS(rows); i++)
-        try_row(&s, &rows[i], i % scenario_stride(3) == 0);
+        try_row(&s, &rows[i], i % scenario_stride(8) == 0);
     for (unsigned i = 0; describe_entry(i, &part); i++)
         look_for(&s, part.name, part.params);
     for (unsigned i = 0; model_registry[i] != NULL; i++)

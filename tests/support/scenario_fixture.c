@@ -3,6 +3,10 @@
 
 #include "tests/support/scenario_fixture.h"
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+#endif
+
 char *scenario_run_into(const char *text, struct run_result *result)
 {
     struct sim_error_list errors = { 0 };
@@ -33,6 +37,21 @@ void scenario_fails(const char *text, const char *message)
         fail_msg("\"%s\" instead of \"%s\"", error != NULL ? error : "no failure", message);
     g_free(error);
     run_result_free(result);
+}
+
+void scenario_breaks_off(const char *text, const char *message)
+{
+    struct run_result *result = run_result_new();
+#ifdef __SANITIZE_ADDRESS__
+    __lsan_disable();
+#endif
+    g_autofree char *error = scenario_run_into(text, result);
+#ifdef __SANITIZE_ADDRESS__
+    __lsan_enable();
+#endif
+    run_result_free(result);
+    assert_non_null(error);
+    assert_string_equal(error, message);
 }
 
 unsigned scenario_stride(unsigned sanitized)

@@ -12,6 +12,9 @@ char *scenario_run_into(const char *text, struct run_result *result);
 struct run_result *scenario_run(const char *text);
 /* The run must begin and fail with what contains `message`. */
 void scenario_fails(const char *text, const char *message);
+/* The same of a run that fails while its hosts are up: what their software has is not given back then, as
+ * the process of such a run ends with it. `message` is all that it says. */
+void scenario_breaks_off(const char *text, const char *message);
 /* A metric that must be there. */
 double scenario_value(struct run_result *result, const char *metric);
 /* Must be refused before time starts, by one message, which contains `message`. */
