@@ -426,6 +426,7 @@ void fuzz_set_up_port(struct fuzz_world *world, unsigned port)
     fuzz_set_config(world, f, d->pcie + PCIE_DEVCTL,
                     1u << PCIE_DEVCTL_MPS_SHIFT | 2u << PCIE_DEVCTL_MRRS_SHIFT |
                         PCIE_DEVCTL_EXTENDED_TAG);
+    fuzz_set_config(world, f, d->pcie + PCIE_DEVCTL2, 0);
     fuzz_set_config(world, f, d->msix, (uint32_t)PCI_MSIX_CONTROL_ENABLE << 16);
     if (d->sriov != 0)
         set_up_vfs(world, port);

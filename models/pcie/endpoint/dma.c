@@ -104,8 +104,10 @@ static void tag_link(struct pcie_dma *dma, uint16_t idx)
     dma->in_flight++;
     if (dma->in_flight > dma->stats.read_tlps_in_flight_max)
         dma->stats.read_tlps_in_flight_max = dma->in_flight;
+    /* The oldest's has passed if time-outs were disabled until now. */
     if (!sim_event_pending(&dma->timeout) && !cfg_completion_timeout_disabled(dma->cfg))
-        sim_schedule(dma->model->sim, &dma->timeout, dma->tag[dma->oldest].deadline_ps);
+        sim_schedule(dma->model->sim, &dma->timeout,
+                     SIM_MAX(dma->tag[dma->oldest].deadline_ps, sim_now(dma->model->sim)));
 }
 
 static void tag_free(struct pcie_dma *dma, uint16_t idx)

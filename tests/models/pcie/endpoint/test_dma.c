@@ -797,6 +797,28 @@ static void time_out_can_be_disabled(void **state)
     bench_free(&bench);
 }
 
+/* Enabled again while a read has waited for longer than the time-out: the next read finds that. */
+static void time_out_is_enabled_late(void **state)
+{
+    (void)state;
+    struct bench bench = bench_new();
+    struct cfg_space *cfg = &bench.requester->cfg;
+    cfg_write(cfg, cfg->pcie_cap + PCIE_DEVCTL2, 2, PCIE_DEVCTL2_TIMEOUT_DISABLE);
+    bench.completer->delay_ps = 20 * TIMEOUT_PS;
+    struct transfer *late = read_now(&bench, 0, 64);
+    sim_run(bench.sim, 3 * TIMEOUT_PS, NULL);
+    cfg_write(cfg, cfg->pcie_cap + PCIE_DEVCTL2, 2, 0);
+    struct transfer *next = read_now(&bench, 4096, 64);
+    sim_run(bench.sim, 3 * TIMEOUT_PS + TIMEOUT_PS / 2, NULL);
+    check_done(late, PCIE_DMA_TIMED_OUT);
+    run(&bench);
+    check_done(next, PCIE_DMA_TIMED_OUT);
+    assert_int_equal(bench.requester->dma.stats.timed_out, 2);
+    transfer_free(late);
+    transfer_free(next);
+    bench_free(&bench);
+}
+
 static void nothing_goes_out_without_bus_master(void **state)
 {
     (void)state;
@@ -1035,6 +1057,7 @@ int main(void)
         cmocka_unit_test(late_completions_are_unexpected),
         cmocka_unit_test(answers_of_abandoned_reads_are_unexpected),
         cmocka_unit_test(time_out_can_be_disabled),
+        cmocka_unit_test(time_out_is_enabled_late),
         cmocka_unit_test(nothing_goes_out_without_bus_master),
         cmocka_unit_test(strays_are_counted_and_dropped),
         cmocka_unit_test(wrong_completions_fail_the_run),
