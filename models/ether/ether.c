@@ -437,6 +437,19 @@ uint64_t ether_port_headroom_bytes(const struct ether_port *port, uint32_t mtu_b
     return (uint64_t)((301 + 2.16 * metres) * params->rate_gbit_s + 2.72 * mtu_bytes);
 }
 
+void ether_buffer_init(struct ether_buffer *buffer, struct ether_port *port, uint64_t size_bytes,
+                       uint32_t mtu_bytes)
+{
+    const uint64_t frame = mtu_bytes + 14u;
+    const uint64_t headroom = ether_port_connected(port)
+                                  ? ether_port_headroom_bytes(port, mtu_bytes)
+                                  : 0;
+
+    buffer->port = port;
+    buffer->xoff_bytes = size_bytes > headroom + 2 * frame ? size_bytes - headroom : size_bytes / 2;
+    buffer->xon_bytes = buffer->xoff_bytes > frame ? buffer->xoff_bytes - frame : 0;
+}
+
 /* ---- Wires ----------------------------------------------------------------------------------- */
 
 static double rate_of(const struct ether_wire_params *params, const struct ether_port *a,

@@ -136,4 +136,34 @@ void ether_port_pause(struct ether_port *port, bool stop);
  * rate and latency: the room that a receiver must keep free. */
 uint64_t ether_port_headroom_bytes(const struct ether_port *port, uint32_t mtu_bytes);
 
+/* A receive buffer that stops the other end before it overflows: PAUSE above xoff, its end at or below
+ * xon. */
+struct ether_buffer {
+    struct ether_port *port;
+    uint64_t used_bytes;
+    uint64_t xoff_bytes, xon_bytes;
+    bool pausing;
+};
+/* Before time starts, ports wired. Thresholds as the driver of mlx5 sets them (en/port_buffer.c): above
+ * xoff there is room for what may still come in; xon lies a frame below. A buffer that is too small for
+ * that has no flow control: ether_wire_new() refuses it. */
+void ether_buffer_init(struct ether_buffer *buffer, struct ether_port *port, uint64_t size_bytes,
+                       uint32_t mtu_bytes);
+static inline void ether_buffer_take(struct ether_buffer *buffer, uint32_t bytes)
+{
+    buffer->used_bytes += bytes;
+    if (SIM_UNLIKELY(buffer->used_bytes > buffer->xoff_bytes && !buffer->pausing)) {
+        buffer->pausing = true;
+        ether_port_pause(buffer->port, true);
+    }
+}
+static inline void ether_buffer_give_back(struct ether_buffer *buffer, uint32_t bytes)
+{
+    buffer->used_bytes -= bytes;
+    if (SIM_UNLIKELY(buffer->pausing && buffer->used_bytes <= buffer->xon_bytes)) {
+        buffer->pausing = false;
+        ether_port_pause(buffer->port, false);
+    }
+}
+
 #endif

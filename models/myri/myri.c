@@ -308,8 +308,10 @@ static void myri_init(struct model *model, struct sim_error_list *errors)
 
 static void myri_start(struct model *model)
 {
+    struct myri *nic = myri_of(model);
     pcie_function_start(model);
-    myri_pause_init(myri_of(model));
+    ether_buffer_init(&nic->rx_buffer, nic->port, nic->params.rx_buffer_bytes,
+                      nic->params.mtu_bytes);
 }
 
 static void myri_release(struct model *model)

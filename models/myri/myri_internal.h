@@ -170,10 +170,9 @@ struct myri {
     struct myri_tx *read_head, **read_tail; /* begun, in the order of the wire */
     struct myri_tx *sent_head, **sent_tail; /* on the wire */
     struct sim_event retire;
-    uint64_t tx_used_bytes, rx_used_bytes;
-    uint64_t xoff_bytes, xon_bytes;
-    bool pausing;
-    uint64_t n_under_way; /* struct myri_tx and _rx */
+    uint64_t tx_used_bytes;
+    struct ether_buffer rx_buffer; /* the SRAM's part for packets */
+    uint64_t n_under_way;          /* struct myri_tx and _rx */
     struct sim_pool *txs, *rxs, *writes;
     struct myri_ether ether;
     struct myri_mx *mx; /* NULL: Ethernet firmware */
@@ -220,7 +219,6 @@ void myri_rx_write(struct myri_rx *rx, const struct myri_piece *piece, unsigned 
 void myri_rx_drop(struct myri_rx *rx);
 /* The same for a packet without data for memory: it counts as received. */
 void myri_rx_taken(struct myri_rx *rx);
-void myri_pause_init(struct myri *nic);
 
 /* myri_ether.c: the Ethernet firmware, with one receive queue or several */
 void myri_ether_init(struct myri *nic);

@@ -16,38 +16,10 @@
 
 /* ---- The SRAM -------------------------------------------------------------------------------- */
 
-static uint64_t xoff_bytes(const struct myri *nic)
-{
-    const uint64_t size = nic->params.rx_buffer_bytes;
-    uint64_t headroom = 0;
-    if (ether_port_connected(nic->port))
-        headroom = ether_port_headroom_bytes(nic->port, nic->params.mtu_bytes);
-    return size > 2 * headroom ? size - headroom : size / 2;
-}
-
-void myri_pause_init(struct myri *nic)
-{
-    nic->xoff_bytes = xoff_bytes(nic);
-    nic->xon_bytes = nic->xoff_bytes - nic->params.mtu_bytes;
-}
-
-static void buffer_take(struct myri *nic, uint32_t bytes)
-{
-    nic->rx_used_bytes += bytes;
-    if (SIM_UNLIKELY(nic->rx_used_bytes > nic->xoff_bytes && !nic->pausing)) {
-        nic->pausing = true;
-        ether_port_pause(nic->port, true);
-    }
-}
-
 static void rx_free(struct myri_rx *rx)
 {
     struct myri *nic = rx->nic;
-    nic->rx_used_bytes -= rx->bytes;
-    if (SIM_UNLIKELY(nic->pausing && nic->rx_used_bytes <= nic->xon_bytes)) {
-        nic->pausing = false;
-        ether_port_pause(nic->port, false);
-    }
+    ether_buffer_give_back(&nic->rx_buffer, rx->bytes);
     sim_pool_put(nic->rxs, rx);
     nic->n_under_way--;
     myri_ended(nic);
@@ -142,7 +114,7 @@ static uint64_t *refusal(struct myri *nic, const struct ether_frame *frame, uint
         return &nic->stats.rx_filtered;
     if (bytes > (nic->mx != NULL ? nic->params.mtu_bytes + ETHER_BYTES : nic->ether.mtu_bytes))
         return &nic->stats.rx_too_long;
-    if (nic->rx_used_bytes + bytes > nic->params.rx_buffer_bytes)
+    if (nic->rx_buffer.used_bytes + bytes > nic->params.rx_buffer_bytes)
         return &nic->stats.rx_overflow;
     return NULL;
 }
@@ -162,7 +134,7 @@ void myri_take_frame(struct myri *nic, struct ether_frame *frame)
     rx->frame = frame;
     rx->bytes = bytes;
     nic->n_under_way++;
-    buffer_take(nic, bytes);
+    ether_buffer_take(&nic->rx_buffer, bytes);
     if (nic->mx != NULL)
         work_ps = nic->params.mx_ps;
     else if (nic->params.firmware == MYRI_FIRMWARE_MULTIQUEUE)

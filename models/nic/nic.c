@@ -333,8 +333,10 @@ static void nic_init(struct model *model, struct sim_error_list *errors)
 
 static void nic_start(struct model *model)
 {
+    struct nic *nic = nic_of(model);
     pcie_function_start(model);
-    nic_pause_init(nic_of(model));
+    ether_buffer_init(&nic->rx_buffer, nic->port, nic->params.rx_buffer_bytes,
+                      nic->params.mtu_bytes);
 }
 
 static void nic_release(struct model *model)

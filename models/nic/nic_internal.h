@@ -264,9 +264,7 @@ struct nic {
     struct sim_event retire;
     bool sending;
     /* receive */
-    uint32_t rx_bytes;              /* of the on-chip buffer */
-    uint32_t xoff_bytes, xon_bytes; /* PAUSE above, the end of it at or below */
-    bool pausing;
+    struct ether_buffer rx_buffer;
     struct nic_flow_table rules;
     uint32_t default_function;
     struct nic_rss rss;
@@ -354,7 +352,6 @@ void nic_transmit_release(struct nic *nic);
 /* nic_receive.c */
 void nic_receive_frame(struct ether_port *port, struct ether_frame *frame);
 /* Where PAUSE begins and ends; the wire is known. */
-void nic_pause_init(struct nic *nic);
 void nic_rq_init(struct nic_rq *rq);
 /* Writes the packet, or its payload only, to the address, and says so to nobody. */
 void nic_rx_write(struct nic_rq *rq, struct nic_rx *rx, uint64_t iova, bool with_headers);

@@ -22,37 +22,10 @@ static void pump(struct nic_rq *rq);
 
 /* ---- The buffer on the chip ------------------------------------------------------------------ */
 
-/* Thresholds as the driver of mlx5 sets them (en/port_buffer.c): above XOFF there is room for what
- * may still come in; XON lies an MTU below. A buffer that is too small for that has no flow
- * control: ether_wire_new() refuses it. */
-void nic_pause_init(struct nic *nic)
-{
-    uint64_t size = nic->params.rx_buffer_bytes, frame = nic->params.mtu_bytes + 14;
-    uint64_t headroom = 0;
-    if (ether_port_connected(nic->port))
-        headroom = ether_port_headroom_bytes(nic->port, nic->params.mtu_bytes);
-    uint64_t xoff = size > headroom + 2 * frame ? size - headroom : size / 2;
-    nic->xoff_bytes = (uint32_t)xoff;
-    nic->xon_bytes = (uint32_t)(xoff > frame ? xoff - frame : 0);
-}
-
 static inline void buffer_take(struct nic *nic, uint32_t bytes)
 {
-    nic->rx_bytes += bytes;
-    nic->stats.rx_buffer_max = SIM_MAX(nic->stats.rx_buffer_max, nic->rx_bytes);
-    if (SIM_UNLIKELY(nic->rx_bytes > nic->xoff_bytes && !nic->pausing)) {
-        nic->pausing = true;
-        ether_port_pause(nic->port, true);
-    }
-}
-
-static inline void buffer_give_back(struct nic *nic, uint32_t bytes)
-{
-    nic->rx_bytes -= bytes;
-    if (SIM_UNLIKELY(nic->pausing && nic->rx_bytes <= nic->xon_bytes)) {
-        nic->pausing = false;
-        ether_port_pause(nic->port, false);
-    }
+    ether_buffer_take(&nic->rx_buffer, bytes);
+    nic->stats.rx_buffer_max = SIM_MAX(nic->stats.rx_buffer_max, nic->rx_buffer.used_bytes);
 }
 
 /* ---- The way into memory --------------------------------------------------------------------- */
@@ -63,7 +36,7 @@ static void data_written(struct pcie_dma_request *request, enum pcie_dma_status 
     struct nic_rx *rx = SIM_CONTAINER(request, struct nic_rx, data);
     struct nic *nic = rx->function->nic;
     (void)status;
-    buffer_give_back(nic, rx->bytes);
+    ether_buffer_give_back(&nic->rx_buffer, rx->bytes);
     if (rx->alone) {
         sim_pool_put(nic->rx_buffers, rx->buffer);
         sim_pool_put(nic->rxs, rx);
@@ -173,7 +146,7 @@ static void throw_away(struct nic_function *function, struct nic_rx *rx)
 {
     struct nic *nic = function->nic;
     unsigned epoch = rx->epoch;
-    buffer_give_back(nic, rx->bytes);
+    ether_buffer_give_back(&nic->rx_buffer, rx->bytes);
     ether_frame_free(nic->model, rx->frame);
     sim_pool_put(nic->rxs, rx);
     waits_no_longer(function, epoch);
@@ -415,7 +388,7 @@ static void receive_for(struct nic_function *function, struct ether_frame *frame
     uint64_t *counter = NULL;
     if (rq == NULL || rq->failed || rq->closing)
         counter = &function->stats.rx_no_queue;
-    else if (nic->rx_bytes + cqe.bytes > nic->params.rx_buffer_bytes)
+    else if (nic->rx_buffer.used_bytes + cqe.bytes > nic->params.rx_buffer_bytes)
         counter = &function->stats.rx_overflow;
     if (counter != NULL) {
         *counter += 1;
