@@ -161,27 +161,14 @@ static void op_config(struct ioat_world *w, const struct fuzz_op *op)
                     op->a < 224 ? offset[op->a % SIM_N_ELEMENTS(offset)] : op->y & 0xffc, op->x);
 }
 
+static void set_up_again(struct fuzz_world *host)
+{
+    set_up(world_of(host));
+}
+
 static void op_reset(struct ioat_world *w, const struct fuzz_op *op)
 {
-    switch (op->a % 8) {
-    case 0: /* bus mastering off and on */
-    case 1:
-        fuzz_set_config(&w->host, 0, PCI_COMMAND, PCI_COMMAND_MEMORY | (op->c & 1u) << 2);
-        break;
-    case 2: fuzz_function_reset(&w->host, 0); break;
-    case 3: /* the cable: for good */
-        if (op->b < 16 && op->c < 16) {
-            w->removed = true;
-            pcie_function_remove(w->ioat, 0);
-        }
-        break;
-    case 4:
-        fuzz_function_reset(&w->host, 0);
-        fuzz_world_wait(&w->host, 200 * SIM_PS_PER_MS);
-        set_up(w);
-        break;
-    default: set_up(w); break;
-    }
+    w->removed |= fuzz_op_reset(&w->host, w->ioat, op, set_up_again);
 }
 
 enum {

@@ -447,6 +447,28 @@ void fuzz_function_stop(struct fuzz_world *world, unsigned function)
     fuzz_function_reset(world, function);
 }
 
+bool fuzz_op_reset(struct fuzz_world *world, struct model *device, const struct fuzz_op *op,
+                   void (*set_up)(struct fuzz_world *world))
+{
+    switch (op->a % 8) {
+    case 0:
+    case 1: fuzz_set_config(world, 0, PCI_COMMAND, PCI_COMMAND_MEMORY | (op->c & 1u) << 2); break;
+    case 2: fuzz_function_reset(world, 0); break;
+    case 3: /* the cable */
+        if (op->b >= 16 || op->c >= 16)
+            break;
+        pcie_function_remove(device, 0);
+        return true;
+    case 4:
+        fuzz_function_reset(world, 0);
+        fuzz_world_wait(world, 200 * SIM_PS_PER_MS);
+        set_up(world);
+        break;
+    default: set_up(world); break;
+    }
+    return false;
+}
+
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
 void fuzz_put(struct fuzz_world *world, uint64_t address, const void *from, uint64_t bytes)

@@ -135,6 +135,10 @@ void fuzz_set_up_port(struct fuzz_world *world, unsigned port);
 void fuzz_function_reset(struct fuzz_world *world, unsigned function);
 /* Takes Bus Master and resets. */
 void fuzz_function_stop(struct fuzz_world *world, unsigned function);
+/* What a driver may do to function 0 as a whole, by op->a: Bus Master off or on, a function-level reset,
+ * set_up() with or without one before. Returns true if it has taken `device` away, for good. */
+bool fuzz_op_reset(struct fuzz_world *world, struct model *device, const struct fuzz_op *op,
+                   void (*set_up)(struct fuzz_world *world));
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
