@@ -1,32 +1,19 @@
-/*
- * Sets up the interfaces of the group `network`. One thread per host does what an administrator's
- * scripts would: it loads the driver, opens the devices, forms the team or the bond and sets
- * addresses. Neighbours and routes are static.
- *
- * Addresses: 10.0.HOST.INTERFACE, both from 1, in the order of the scenario; a team or a bond has
- * 10.0.HOST.100.
- */
-#include "workloads/setup/network.h"
+/* Reads and checks the group `network`. */
+#include "workloads/setup/network_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "logic/myri/mx_native.h"
-#include "logic/myri/myri10ge.h"
-#include "logic/nic/nic_driver.h"
-#include "logic/steering/bonding.h"
-#include "logic/steering/octonic.h"
+#include "hw/myri_regs.h"
 #include "models/myri/myri.h"
 #include "models/nic/nic.h"
 
-#define UPPER_NUMBER       100u
 #define INTERRUPT_CPUS_MAX 8u /* of the flat logical mode */
 #define QUEUES_PER_CHANNEL 2u /* completion queues: of its send queue, of its receive queue */
 
-static const char *const interface_names[] = { "pf0", "pf1", "pf2", "pf3", "octo0", "bond0", NULL };
+const char *const network_interfaces[] = { "pf0", "pf1", "pf2", "pf3", "octo0", "bond0", NULL };
 static const char *const interrupt_names[] = { "fixed", "round_robin", NULL };
-enum { INTERRUPTS_FIXED, INTERRUPTS_ROUND_ROBIN };
 static const char *const ring_names[] = { "core", "device", NULL };
 enum { RING_CORE, RING_DEVICE };
 
@@ -37,8 +24,8 @@ const struct param_desc network_params_table[] = {
     PARAM_TEXT("second_device", struct network_params, second_device_name, "",
                "another NIC (bond0); empty: none"),
     PARAM_ONE_OF(
-        "interface", struct network_params, interface, NETWORK_PF0, interface_names, PROV_NONE, "",
-        "what programs use: a function's own interface, the octoNIC's, a bond of both NICs"),
+        "interface", struct network_params, interface, NETWORK_PF0, network_interfaces, PROV_NONE,
+        "", "what programs use: a function's own interface, the octoNIC's, a bond of both NICs"),
     PARAM("mtu_bytes", PARAM_U32, struct network_params, mtu_bytes, 1500, 576, 9216, PROV_DATASHEET,
           "docs/sources.md#a5", "of its interfaces; at most that of their NICs"),
     PARAM("channels", PARAM_U32, struct network_params, channels, 0, 0, NET_QUEUES_MAX, PROV_NONE,
@@ -93,15 +80,14 @@ static bool is_plugged_in(struct network *network, const struct network_host *ho
     return false;
 }
 
-/* True: programs use this function alone, not every function that the NIC has. */
-static bool is_one_function(const struct function_name *named)
+bool network_is_one_function(const struct function_name *named)
 {
     return named->pf >= 0 || named->vf >= 0;
 }
 
-static unsigned n_functions(const struct function_name *named)
+unsigned network_functions(const struct function_name *named)
 {
-    return is_one_function(named) ? 1 : named->model->n_ports;
+    return network_is_one_function(named) ? 1 : named->model->n_ports;
 }
 
 /* Every function must have a cable to the host; otherwise its device would not appear. */
@@ -114,7 +100,7 @@ static void check_functions(struct network *network, struct network_host *host, 
                                                  lending_lender(network->lending, name) != NULL);
     char missing[16 * NIC_FUNCTIONS_MAX] = "", expected[384];
     unsigned n = 0;
-    if (is_one_function(named))
+    if (network_is_one_function(named))
         return;
     if (alone && nic->n_ports > 1)
         config_mistake_at(host->group, key, errors,
@@ -135,20 +121,20 @@ static void check_functions(struct network *network, struct network_host *host, 
     config_mistake_at(host->group, key, errors, expected, NULL);
 }
 
-static bool is_myri(const struct model *nic)
+bool network_is_myri(const struct model *nic)
 {
     return nic->ops == &myri_ops;
 }
 
 static bool is_mx(const struct model *nic)
 {
-    return is_myri(nic) && myri_firmware(nic) == MYRI_FIRMWARE_MX;
+    return network_is_myri(nic) && myri_firmware(nic) == MYRI_FIRMWARE_MX;
 }
 
 static void check_mtu(struct network_host *host, const char *name, const struct model *nic,
                       struct sim_error_list *errors)
 {
-    const uint32_t mtu_bytes = is_myri(nic) ? myri_mtu_bytes(nic) : nic_mtu_bytes(nic);
+    const uint32_t mtu_bytes = network_is_myri(nic) ? myri_mtu_bytes(nic) : nic_mtu_bytes(nic);
     char expected[160];
     if (host->params.mtu_bytes <= mtu_bytes)
         return;
@@ -172,7 +158,7 @@ static void check_nic(struct network_host *host, const char *name, const struct 
 {
     char expected[160];
     check_mtu(host, name, nic, errors);
-    if (is_myri(nic)) {
+    if (network_is_myri(nic)) {
         check_myri(host, errors);
         return;
     }
@@ -217,7 +203,7 @@ static bool find_nic(struct network *network, struct network_host *host, const c
     bool good =
         function_find(network->world, name, named) &&
         (named->model->ops == &nic_ops ||
-         (is_myri(named->model) &&
+         (network_is_myri(named->model) &&
           (host->lending == NULL || (host->lending->vm == NULL && !host->lending->takes_part))));
     if (good && host->lending != NULL)
         good = lending_uses(host->lending, name);
@@ -228,7 +214,7 @@ static bool find_nic(struct network *network, struct network_host *host, const c
         return false;
     }
     if (!is_mx(named->model))
-        host->n_functions += n_functions(named);
+        host->n_functions += network_functions(named);
     if (world_sound(network->world))
         check_functions(network, host, key, name, named, errors);
     check_nic(host, named->model->name, named->model, errors);
@@ -246,8 +232,7 @@ static unsigned channels_max(const struct network_host *host)
     return is_upper(host->params.interface) ? NET_QUEUES_MAX / host->n_functions : NET_QUEUES_MAX;
 }
 
-/* What the settings say of the stack and of the driver. */
-static void set_params(const void *context, struct net_params *net, struct nic_driver_params *nic)
+void network_set_params(const void *context, struct net_params *net, struct nic_driver_params *nic)
 {
     const struct network_host *host = context;
     const struct network_params *p = &host->params;
@@ -307,7 +292,7 @@ static void read_host(struct network *network, struct config *config, struct con
     if (host->device != NULL && host->second_device == host->device)
         config_mistake_at(group, "second_device", errors, "another NIC than `device`", NULL);
     if (host->lending != NULL) {
-        host->lending->network_params = set_params;
+        host->lending->network_params = network_set_params;
         host->lending->network_context = host;
     }
 }
@@ -379,9 +364,9 @@ static void check_interface(struct network_host *host, struct sim_error_list *er
         config_mistake_at(host->group, "second_device", errors,
                           "a NIC without the firmware of Myrinet Express", NULL);
     for (unsigned f = 0; f < host->n_functions && f < 4; f++)
-        host->interface_names[n++] = interface_names[f];
+        host->interface_names[n++] = network_interfaces[f];
     if (is_upper(host->params.interface)) {
-        host->interface_names[n++] = interface_names[host->params.interface];
+        host->interface_names[n++] = network_interfaces[host->params.interface];
         check_upper(host, errors);
     }
     if (host->params.interface < NETWORK_OCTO &&
@@ -393,7 +378,7 @@ static void check_interface(struct network_host *host, struct sim_error_list *er
         config_mistake_at(host->group, "interface", errors,
                           "`device` and `second_device` of one function each for bond0", NULL);
     if (host->params.interface == NETWORK_OCTO &&
-        (!is_octonic(host->device) || is_one_function(&host->named)))
+        (!is_octonic(host->device) || network_is_one_function(&host->named)))
         config_mistake_at(host->group, "interface", errors,
                           "a NIC with firmware = \"octonic\" for octo0", NULL);
 }
@@ -437,325 +422,17 @@ struct network *network_new(struct world *world, struct config *config, struct l
     return network;
 }
 
-/* ---- Setting up ------------------------------------------------------------------------------ */
-
-static void step_done(struct network *network)
-{
-    if (--network->n_waiting == 0)
-        sim_stop(world_sim(network->world));
-}
-
-static uint32_t address(const struct network_host *host, unsigned number)
-{
-    return 10u << 24 | host->number << 8 | number;
-}
-
-/* As an administrator does who writes all CPUs to smp_affinity. */
-static bool spread_interrupts(struct network_host *host, struct net_device *dev)
-{
-    const uint64_t all = (UINT64_C(1) << k_n_cpus(host->kernel)) - 1;
-    for (unsigned q = 0; q < dev->n_rx_queues; q++) {
-        const int status = dev->irq[q] != NULL ? k_irq_set_any_cpu(dev->irq[q], all) : 0;
-        if (status != 0) {
-            k_fault(host->kernel, "%s: the interrupt of queue %u cannot go to all CPUs (%d)",
-                    dev->name, q, status);
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool open_device(struct network_host *host, struct net_device *dev, uint32_t ip)
-{
-    const char *why;
-    dev->ip = ip;
-    int status = dev->ops->open(dev);
-    if (status == 0)
-        return host->params.interrupts == INTERRUPTS_FIXED || spread_interrupts(host, dev);
-    why = status == -12 ? "no memory" : "the device refused";
-    k_fault(host->kernel, "%s does not open: %s (%d)", dev->name, why, status);
-    return false;
-}
-
-static const struct octonic_device_ops octonic_ops = {
-    .function = nic_dev_function,
-    .switch_set = nic_dev_switch_set,
-    .switch_delete = nic_dev_switch_delete,
-};
-
-/* Makes the team or the bond over all functions, which it opens when it is opened itself. */
-static struct net_device *make_upper(struct network_host *host, int *error)
-{
-    if (host->params.interface == NETWORK_OCTO) {
-        host->octo = octonic_new(host->net, "octo0", &octonic_params_default, &octonic_ops,
-                                 host->function, host->n_functions, error);
-        return host->octo != NULL ? octonic_device(host->octo) : NULL;
-    }
-    host->bond = bonding_new(host->net, "bond0", host->function, host->n_functions, error);
-    return host->bond != NULL ? bonding_device(host->bond) : NULL;
-}
-
-/* Function f of the host's, counted over both NICs. */
-static struct function_name function_at(const struct network_host *host, unsigned f)
+struct function_name network_function_at(const struct network_host *host, unsigned f)
 {
     const struct function_name *named = &host->named;
-    if (f >= n_functions(named)) {
-        f -= n_functions(named);
+    if (f >= network_functions(named)) {
+        f -= network_functions(named);
         named = &host->second_named;
     }
     struct function_name function = *named;
-    if (!is_one_function(named))
+    if (!network_is_one_function(named))
         function.pf = (int)f;
     return function;
-}
-
-static uint64_t mac_of(const struct net_device *dev)
-{
-    uint64_t mac = 0;
-    for (unsigned b = 0; b < NET_MAC_BYTES; b++)
-        mac = mac << 8 | dev->mac.byte[b];
-    return mac;
-}
-
-static struct net_device *device_of_myri(const struct network_host *host, const struct model *nic)
-{
-    struct net_device *dev = NULL;
-    for (unsigned i = 0; (dev = myri10ge_device(host->myri, i)) != NULL; i++)
-        if (mac_of(dev) == myri_mac(nic))
-            return dev;
-    return NULL;
-}
-
-/* The driver's device for a function; NULL: none appeared. The host may have more NICs, in any
- * order. Functions of octoNIC firmware have one address. */
-static struct net_device *device_of_function(const struct network_host *host,
-                                             const struct function_name *f)
-{
-    if (is_myri(f->model))
-        return device_of_myri(host, f->model);
-    const unsigned pf = function_pf(f);
-    const uint64_t wanted = f->vf >= 0 ? nic_vf_mac(f->model, pf, (unsigned)f->vf)
-                                       : nic_function_mac(f->model, pf);
-    struct net_device *dev;
-    for (unsigned i = 0; (dev = nic_driver_device(host->driver, i)) != NULL; i++)
-        if (mac_of(dev) == wanted && nic_dev_function(dev) == pf)
-            return dev;
-    return NULL;
-}
-
-static void find_board(struct network_host *host)
-{
-    struct mx_board *board;
-    for (unsigned i = 0; (board = mx_native_board(host->native, i)) != NULL; i++)
-        if (board->nic_id == myri_mac(host->device))
-            host->board = board;
-    if (host->board == NULL)
-        k_fault(host->kernel, "no adapter with the firmware of Myrinet Express appeared");
-}
-
-static void open_all(struct network_host *host)
-{
-    if (network_is_mx(host)) {
-        find_board(host);
-        return;
-    }
-    for (unsigned f = 0; f < host->n_functions; f++) {
-        const struct function_name function = function_at(host, f);
-        struct net_device *dev = device_of_function(host, &function);
-        if (dev == NULL) {
-            k_fault(host->kernel,
-                    "only %u of %u functions of its NICs appeared: has each a cable to this host?",
-                    f, host->n_functions);
-            return;
-        }
-        host->function[f] = dev;
-        if (host->params.interface < NETWORK_OCTO && !open_device(host, dev, address(host, f + 1)))
-            return;
-    }
-    if (host->params.interface < NETWORK_OCTO) {
-        host->dev = host->function[host->params.interface];
-    } else {
-        int error = 0;
-        host->dev = make_upper(host, &error);
-        if (host->dev == NULL) {
-            k_fault(host->kernel, "no %s (%d)", interface_names[host->params.interface], error);
-            return;
-        }
-        if (!open_device(host, host->dev, address(host, UPPER_NUMBER)))
-            return;
-    }
-    host->ip = host->dev->ip;
-}
-
-/* The lending software has loaded it already, to enable virtual functions, and unloads it. */
-static bool has_loaded_driver(const struct network_host *host)
-{
-    return host->lending != NULL && host->lending->nic != NULL;
-}
-
-static void set_up(void *arg)
-{
-    struct network_host *host = arg;
-    if (!has_loaded_driver(host))
-        k_pci_register(host->kernel, nic_driver_pci(host->driver));
-    if (host->myri != NULL)
-        k_pci_register(host->kernel, myri10ge_pci(host->myri));
-    if (host->native != NULL)
-        k_pci_register(host->kernel, mx_native_pci(host->native));
-    open_all(host);
-    step_done(host->network);
-}
-
-/* The drivers of the host's Myri-10G adapters, if it has any. */
-static void make_myri(struct network_host *host)
-{
-    const struct network_params *p = &host->params;
-    const struct myri10ge_params params = { .mtu_bytes = p->mtu_bytes,
-                                            .coalescing_us = p->adaptive_moderation ? 0 : p->rx_us,
-                                            .n_slices = (uint16_t)p->channels };
-    if (network_is_mx(host))
-        host->native = mx_native_new(host->kernel, true);
-    else if (is_myri(host->device) || (host->second_device != NULL && is_myri(host->second_device)))
-        host->myri = myri10ge_new(host->net, host->kernel, &params, "myri");
-}
-
-static bool make_kernel(struct network_host *host)
-{
-    struct net_params net = net_params_default;
-    struct nic_driver_params nic = nic_driver_params_default;
-    host->kernel = host->lending != NULL ? host->lending->kernel
-                                         : os_new(host->host, host_os_params(host->host));
-    if (has_loaded_driver(host)) {
-        host->net = host->lending->net;
-        host->driver = host->lending->nic;
-    } else {
-        set_params(host, &net, &nic);
-        host->net = net_new(host->kernel, &net);
-        host->driver = nic_driver_new(host->net, host->kernel, &nic, "pf");
-        make_myri(host);
-    }
-    if (host->driver == NULL) {
-        sim_fail(world_sim(host->network->world), "%s: the driver refuses its parameters",
-                 host->name);
-        return false;
-    }
-    k_thread_new(host->kernel, "ifup", 0, set_up, host);
-    return true;
-}
-
-/* Everybody knows everybody: addresses of all interfaces, the way to each. */
-static void introduce(struct network *network)
-{
-    for (unsigned a = 0; a < network->n_hosts; a++)
-        for (unsigned b = 0; b < network->n_hosts; b++) {
-            struct network_host *host = &network->host[a], *other = &network->host[b];
-            if (a == b || host->dev == NULL || other->dev == NULL)
-                continue;
-            for (unsigned f = 0; f < other->n_functions; f++) {
-                net_neighbour_add(host->net, other->function[f]->ip, other->function[f]->mac);
-                net_route_add(host->net, other->function[f]->ip, host->dev);
-            }
-            net_neighbour_add(host->net, other->ip, other->dev->mac);
-            net_route_add(host->net, other->ip, host->dev);
-        }
-}
-
-bool network_up(struct network *network, const volatile int *interrupt)
-{
-    for (unsigned h = 0; h < network->n_hosts; h++)
-        if (!make_kernel(&network->host[h]))
-            return false;
-    network->n_waiting = network->n_hosts;
-    if (!lending_wait(world_sim(network->world), &network->n_waiting,
-                      "setting up the network stalled", interrupt))
-        return false;
-    introduce(network);
-    return true;
-}
-
-/* ---- Taking down ----------------------------------------------------------------------------- */
-
-/* The lending software removes them with the driver, when all that is lent is back; a borrowed one goes
- * back as others do. */
-static void stop_functions(struct network_host *host)
-{
-    for (unsigned f = 0; f < host->n_functions; f++)
-        host->function[f]->ops->stop(host->function[f]);
-}
-
-static void remove_myri(struct network_host *host)
-{
-    struct net_device *dev;
-    while (host->myri != NULL && (dev = myri10ge_device(host->myri, 0)) != NULL)
-        k_pci_remove(K_CONTAINER(dev->device, struct k_pci_dev, device), false);
-    if (host->myri != NULL)
-        myri10ge_free(host->myri);
-    struct mx_board *board;
-    while (host->native != NULL && (board = mx_native_board(host->native, 0)) != NULL)
-        k_pci_remove(mx_native_device(board), false);
-    if (host->native != NULL)
-        mx_native_free(host->native);
-}
-
-static void take_down(void *arg)
-{
-    struct network_host *host = arg;
-    if (host->octo != NULL)
-        octonic_free(host->octo);
-    if (host->bond != NULL)
-        bonding_free(host->bond);
-    struct net_device *dev;
-    if (has_loaded_driver(host)) {
-        stop_functions(host);
-        step_done(host->network);
-        return;
-    }
-    while ((dev = nic_driver_device(host->driver, 0)) != NULL) { /* those not in use, too */
-        struct k_pci_dev *pci = K_CONTAINER(dev->device, struct k_pci_dev, device);
-        if (host->lending != NULL)
-            lending_remove(host->lending, pci);
-        else
-            k_pci_remove(pci, false);
-    }
-    nic_driver_free(host->driver);
-    remove_myri(host);
-    net_free(host->net);
-    step_done(host->network);
-}
-
-void network_down(struct network *network, const volatile int *interrupt)
-{
-    network->n_waiting = network->n_hosts;
-    for (unsigned h = 0; h < network->n_hosts; h++)
-        k_thread_new(network->host[h].kernel, "ifdown", 0, take_down, &network->host[h]);
-    lending_wait(world_sim(network->world), &network->n_waiting, "taking the network down stalled",
-                 interrupt);
-}
-
-void network_free(struct network *network)
-{
-    for (unsigned h = 0; h < network->n_hosts; h++)
-        if (network->host[h].kernel != NULL && network->host[h].lending == NULL)
-            os_free(network->host[h].kernel);
-    free(network);
-}
-
-/* ---- Looking at it --------------------------------------------------------------------------- */
-
-static bool is_guest(const struct network_host *host)
-{
-    return host->lending != NULL && host->lending->vm != NULL;
-}
-
-unsigned network_sockets(const struct network_host *host)
-{
-    return is_guest(host) ? 1 : numa_sockets(host_numa(host->host));
-}
-
-unsigned network_cores_per_socket(const struct network_host *host)
-{
-    const struct numa *numa = host_numa(host->host);
-    return is_guest(host) ? lending_cpus(host->lending) : numa_cores(numa) / numa_sockets(numa);
 }
 
 struct network_host *network_find(struct network *network, const char *name)
@@ -784,95 +461,4 @@ bool network_interface_named(const struct network_host *host, const char *name)
 const char *const *network_interface_names(const struct network_host *host)
 {
     return host->interface_names;
-}
-
-struct net_device *network_interface(const struct network_host *host, const char *name)
-{
-    for (unsigned f = 0; f < host->n_functions; f++)
-        if (strcmp(interface_names[f], name) == 0)
-            return host->function[f];
-    return host->dev;
-}
-
-uint32_t network_interface_ip(const struct network_host *host, const char *name)
-{
-    return network_interface(host, name)->ip;
-}
-
-static bool is_myri_function(const struct network_host *host, unsigned f)
-{
-    const struct function_name function = function_at(host, f);
-    return is_myri(function.model);
-}
-
-/* A counter of the driver, at this offset of its struct nic_drv_stats: of all channels of all
- * functions of nic.ethernet. */
-static uint64_t sum_channels(const struct network_host *host, size_t offset)
-{
-    uint64_t n = 0, count;
-    for (unsigned f = 0; f < host->n_functions; f++)
-        for (unsigned c = 0; !is_myri_function(host, f) && c < host->function[f]->n_tx_queues;
-             c++) {
-            const struct nic_drv_stats stats = nic_dev_channel_stats(host->function[f], c);
-            memcpy(&count, (const char *)&stats + offset, sizeof(count));
-            n += count;
-        }
-    return n;
-}
-
-/* The same of Myri-10G adapters and their struct myri10ge_stats. */
-static uint64_t sum_slices(const struct network_host *host, size_t offset)
-{
-    uint64_t n = 0, count;
-    for (unsigned f = 0; f < host->n_functions; f++)
-        for (unsigned s = 0; is_myri_function(host, f) && s < host->function[f]->n_rx_queues; s++) {
-            const struct myri10ge_stats stats = myri10ge_stats(host->function[f], s);
-            memcpy(&count, (const char *)&stats + offset, sizeof(count));
-            n += count;
-        }
-    return n;
-}
-
-uint64_t network_buffers_sent(const struct network_host *host)
-{
-    return sum_channels(host, offsetof(struct nic_drv_stats, tx_wqes)) +
-           sum_slices(host, offsetof(struct myri10ge_stats, tx_packets));
-}
-
-uint64_t network_packets_received(const struct network_host *host)
-{
-    return sum_channels(host, offsetof(struct nic_drv_stats, rx_packets)) +
-           sum_slices(host, offsetof(struct myri10ge_stats, rx_packets));
-}
-
-uint64_t network_fragments_hinted(const struct network_host *host)
-{
-    return sum_channels(host, offsetof(struct nic_drv_stats, tx_hints));
-}
-
-uint64_t network_function_bytes(const struct network_host *host, unsigned function)
-{
-    const struct net_device *dev = host->function[function];
-    uint64_t bytes = 0;
-    for (unsigned q = 0; q < dev->n_rx_queues; q++)
-        bytes += dev->rx[q].bytes;
-    return bytes;
-}
-
-uint64_t network_drops(const struct network_host *host)
-{
-    uint64_t n = 0;
-    for (unsigned f = 0; f < host->n_functions; f++) {
-        const struct function_name function = function_at(host, f);
-        const unsigned pf = function_pf(&function);
-        if (is_myri(function.model)) {
-            n += myri_drops(function.model);
-            continue;
-        }
-        const struct nic_function_stats *stats =
-            function.vf >= 0 ? nic_vf_stats(function.model, pf, (unsigned)function.vf)
-                             : nic_function_stats(function.model, pf);
-        n += stats->rx_no_buffer + stats->rx_overflow + stats->rx_no_queue;
-    }
-    return n;
 }
