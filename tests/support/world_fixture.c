@@ -105,3 +105,14 @@ enum pcie_dma_status fixture_dma(struct world_fixture *f, const char *device, st
     assert_true(op->done);
     return op->status;
 }
+
+void fixture_run_until(struct world_fixture *f, const unsigned *count, unsigned n,
+                       sim_time within_ps)
+{
+    const sim_time until_ps = sim_now(f->sim) + within_ps;
+    while (*count < n && sim_now(f->sim) < until_ps) {
+        sim_run(f->sim, sim_now(f->sim) + SIM_PS_PER_MS, NULL);
+        assert_null(sim_error(f->sim));
+    }
+    assert_int_equal(*count, n);
+}

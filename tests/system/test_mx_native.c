@@ -125,16 +125,6 @@ static void down_body(void *arg)
     s->rig->down++;
 }
 
-static void run_until(struct rig *r, const unsigned *count, unsigned n, unsigned ms)
-{
-    const sim_time until_ps = sim_now(r->w.sim) + ms * SIM_PS_PER_MS;
-    while (*count < n && sim_now(r->w.sim) < until_ps) {
-        sim_run(r->w.sim, sim_now(r->w.sim) + SIM_PS_PER_MS, NULL);
-        assert_null(sim_error(r->w.sim));
-    }
-    assert_int_equal(*count, n);
-}
-
 static void rig_open_with(struct rig *r, const char *world, bool shared_memory)
 {
     static const char *const names[] = { "server", "client" };
@@ -153,7 +143,7 @@ static void rig_open_with(struct rig *r, const char *world, bool shared_memory)
         }
         k_thread_new(s->kernel, "up", 0, up_body, s);
     }
-    run_until(r, &r->up, 2, 1000);
+    fixture_run_until(&r->w, &r->up, 2, 1000 * SIM_PS_PER_MS);
 }
 
 static void rig_open(struct rig *r, const char *world)
@@ -165,7 +155,7 @@ static void rig_close(struct rig *r)
 {
     for (unsigned i = 0; i < 2; i++)
         k_thread_new(r->side[i].kernel, "down", 0, down_body, &r->side[i]);
-    run_until(r, &r->down, 2, 1000);
+    fixture_run_until(&r->w, &r->down, 2, 1000 * SIM_PS_PER_MS);
     sim_run(r->w.sim, sim_now(r->w.sim) + 10 * SIM_PS_PER_MS, NULL);
     for (unsigned i = 0; i < 2; i++)
         os_free(r->side[i].kernel);
@@ -254,7 +244,7 @@ static void ping_pong(struct rig *r, bool within, const uint32_t *sizes, unsigne
         k_thread_new(s->kernel, "process", 1 + (int)i, process_body, &p[i]);
     }
     r->done = 0;
-    run_until(r, &r->done, 2, ms);
+    fixture_run_until(&r->w, &r->done, 2, ms * SIM_PS_PER_MS);
 }
 
 /* ---- Tests ----------------------------------------------------------------------------------- */
@@ -396,7 +386,7 @@ static void test_full_queue(void **state)
                                  .to_id = 0 };
         k_thread_new(s->kernel, "process", (int)i, i == 0 ? sink_body : burst_body, &p[i]);
     }
-    run_until(&r, &r.done, SENDERS + 1, 2000);
+    fixture_run_until(&r.w, &r.done, SENDERS + 1, 2000 * SIM_PS_PER_MS);
     mx_native_stats_get(r.side[1].board, &stats);
     assert_true(stats.local_full > 0);
     assert_int_equal(stats.local_pulls, SENDERS * BURST / 100);

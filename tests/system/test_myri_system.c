@@ -144,16 +144,6 @@ static void down_body(void *arg)
     s->rig->down++;
 }
 
-static void run_until(struct rig *r, const unsigned *count, unsigned n)
-{
-    const sim_time until_ps = sim_now(r->w.sim) + SECOND;
-    while (*count < n && sim_now(r->w.sim) < until_ps) {
-        sim_run(r->w.sim, sim_now(r->w.sim) + SIM_PS_PER_MS, NULL);
-        assert_null(sim_error(r->w.sim));
-    }
-    assert_int_equal(*count, n);
-}
-
 static void rig_open(struct rig *r, const char *world)
 {
     static const char *const names[] = { "server", "client" };
@@ -169,7 +159,7 @@ static void rig_open(struct rig *r, const char *world)
         assert_non_null(s->driver);
         k_thread_new(s->kernel, "up", 0, up_body, s);
     }
-    run_until(r, &r->up, 2);
+    fixture_run_until(&r->w, &r->up, 2, SECOND);
     for (unsigned i = 0; i < 2; i++) {
         net_neighbour_add(r->side[i].net, IP(!i), r->side[!i].dev->mac);
         net_route_add(r->side[i].net, IP(!i), r->side[i].dev);
@@ -180,7 +170,7 @@ static void rig_close(struct rig *r)
 {
     for (unsigned i = 0; i < 2; i++)
         k_thread_new(r->side[i].kernel, "down", 0, down_body, &r->side[i]);
-    run_until(r, &r->down, 2);
+    fixture_run_until(&r->w, &r->down, 2, SECOND);
     sim_run(r->w.sim, sim_now(r->w.sim) + 10 * SIM_PS_PER_MS, NULL);
     for (unsigned i = 0; i < 2; i++)
         os_free(r->side[i].kernel);
@@ -191,7 +181,7 @@ static void rig_close(struct rig *r)
 static void run_client(struct rig *r, k_thread_fn *body)
 {
     k_thread_new(r->side[CLIENT].kernel, "client", 1, body, &r->side[CLIENT]);
-    run_until(r, &r->done, 1);
+    fixture_run_until(&r->w, &r->done, 1, SECOND);
 }
 
 static struct model *nic_of(struct rig *r, const char *name)
@@ -387,7 +377,7 @@ static void test_tcp(void **state)
     rig_open(&r, SEVERAL);
     k_thread_new(r.side[SERVER].kernel, "server", 2, server_tcp, &r.side[SERVER]);
     k_thread_new(r.side[CLIENT].kernel, "client", 2, client_tcp, &r.side[CLIENT]);
-    run_until(&r, &r.done, 2);
+    fixture_run_until(&r.w, &r.done, 2, SECOND);
     assert_int_equal(net_stats(r.side[SERVER].net)->bad_checksums, 0);
     rig_close(&r);
 }

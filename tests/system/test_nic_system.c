@@ -128,16 +128,6 @@ static void down_body(void *arg)
     s->rig->down++;
 }
 
-static void run_until(struct rig *r, const unsigned *count, sim_time within_ps)
-{
-    sim_time until_ps = sim_now(r->w.sim) + within_ps;
-    while (*count < 2 && sim_now(r->w.sim) < until_ps) {
-        sim_run(r->w.sim, sim_now(r->w.sim) + SIM_PS_PER_MS, NULL);
-        assert_null(sim_error(r->w.sim));
-    }
-    assert_int_equal(*count, 2);
-}
-
 static void rig_open(struct rig *r, const char *world, const struct nic_driver_params *params)
 {
     static const char *const names[] = { "server", "client" };
@@ -152,7 +142,7 @@ static void rig_open(struct rig *r, const char *world, const struct nic_driver_p
         assert_non_null(s->driver);
         k_thread_new(s->kernel, "up", 0, up_body, s);
     }
-    run_until(r, &r->up, SECOND);
+    fixture_run_until(&r->w, &r->up, 2, SECOND);
     for (unsigned i = 0; i < 2; i++) {
         net_neighbour_add(r->side[i].net, IP(!i), r->side[!i].dev->mac);
         net_route_add(r->side[i].net, IP(!i), r->side[i].dev);
@@ -163,7 +153,7 @@ static void rig_close(struct rig *r)
 {
     for (unsigned i = 0; i < 2; i++)
         k_thread_new(r->side[i].kernel, "down", 0, down_body, &r->side[i]);
-    run_until(r, &r->down, SECOND);
+    fixture_run_until(&r->w, &r->down, 2, SECOND);
     sim_run(r->w.sim, sim_now(r->w.sim) + 10 * SIM_PS_PER_MS, NULL);
     for (unsigned i = 0; i < 2; i++)
         os_free(r->side[i].kernel);
@@ -356,7 +346,7 @@ static struct k_thread *start_programs(struct rig *r)
 static void run_programs(struct rig *r, sim_time within_ps)
 {
     start_programs(r);
-    run_until(r, &r->done, within_ps);
+    fixture_run_until(&r->w, &r->done, 2, within_ps);
 }
 
 static struct nic_drv_stats all_channels(const struct net_device *dev)
@@ -503,7 +493,7 @@ static void migrate(const char *wire, unsigned pull_at)
                            .pull_at = pull_at };
     mover.thread = start_programs(&r);
     k_thread_new(r.side[SERVER].kernel, "mover", 2, mover_body, &mover);
-    run_until(&r, &r.done, 10 * SECOND);
+    fixture_run_until(&r.w, &r.done, 2, 10 * SECOND);
     const struct net_stats *server = net_stats(r.side[SERVER].net);
     uint64_t packets[2];
     for (unsigned i = 0; i < 2; i++)

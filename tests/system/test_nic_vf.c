@@ -118,12 +118,7 @@ static void down_body(void *arg)
 
 static void run_until(struct rig *r, unsigned count, sim_time within_ps)
 {
-    sim_time until_ps = sim_now(r->w.sim) + within_ps;
-    while (r->count < count && sim_now(r->w.sim) < until_ps) {
-        sim_run(r->w.sim, sim_now(r->w.sim) + MS, NULL);
-        assert_null(sim_error(r->w.sim));
-    }
-    assert_int_equal(r->count, count);
+    fixture_run_until(&r->w, &r->count, count, within_ps);
     r->count = 0;
 }
 
