@@ -155,6 +155,10 @@ static void check_curves(const struct plot_spec *spec, struct sim_error_list *er
         const struct config_node *node = config_get(spec->group, "ratio_labels");
         config_mistake(node != NULL ? node : spec->group, errors, expected, NULL);
     }
+    if (*spec->relative_to != '\0' && !is_curve_name(spec, spec->relative_to)) {
+        const struct config_node *node = config_get(spec->group, "relative_to");
+        config_mistake(node != NULL ? node : spec->group, errors, expected, NULL);
+    }
     if (spec->kind == PLOT_SERIES && spec->measured->len > 0 && *spec->x_unit == '\0')
         config_mistake(spec->group, errors, "`x_unit`: that of the time in measured files", NULL);
 }

@@ -410,6 +410,12 @@ static void add_published(struct collector *c, const struct claim *claim, guint 
     }
 }
 
+/* Claims are about values as they are. */
+static bool is_relative(const struct plot_spec *spec)
+{
+    return spec->normalised || *spec->relative_to != '\0';
+}
+
 /* What claims beside the scenario say of its points; mistakes in them are for `nudma check`. */
 static void collect_published(struct collector *c)
 {
@@ -419,8 +425,9 @@ static void collect_published(struct collector *c)
     char *arguments[] = { path, NULL };
     const guint first = c->data->curves->len;
     const bool x_is_axis = has_x_axis(c->scenario, c->spec);
-    if (path != NULL && (x_is_axis || plot_is_sampled(c->spec)) && c->spec->kind != PLOT_STACK &&
-        c->spec->kind != PLOT_HISTOGRAM && c->spec->metrics->len == 1) {
+    if (path != NULL && !is_relative(c->spec) && (x_is_axis || plot_is_sampled(c->spec)) &&
+        c->spec->kind != PLOT_STACK && c->spec->kind != PLOT_HISTOGRAM &&
+        c->spec->metrics->len == 1) {
         struct sim_error_list errors = { 0 };
         GPtrArray *files = claims_load(c->options, arguments, &errors);
         for (guint i = 0; i < files->len && errors.n_messages == 0; i++) {
@@ -598,6 +605,55 @@ static void normalise(const struct collector *c)
     }
 }
 
+static const struct plot_value *value_at(const struct plot_curve *curve, double x)
+{
+    for (guint i = 0; i < curve->values->len; i++) {
+        const struct plot_value *value = &g_array_index(curve->values, struct plot_value, i);
+        if (value->x == x)
+            return value;
+    }
+    return NULL;
+}
+
+/* Values over those of `to` at the same x; its uncertainty is theirs, too, and it is exactly 1. What it has no
+ * value for, or 0, is left out. */
+static void divide_curve(struct plot_curve *curve, const struct plot_curve *to)
+{
+    for (guint i = curve->values->len; i-- > 0;) {
+        struct plot_value *value = &g_array_index(curve->values, struct plot_value, i);
+        const struct plot_value *other = value_at(to, value->x);
+        if (other == NULL || other->y == 0.0) {
+            g_array_remove_index(curve->values, i);
+            continue;
+        }
+        const double y = value->y / other->y;
+        value->ci95 = hypot(value->ci95, y * other->ci95) / fabs(other->y);
+        value->y = y;
+    }
+}
+
+static void make_relative_to(const struct collector *c, const char *metric)
+{
+    struct plot_curve *to = simulated_curve(c->data, c->spec->relative_to, metric);
+    for (guint i = c->data->curves->len; i-- > 0;) {
+        struct plot_curve *curve = c->data->curves->pdata[i];
+        if (strcmp(curve->metric, metric) != 0 || curve == to)
+            continue;
+        if (to != NULL)
+            divide_curve(curve, to);
+        if (to == NULL || curve->values->len == 0)
+            g_ptr_array_remove_index(c->data->curves, i);
+    }
+    for (guint k = 0; to != NULL && k < to->values->len; k++) {
+        struct plot_value *value = &g_array_index(to->values, struct plot_value, k);
+        value->y = value->y != 0.0 ? 1.0 : value->y;
+        value->ci95 = 0.0;
+    }
+    if (to == NULL)
+        fprintf(stderr, "%s: %s is shown relative to %s, of which there are no results\n",
+                scenario_name(c->scenario), metric, c->spec->relative_to);
+}
+
 /* ---- All of it ------------------------------------------------------------------------------- */
 
 /* The results of the metrics that the panel shows along y, and x if it is none of the axes. */
@@ -641,6 +697,8 @@ static void collect_simulated(struct collector *c, struct results_db *db)
             collect_metric(c, spec->metrics->pdata[i]);
         collect_ratios(c);
         normalise(c);
+        for (guint i = 0; *spec->relative_to != '\0' && i < spec->metrics->len; i++)
+            make_relative_to(c, spec->metrics->pdata[i]);
     }
     g_clear_pointer(&set, result_set_free);
 }

@@ -32,6 +32,8 @@ static const struct param_desc params[] = {
     PARAM_TEXT("filter", struct plot_spec, filter, "", "which points are shown; default: all"),
     PARAM_TEXT("ratio_labels", struct plot_spec, ratio_labels, "",
                "\"config=a/config=b\": points of the first say how large they are in the second"),
+    PARAM_TEXT("relative_to", struct plot_spec, relative_to, "",
+               "\"config=b\": all curves relative to this one at the same x; lines and bars"),
     CHOICE("normalised", PARAM_BOOL, normalised, 0, 0, 1,
            "lines: each curve relative to its first value"),
     CHOICE("log_x", PARAM_U32, log_x, 0, 0, 16, "base of a logarithmic x axis; 0: linear"),
@@ -340,6 +342,10 @@ static void read_ratio(struct plot_spec *spec, const struct plot_spec *whole,
     const char *slash = strchr(spec->ratio_labels, '/');
     if (spec->normalised && spec->kind != PLOT_LINES)
         refuse(spec, "normalised", "kind lines with it", errors);
+    if (*spec->relative_to != '\0' && spec->kind != PLOT_LINES && spec->kind != PLOT_BARS)
+        refuse(spec, "relative_to", "kind lines or bars with it", errors);
+    if (*spec->relative_to != '\0' && spec->normalised)
+        refuse(spec, "relative_to", "no `normalised` beside it", errors);
     if (*spec->ratio_labels == '\0')
         return;
     if (spec->kind == PLOT_STACK || plot_is_sampled(spec)) {

@@ -34,7 +34,8 @@ struct plot_spec {
     struct config_node *group; /* where it is written, for messages */
     int kind;                  /* enum plot_kind */
     int whiskers;              /* enum plot_whiskers */
-    const char *title, *x, *x_label, *x_unit, *y_label, *y_unit, *key, *filter, *ratio_labels;
+    const char *title, *x, *x_label, *x_unit, *y_label, *y_unit, *key, *filter, *ratio_labels,
+        *relative_to;
     uint32_t log_x, log_y;             /* the base; 0: linear */
     double x_min, x_max, y_min, y_max; /* NAN: as the values ask for */
     /* const char *: y, or `metric` of what is sampled; PLOT_STACK: the prefix of the parts */
@@ -44,7 +45,9 @@ struct plot_spec {
     GPtrArray *series; /* const char *: the axes that tell the curves apart */
     GArray *measured;  /* struct plot_measured */
     bool normalised;   /* values of PLOT_LINES relative to the first of their curve */
-    bool *shown;       /* of each point of the scenario: it matches the filter; owned */
+    /* relative_to: values of PLOT_LINES and PLOT_BARS relative to those of that curve at the
+                        * same x, by its name as of plot_series_name(); "": as they are */
+    bool *shown; /* of each point of the scenario: it matches the filter; owned */
     /* Labels at the points of the first of two curves: its value over that of the second, by name
      * as of plot_series_name(); NULL: none; owned. */
     char *ratio_of, *ratio_to;

@@ -138,6 +138,15 @@ is "and go on from there" "$(grep -Ec '^64 1\.[0-9]+( |$)' relative.txt)" 2
 is "a curve without its first value is left out" "$(grep -Ec '^64 [0-9.]+( |$)' relative.txt) \
 $(grep -c '^64 1$' relative.txt)" "1 0"
 has "and that is said" "$(cat late.txt)" '^p/relative: latency_mean_ns of op=write_read is normalised to its value at transfer_bytes=8, of which'
+figure p/to.cfg $size 'x = "transfer_bytes"; series = ["op"]; y = "latency_mean_ns"; relative_to = "op=read";'
+"$simulate" run p/to --scenarios . --db to.db -q --filter 'op=read transfer_bytes=8 || transfer_bytes=64' >/dev/null
+"$nudma" plot p/to --scenarios . --db to.db -f gnuplot >relative.txt
+is "curves relative to another: that one is 1" "$(grep -Ec '^(8|64) 1( |$)' relative.txt)" 2
+is "and the other stands where both have a value" "$(grep -Ec '^64 1\.[0-9]+( |$)' relative.txt) \
+$(grep -c '^8 ' relative.txt)" "1 1"
+"$nudma" run p/to --scenarios . --db none.db -q --filter 'op=write_read' >/dev/null
+"$nudma" plot p/to --scenarios . --db none.db -f gnuplot >relative.txt 2>none.txt
+has "without it there is nothing to show" "$(cat none.txt)" '^p/to: latency_mean_ns is shown relative to op=read, of which'
 figure p/common.cfg $size 'x = "transfer_bytes"; y = ["latency_mean_ns", "throughput_gbit_s"]; filter = "op=read";'
 figure p/said.cfg $size 'x = "transfer_bytes"; y = ["latency_mean_ns", "throughput_gbit_s"];
     panels = ( { filter = "op=read"; title = "reads"; }, { filter = "op=read"; } );'
@@ -365,6 +374,10 @@ refused "a ratio of no curve" $size 'x = "transfer_bytes"; y = "latency_mean_ns"
     'plot.ratio_labels: .*name of a curve, "op=..."'
 refused "bars relative to the first" $bandwidth 'kind = "bars"; x = "to"; y = "read_gbyte_s"; normalised = true;' \
     'plot.normalised: .*kind lines'
+refused "boxes relative to one" $size 'kind = "box"; metric = "latency_ns"; relative_to = "op=read";' \
+    'plot.relative_to: .*kind lines or bars'
+refused "relative to no curve" $size 'x = "transfer_bytes"; y = "latency_mean_ns"; relative_to = "o=read";' \
+    'plot.relative_to: .*name of a curve, "op=..."'
 refused "a filter" $size 'x = "transfer_bytes"; y = "latency_mean_ns"; filter = "op=raed";' \
     'plot.filter: axis op has no value "raed"; did you mean "read"'
 refused "no panels" $size 'x = "transfer_bytes"; y = "latency_mean_ns"; panels = ();' 'plot.panels: .*a list of groups'
