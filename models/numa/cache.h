@@ -9,7 +9,7 @@
  *
  * Layout: what every look-up needs of a set is at the head of its row, in one line of the host's
  * memory where it fits: masks over the ways, then the tags. Narrow tags have 18 bits, two of them
- * in masks, the others in an array of 20; wide ones have 32. The sharers follow in a line of their
+ * in masks, the others in an array of 16 or 20; wide ones have 32. The sharers follow in a line of their
  * own, read only where a mask says that there are some. Rows are zero until touched, so the system
  * backs them lazily.
  */
@@ -36,10 +36,11 @@ struct cache_row {
     uint32_t shared;   /* has sharers */
     uint32_t tag_high; /* narrow: bit 16 of the tag */
     uint64_t state;    /* enum line_state of the valid ways, two bits each */
-    uint32_t tags[];   /* narrow: 20 of 16 bits; wide: one for each way, rounded up to 4 */
+    uint32_t tags[];   /* narrow: 16 or 20 of 16 bits; wide: one for each way, rounded up to 4 */
 };
 
 #define CACHE_NARROW_WAYS    20u /* at most */
+#define CACHE_TWO_VECTORS    16u /* narrow tags of so many ways: with the masks a line of the host */
 #define CACHE_NARROW_TAGS    (UINT64_C(1) << 17)
 #define CACHE_NARROW_SHARERS 16u
 #define HOST_LINE_BYTES      64u
@@ -57,7 +58,8 @@ struct cache {
 
 static inline uint32_t cache_head_bytes(uint32_t ways, bool narrow)
 {
-    const uint32_t tags = narrow ? CACHE_NARROW_WAYS / 2 : (ways + 3u) & ~3u;
+    const uint32_t narrow_ways = ways > CACHE_TWO_VECTORS ? CACHE_NARROW_WAYS : CACHE_TWO_VECTORS;
+    const uint32_t tags = narrow ? narrow_ways / 2 : (ways + 3u) & ~3u;
     const uint32_t bytes = (uint32_t)sizeof(struct cache_row) + tags * 4u;
 
     return (bytes + HOST_LINE_BYTES - 1) & ~(HOST_LINE_BYTES - 1);
@@ -157,7 +159,8 @@ static inline uint16_t *cache_narrow_tags(struct cache_place p)
 }
 
 /* A bit for each tag that is the place's, those of empty ways included. */
-static inline __attribute__((always_inline)) uint32_t cache_narrow_matches(struct cache_place p)
+static inline __attribute__((always_inline)) uint32_t cache_narrow_matches(struct cache_place p,
+                                                                           uint32_t ways)
 {
     const uint16_t *tags = cache_narrow_tags(p);
     uint32_t matches = 0;
@@ -166,12 +169,15 @@ static inline __attribute__((always_inline)) uint32_t cache_narrow_matches(struc
     const __m128i key = _mm_set1_epi16((short)p.tag);
     const __m128i a = _mm_loadu_si128((const __m128i *)(const void *)tags);
     const __m128i b = _mm_loadu_si128((const __m128i *)(const void *)(tags + 8));
-    const __m128i c = _mm_loadl_epi64((const __m128i *)(const void *)(tags + 16));
     const __m128i ab = _mm_packs_epi16(_mm_cmpeq_epi16(a, key), _mm_cmpeq_epi16(b, key));
-    const __m128i c0 = _mm_packs_epi16(_mm_cmpeq_epi16(c, key), _mm_setzero_si128());
-    matches = (uint32_t)_mm_movemask_epi8(ab) | (uint32_t)_mm_movemask_epi8(c0) << 16;
+    matches = (uint32_t)_mm_movemask_epi8(ab);
+    if (ways > CACHE_TWO_VECTORS) {
+        const __m128i c = _mm_loadl_epi64((const __m128i *)(const void *)(tags + 16));
+        const __m128i c0 = _mm_packs_epi16(_mm_cmpeq_epi16(c, key), _mm_setzero_si128());
+        matches |= (uint32_t)_mm_movemask_epi8(c0) << 16;
+    }
 #else
-    for (uint32_t way = 0; way < CACHE_NARROW_WAYS; way++)
+    for (uint32_t way = 0; way < ways; way++)
         matches |= (uint32_t)(tags[way] == (uint16_t)p.tag) << way;
 #endif
     return matches & ~(p.row->tag_high ^ -(p.tag >> 16));
@@ -202,7 +208,7 @@ static inline __attribute__((always_inline)) uint32_t cache_wide_matches(struct 
 static inline __attribute__((always_inline)) int cache_find(const struct cache *c,
                                                             struct cache_place p)
 {
-    const uint32_t matches = c->narrow      ? cache_narrow_matches(p)
+    const uint32_t matches = c->narrow      ? cache_narrow_matches(p, c->ways)
                              : c->ways == 8 ? cache_wide_matches(p, 8)
                                             : cache_wide_matches(p, c->ways);
     const uint32_t valid = matches & p.row->valid; /* one bit at most */

@@ -32,8 +32,11 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "sim/engine/zeroed.h"
+
 #define DATA_UNITS    4u /* of the data calendar's slot, which is a line */
 #define ADDRESS_UNITS 4u /* of the address calendar's slot, which is an address phase */
+#define PRESENT_BITS  8u /* of numa.present: L2s, and filters of limited size */
 
 /* The front-side bus of one socket; numa.protocol is an array of them. */
 struct bus {
@@ -63,6 +66,38 @@ static struct bus *bus_of(const struct numa *n, unsigned socket)
 static bool has_filter(const struct numa *n)
 {
     return n->params->coherence->snoop_filter && n->params->coherence->snoop_filter_bytes > 0;
+}
+
+/* The bit of a bus's filter in n->present. */
+static unsigned filter_bit(const struct numa *n, unsigned socket)
+{
+    return n->sockets * n->groups_per_socket + socket;
+}
+
+static bool filter_has(const struct numa *n, unsigned socket, uint64_t line)
+{
+    if (n->present != NULL)
+        return numa_may_have(n, filter_bit(n, socket), line);
+    return snoop_filter_has(&bus_of(n, socket)->filter, line);
+}
+
+static void filter_remove(struct numa *n, unsigned socket, uint64_t line)
+{
+    if (!filter_has(n, socket, line))
+        return;
+    numa_note_present(n, filter_bit(n, socket), line, false);
+    snoop_filter_remove(&bus_of(n, socket)->filter, line);
+}
+
+/* As snoop_filter_add(). */
+static uint64_t filter_add(struct numa *n, unsigned socket, uint64_t line)
+{
+    const uint64_t victim = snoop_filter_add(&bus_of(n, socket)->filter, line);
+
+    numa_note_present(n, filter_bit(n, socket), line, true);
+    if (victim != SNOOP_FILTER_NONE)
+        numa_note_present(n, filter_bit(n, socket), victim, false);
+    return victim;
 }
 
 /* Takes the address lines at or after at_ps; returns when the address has been seen. */
@@ -135,7 +170,7 @@ static bool on_bus(const struct numa *n, unsigned socket, uint64_t line)
     const unsigned first = socket * n->groups_per_socket;
 
     if (has_filter(n))
-        return snoop_filter_has(&bus_of(n, socket)->filter, line);
+        return filter_has(n, socket, line);
     for (unsigned c = first; c < first + n->groups_per_socket; c++)
         if (core_group_peek(n, c, line) != LINE_I)
             return true;
@@ -152,7 +187,7 @@ static struct round snoop_bus(struct numa *n, unsigned socket, uint64_t line, un
 
     bool in_l1 = false;
     for (unsigned c = first; c < first + n->groups_per_socket; c++) {
-        if (c == except)
+        if (c == except || !numa_may_have(n, c, line))
             continue;
         in_l1 |= core_group_modified_in_l1(n, c, line);
         const enum line_state was = invalidate ? core_group_invalidate(n, c, line)
@@ -164,7 +199,7 @@ static struct round snoop_bus(struct numa *n, unsigned socket, uint64_t line, un
         r.done_ps = r.looked_ps = looked_ps + n->params->cache->core_snoop_dirty_ps +
                                   (in_l1 ? n->l1_ps + n->l2_ps : 0);
     if (invalidate && except == NO_GROUP && has_filter(n))
-        snoop_filter_remove(&bus_of(n, socket)->filter, line);
+        filter_remove(n, socket, line);
     NUMA_COUNT(n, socket, core_snoops);
     return r;
 }
@@ -203,7 +238,7 @@ static sim_time list_line(struct numa *n, unsigned socket, uint64_t line, sim_ti
 {
     if (!has_filter(n))
         return 0;
-    const uint64_t victim = snoop_filter_add(&bus_of(n, socket)->filter, line);
+    const uint64_t victim = filter_add(n, socket, line);
     if (victim == SNOOP_FILTER_NONE)
         return 0;
     const struct round r = snoop_bus(n, socket, victim, NO_GROUP, true,
@@ -289,7 +324,7 @@ static sim_time writeback(struct numa *n, unsigned group, uint64_t line, uint32_
     if (!dirty)
         return 0;
     if (has_filter(n)) /* nobody else on the bus had it */
-        snoop_filter_remove(&bus_of(n, socket)->filter, line);
+        filter_remove(n, socket, line);
     const sim_time address_ps = request(n, socket, at_ps);
     const sim_time t = data_phase(n, socket, MESSAGE_WRITEBACK, address_ps) +
                        n->params->coherence->hub_ps;
@@ -452,6 +487,11 @@ static unsigned nodes(const struct numa_params *params)
     return 1;
 }
 
+static unsigned present_bits(const struct numa *n)
+{
+    return filter_bit(n, has_filter(n) ? n->sockets : 0);
+}
+
 static void init(struct numa *n)
 {
     const struct numa_interconnect_params *p = n->params->interconnect;
@@ -459,6 +499,8 @@ static void init(struct numa *n)
     const sim_time line_ps = (sim_time)llround(1000.0 * LINE_BYTES / p->bus_gbyte_s);
 
     n->protocol = sim_zalloc(n->sockets, sizeof(struct bus));
+    if (present_bits(n) <= PRESENT_BITS)
+        n->present = sim_zeroed_new(numa_lines(n));
     for (uint32_t i = 0; i < n->sockets; i++) {
         struct bus *bus = bus_of(n, i);
         calendar_init(&bus->address, p->bus_address_ps, ADDRESS_UNITS);
@@ -478,6 +520,7 @@ static void release(struct numa *n)
     for (uint32_t i = 0; n->protocol != NULL && has_filter(n) && i < n->sockets; i++)
         snoop_filter_release(&bus_of(n, i)->filter);
     free(n->protocol);
+    sim_zeroed_free(n->present, numa_lines(n));
 }
 
 static void drop(struct numa *n, uint64_t line)
@@ -490,31 +533,38 @@ static void drop_all(struct numa *n)
 {
     for (uint32_t i = 0; has_filter(n) && i < n->sockets; i++)
         snoop_filter_clear(&bus_of(n, i)->filter);
+    if (n->present == NULL)
+        return;
+    sim_zeroed_free(n->present, numa_lines(n));
+    n->present = sim_zeroed_new(numa_lines(n));
 }
 
-/* ---- Invariant: a filter of limited size lists every line of its bus's caches ----------------- */
+/* ---- Invariant: a filter of limited size lists every line of its bus's caches, and is noted ---- */
 
 struct walk {
     const struct numa *n;
-    unsigned socket;
+    unsigned group;
     struct coherence_check *check;
 };
 
 static void check_line(void *context, uint64_t line, int way, uint32_t word)
 {
     struct walk *w = context;
+    const unsigned socket = w->n->core_group[w->group].socket;
 
     (void)way, (void)word;
-    if (!snoop_filter_has(&bus_of(w->n, w->socket)->filter, line))
+    if (has_filter(w->n) && !snoop_filter_has(&bus_of(w->n, socket)->filter, line))
         coherence_check_fail(w->check, line, "in an L2, but not in the snoop filter");
+    if (has_filter(w->n) && !filter_has(w->n, socket, line))
+        coherence_check_fail(w->check, line, "in a snoop filter, but not noted");
+    if (!numa_may_have(w->n, w->group, line))
+        coherence_check_fail(w->check, line, "in an L2, but not noted");
 }
 
 static void check(const struct numa *n, struct coherence_check *check)
 {
-    struct walk w = { n, 0, check };
-
-    for (unsigned c = 0; has_filter(n) && c < n->sockets * n->groups_per_socket; c++) {
-        w.socket = n->core_group[c].socket;
+    for (unsigned c = 0; c < n->sockets * n->groups_per_socket; c++) {
+        struct walk w = { n, c, check };
         cache_each(&n->core_group[c].l2, &w, check_line);
     }
 }

@@ -135,6 +135,10 @@ struct numa {
     struct numa_private_count *private_count; /* by core */
     struct interconnect interconnect;         /* protocols with links between sockets */
     void *protocol; /* what else the coherence protocol keeps; may be NULL */
+    /* By line, bit g: the L2 of core group g has it; further bits are the protocol's. NULL: the
+     * protocol did not ask for it (in its init()), or there are more groups than bits. Says of most
+     * lines that nobody has them without a look at the rows of all caches. */
+    uint8_t *present;
     uint32_t sockets, groups_per_socket, cores;
     uint32_t l2_cores_log2;
     uint32_t node_log2_lines; /* stride of the nodes */
@@ -160,6 +164,21 @@ static inline uint64_t home_line(const struct numa *n, uint64_t line)
 static inline uint64_t numa_lines(const struct numa *n)
 {
     return (uint64_t)physmem_nodes(n->mem) << (physmem_stride_log2(n->mem) - LINE_LOG2);
+}
+
+/* Notes whether the L2 of a core group has the line. */
+static inline void numa_note_present(struct numa *n, unsigned group, uint64_t line, bool has)
+{
+    if (n->present == NULL)
+        return;
+    const uint8_t bit = (uint8_t)(1u << group);
+    n->present[line] = has ? n->present[line] | bit : n->present[line] & (uint8_t)~bit;
+}
+
+/* False: the L2 of the core group does not have the line. */
+static inline bool numa_may_have(const struct numa *n, unsigned group, uint64_t line)
+{
+    return n->present == NULL || (n->present[line] >> group & 1u) != 0;
 }
 
 static inline unsigned core_group_of(const struct numa *n, unsigned core)

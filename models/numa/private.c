@@ -83,7 +83,7 @@ enum line_state core_group_peek(const struct numa *n, unsigned group, uint64_t l
         const struct cache l2 = l2_fast(c);
         return peek_in(&l2, line);
     }
-    return peek_in(&c->l2, line);
+    return numa_may_have(n, group, line) ? peek_in(&c->l2, line) : LINE_I;
 }
 
 /* Returns whether the L1 had the line modified. */
@@ -131,7 +131,7 @@ bool core_group_modified_in_l1(const struct numa *n, unsigned group, uint64_t li
 {
     const struct core_group *c = &n->core_group[group];
 
-    if (n->params->cache->l1_write_through || peek_in(&c->l2, line) != LINE_M)
+    if (n->params->cache->l1_write_through || core_group_peek(n, group, line) != LINE_M)
         return false;
     for (uint32_t i = 0; i < n->params->cache->l2_cores; i++)
         if (peek_in(&c->l1[i], line) == LINE_M)
@@ -142,6 +142,9 @@ bool core_group_modified_in_l1(const struct numa *n, unsigned group, uint64_t li
 enum line_state core_group_downgrade(struct numa *n, unsigned group, uint64_t line)
 {
     struct core_group *c = &n->core_group[group];
+
+    if (!numa_may_have(n, group, line))
+        return LINE_I;
     const struct cache_place p = cache_place(&c->l2, line);
     const int way = cache_find(&c->l2, p);
 
@@ -181,6 +184,9 @@ enum line_state core_group_invalidate(struct numa *n, unsigned group, uint64_t l
         const struct cache l2 = l2_fast(c);
         return invalidate_in(n, c, line, &l1, &l2);
     }
+    if (!numa_may_have(n, group, line))
+        return LINE_I;
+    numa_note_present(n, group, line, false);
     return invalidate_in(n, c, line, NULL, &c->l2);
 }
 
@@ -232,6 +238,7 @@ static inline __attribute__((always_inline)) sim_time leave(const struct access 
                                                             bool dirty, uint32_t at, sim_time at_ps)
 {
     if (!a->fast) {
+        numa_note_present(a->n, core_group_of(a->n, a->core), line, false);
         drop_from_l1(a->n, a->c, line, UINT32_MAX);
         if (dirty || !a->n->params->cache->inclusive)
             return a->n->ops->writeback(a->n, core_group_of(a->n, a->core), line, at, dirty, at_ps);
@@ -282,6 +289,7 @@ static sim_time empty_way(const struct access *a, struct cache_place p, int way,
     const bool dirty = cache_state(p, way) == LINE_M;
 
     cache_drop(p, way);
+    numa_note_present(a->n, core_group_of(a->n, a->core), line, false);
     drop_from_l1(a->n, a->c, line, UINT32_MAX);
     if (!dirty && a->n->params->cache->inclusive)
         return 0;
@@ -303,6 +311,7 @@ static __attribute__((noinline)) sim_time fill_sector(const struct access *a, st
         waits_ps = SIM_MAX(waits_ps, other_ps);
     }
     cache_fill(a->l2, p, way, line.state, 0);
+    numa_note_present(a->n, core_group_of(a->n, a->core), cache_line_in(a->l2, p, way), true);
     cache_touch(a->l2, other, way);
     return waits_ps;
 }
@@ -329,6 +338,8 @@ static inline __attribute__((always_inline)) sim_time fill_l2(const struct acces
     }
     if (a->fast)
         prefetch_victim(a, p);
+    else
+        numa_note_present(a->n, core_group_of(a->n, a->core), cache_line_in(a->l2, p, way), true);
     return full ? leave(a, p1, victim, dirty, victim_at, at_ps) : 0;
 }
 
@@ -360,7 +371,8 @@ static __attribute__((noinline)) void prefetch_after(const struct access *a, boo
     for (unsigned i = 0; i < n && stream_prefetch_room(prefetch, at_ps); i++) {
         const struct cache_place p = cache_place(a->l2, asked[i]);
         struct numa_result r = { at_ps, NUMA_L2 };
-        if (cache_find(a->l2, p) >= 0)
+        if (numa_may_have(a->n, core_group_of(a->n, a->core), asked[i]) &&
+            cache_find(a->l2, p) >= 0)
             continue;
         const struct fetched got = a->n->ops->fetch(a->n, a->core, asked[i], a->store, at_ps, NULL,
                                                     &r);

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "sim/engine/zeroed.h"
 #include "tests/support/numa_fixture.h"
 
 #define TEST_LINES 600u
@@ -268,6 +269,48 @@ static void test_invariants_blackford(void **state)
     run_random(&f, 55);
     f.cache.l1_write_through = false;
     run_random(&f, 56);
+}
+
+/* What is noted of lines (numa.present) saves looks at caches and filters: without it every access ends at the
+ * same time. */
+static void test_presence_changes_nothing(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        uint64_t random = 60 + i, again = random;
+        sim_time t = 1000000, t_again = t;
+        shrink_blackford(&f);
+        if (i == 1)
+            fixture_clovertown(&f);
+        f.coherence.snoop_filter_bytes = i == 2 ? 0 : UINT64_C(4) * 16 * 64;
+        struct numa *n = fixture_new(&f), *looks = fixture_new(&f);
+        assert_non_null(n->present);
+        sim_zeroed_free(looks->present, numa_lines(looks));
+        looks->present = NULL;
+        for (unsigned k = 0; k < 20000; k++) {
+            const sim_time done = step_at(n, some_line(n, &random), &random, &t, NULL);
+            assert_int_equal(step_at(looks, some_line(looks, &again), &again, &t_again, NULL),
+                             done);
+            if (k == 10000) {
+                numa_warm_drop_all(n);
+                numa_warm_drop_all(looks);
+            }
+        }
+        unsigned n_held = 0;
+        for (unsigned line = 0; line < TEST_LINES; line++)
+            for (unsigned g = 0; g < n->sockets * n->groups_per_socket; g++) {
+                const uint64_t at = fixture_hpa(n, 0, line * 64).v / 64;
+                const bool held = core_group_peek(looks, g, at) != LINE_I;
+                assert_int_equal(numa_may_have(n, g, at), held);
+                n_held += held;
+            }
+        assert_true(n_held > 20);
+        assert_int_equal(numa_dram_bytes(n), numa_dram_bytes(looks));
+        numa_free(n);
+        numa_free(looks);
+    }
 }
 
 /* ---- No written data are lost, none are written twice ---------------------------------------- */
@@ -543,6 +586,7 @@ int main(void)
         cmocka_unit_test(test_invariants_non_inclusive),
         cmocka_unit_test(test_invariants_four_sockets),
         cmocka_unit_test(test_invariants_front_side_bus),
+        cmocka_unit_test(test_presence_changes_nothing),
         cmocka_unit_test(test_invariants_blackford),
         cmocka_unit_test(test_dirty_lines_are_conserved),
         cmocka_unit_test(test_victims_are_written_once),
