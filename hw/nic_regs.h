@@ -161,13 +161,31 @@ _Static_assert(sizeof(struct nic_eqe) == 64, "event");
 enum nic_event { NIC_EVENT_COMPLETION = 1, NIC_EVENT_LINK = 2 };
 
 /* ---- Commands: a block of 64 bytes that the NIC reads, executes and writes back -------------- */
+/* What a rule for packets other than IPv4's compares: the Ethernet type, and words of 32 bits of the
+ * packet, big endian, from any byte of its headers on (0: the first of the destination address). A word
+ * counts where `mask` has ones; `value` has none where `mask` has none. mask 0: the word does not count. */
+#define NIC_MATCH_WORDS 2u
+struct nic_match {
+    uint16_t ether_type;
+    uint8_t offset[NIC_MATCH_WORDS];
+    struct {
+        uint32_t mask, value;
+    } word[NIC_MATCH_WORDS];
+};
+_Static_assert(offsetof(struct nic_match, offset) == 2, "offset");
+_Static_assert(offsetof(struct nic_match, word) == 4, "word");
+_Static_assert(sizeof(struct nic_match) == 20, "match");
+/* Rules of each function, and of the multi-PF switch: 0 .. NIC_MATCHES - 1. Of those that a packet meets
+ * the one with the lowest number counts. */
+#define NIC_MATCHES 1024u
+
 struct nic_command {
     uint16_t opcode; /* enum nic_command_opcode */
     uint8_t status;  /* out: enum nic_command_status; NIC_COMMAND_PENDING while it runs */
     uint8_t log_entries;
-    uint16_t queue; /* number, chosen by the driver: 0 .. NIC_REG_N_QUEUES - 1 */
-    /* CQ: its EQ; EQ: its MSI-X vector; SQ, RQ: their CQ; flow: its RQ; switch rule: its physical
-     * function. */
+    uint16_t queue; /* number, chosen by the driver: 0 .. NIC_REG_N_QUEUES - 1; of a match */
+    /* CQ: its EQ; EQ: its MSI-X vector; SQ, RQ: their CQ; flow, match: its RQ; switch rule: its
+     * physical function. */
     uint16_t target;
     uint64_t iova; /* of the ring; RSS: of a table of uint16_t RQ numbers, 1 << log_entries */
     uint64_t record_iova;   /* SQ, RQ: doorbell record */
@@ -176,11 +194,16 @@ struct nic_command {
     uint8_t moderation_mode; /* enum nic_moderation */
     uint8_t flags;           /* NIC_COMMAND_* */
     uint16_t n_vfs;
-    uint32_t source_ip, destination_ip; /* flows and switch rules; host byte order */
-    uint16_t source_port, destination_port;
-    uint8_t protocol;
-    uint8_t mac[6];
-    uint8_t reserved0;
+    union {
+        struct {
+            uint32_t source_ip, destination_ip; /* flows and switch rules; host byte order */
+            uint16_t source_port, destination_port;
+            uint8_t protocol;
+            uint8_t mac[6];
+            uint8_t reserved0;
+        };
+        struct nic_match match;
+    };
     uint32_t value; /* out: queries */
     uint8_t reserved1[8];
 };
@@ -202,11 +225,14 @@ _Static_assert(offsetof(struct nic_command, source_port) == 40, "source_port");
 _Static_assert(offsetof(struct nic_command, destination_port) == 42, "destination_port");
 _Static_assert(offsetof(struct nic_command, protocol) == 44, "protocol");
 _Static_assert(offsetof(struct nic_command, mac) == 45, "mac");
+_Static_assert(offsetof(struct nic_command, match) == 32, "match");
 _Static_assert(offsetof(struct nic_command, value) == 52, "value");
 _Static_assert(sizeof(struct nic_command) == 64, "command block");
 /* RQ: the NIC merges segments of a flow into one buffer. The completion follows when the merging
  * ends; other buffers may complete before it, so completions are not in the order of buffers. */
 #define NIC_COMMAND_LRO 0x1u
+/* Matches: the rule is one of the multi-PF switch (octonic), `target` a physical function. */
+#define NIC_COMMAND_SWITCH 0x2u
 
 enum nic_command_opcode {
     NIC_CREATE_EQ = 1,
@@ -230,6 +256,10 @@ enum nic_command_opcode {
     NIC_DELETE_SWITCH,
     NIC_QUERY_DROPS, /* packets that this function dropped for lack of a buffer */
     NIC_ENABLE_VFS,
+    /* Rule `queue` for packets other than IPv4's, of this function or of the multi-PF switch; answered
+     * like flows. */
+    NIC_SET_MATCH,
+    NIC_DELETE_MATCH,
 };
 enum nic_command_status {
     NIC_COMMAND_OK = 0,

@@ -93,7 +93,7 @@ static const struct param_desc nic_params_table[] = {
                       "packets dropped because the on-chip buffer was full"),                  \
         FUNCTION_STAT(PF, "rx_no_queue", rx_no_queue, "1",                                     \
                       "packets dropped because no receive queue is there for them"),           \
-        FUNCTION_STAT(PF, "arfs_hits", arfs_hits, "1", "packets that the flow table steered"), \
+        FUNCTION_STAT(PF, "arfs_hits", arfs_hits, "1", "packets that rules or flows steered"), \
         FUNCTION_STAT(PF, "rss_hits", rss_hits, "1", "packets that RSS steered"),              \
         FUNCTION_STAT(PF, "doorbells", doorbells, "1", "doorbells rung"),                      \
         FUNCTION_STAT(PF, "tx_wqes", tx_wqes, "1", "blocks of send WQEs fetched"),             \
@@ -266,6 +266,7 @@ static void function_release(struct nic_function *function)
 {
     nic_queues_free(function);
     nic_flow_release(&function->flows);
+    nic_match_release(&function->matches);
     pcie_function_release(&function->pcie);
     sim_cancel(function->nic->model->sim, &function->command.event);
     sim_cancel(function->nic->model->sim, &function->reset);
@@ -350,6 +351,7 @@ static void nic_release(struct model *model)
     for (uint32_t i = 0; i < nic->params.n_functions; i++)
         free(nic->function[i].vf);
     nic_flow_release(&nic->rules);
+    nic_match_release(&nic->switch_matches);
 }
 
 const struct nic_function_stats *nic_function_stats(const struct model *model, unsigned pf)

@@ -220,6 +220,36 @@ static uint8_t delete_switch(struct nic_function *function, const struct nic_com
     return nic_flow_delete(&function->nic->rules, &rule) ? NIC_COMMAND_OK : NIC_COMMAND_NOT_FOUND;
 }
 
+/* The rules that a match belongs to; NULL: none that may be changed so. */
+static struct nic_match_table *matches_of(struct nic_function *function,
+                                          const struct nic_command *c)
+{
+    if ((c->flags & NIC_COMMAND_SWITCH) == 0)
+        return &function->matches;
+    return function->nic->params.firmware == NIC_FIRMWARE_OCTONIC && !nic_is_vf(function)
+               ? &function->nic->switch_matches
+               : NULL;
+}
+
+static uint8_t set_match(struct nic_function *function, const struct nic_command *c)
+{
+    const struct nic_params *params = &function->nic->params;
+    struct nic_match_table *table = matches_of(function, c);
+    if (table == NULL || c->queue >= NIC_MATCHES || !nic_match_valid(&c->match) ||
+        c->target >= (table == &function->matches ? params->n_queues : params->n_functions))
+        return NIC_COMMAND_BAD;
+    nic_match_set(table, c->queue, &c->match, c->target);
+    return NIC_COMMAND_OK;
+}
+
+static uint8_t delete_match(struct nic_function *function, const struct nic_command *c)
+{
+    struct nic_match_table *table = matches_of(function, c);
+    if (table == NULL)
+        return NIC_COMMAND_BAD;
+    return nic_match_delete(table, c->queue) ? NIC_COMMAND_OK : NIC_COMMAND_NOT_FOUND;
+}
+
 static void table_here(struct pcie_dma_request *request, enum pcie_dma_status status);
 
 /* NIC_COMMAND_PENDING: the table is being read. */
@@ -292,6 +322,8 @@ static uint8_t execute(struct nic_function *function, struct nic_command *c)
     case NIC_DELETE_SWITCH: return delete_switch(function, c);
     case NIC_QUERY_DROPS: c->value = (uint32_t)function->dropped_no_buffer; return NIC_COMMAND_OK;
     case NIC_ENABLE_VFS: return enable_vfs(function, c);
+    case NIC_SET_MATCH: return set_match(function, c);
+    case NIC_DELETE_MATCH: return delete_match(function, c);
     }
     return NIC_COMMAND_BAD;
 }
@@ -346,7 +378,7 @@ void nic_command_quiet(struct nic_function *function)
 static bool is_rule(uint16_t opcode)
 {
     return opcode == NIC_SET_FLOW || opcode == NIC_DELETE_FLOW || opcode == NIC_SET_SWITCH ||
-           opcode == NIC_DELETE_SWITCH;
+           opcode == NIC_DELETE_SWITCH || opcode == NIC_SET_MATCH || opcode == NIC_DELETE_MATCH;
 }
 
 void nic_command_event(struct sim *sim, struct sim_event *event)

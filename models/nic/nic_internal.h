@@ -11,6 +11,7 @@
 #include "hw/nic_regs.h"
 #include "models/nic/nic.h"
 #include "models/nic/nic_flow.h"
+#include "models/nic/nic_match.h"
 #include "models/pcie/endpoint/pcie_function.h"
 
 #define NIC_SQ_FETCHES    4u  /* reads of WQE blocks in flight per send queue */
@@ -215,6 +216,7 @@ struct nic_function {
     uint32_t n_lro;                            /* open sessions of all its queues */
     uint32_t n_waiting[2];                     /* packets that wait for a buffer, by epoch */
     struct nic_flow_table flows;
+    struct nic_match_table matches;
     uint16_t rss_table[1u << NIC_RSS_LOG_MAX];
     uint16_t rss_mask;
     bool rss_set;
@@ -266,6 +268,7 @@ struct nic {
     /* receive */
     struct ether_buffer rx_buffer;
     struct nic_flow_table rules;
+    struct nic_match_table switch_matches;
     uint32_t default_function;
     struct nic_rss rss;
 };

@@ -2,12 +2,12 @@
  * The receive side of nic.ethernet.
  *
  * Models: the multi-PF switch (by destination MAC, or by 5-tuple with a default function), the flow
- *   table of each function (ARFS), RSS, checks of checksums, an on-chip buffer that overflows,
- *   receive WQEs fetched ahead in batches, doorbell records read when few buffers are known, drops
- *   when none is posted, headers written as real bytes and payload as tags, the completion behind
- *   the data (LRO: nic_lro.c); PAUSE before the buffer overflows, which stops the senders to all
- * functions. Does not model: per-priority buffers, header split, striding buffers, parsing of
- *   anything but IPv4.
+ *   table of each function (ARFS), RSS, rules by words of the headers for packets other than IPv4's,
+ *   checks of checksums, an on-chip buffer that overflows, receive WQEs fetched ahead in
+ *   batches, doorbell records read when few buffers are known, drops when none is posted, headers
+ *   written as real bytes and payload as tags, the completion behind the data (LRO: nic_lro.c);
+ *   PAUSE before the buffer overflows, which stops the senders to all functions.
+ * Does not model: per-priority buffers, header split, striding buffers, parsing of anything but IPv4.
  * Timing: unloaded, the first byte of the packet goes to the link receive_latency after its last
  * bit came in (the wire adds that, ether.h); packets are stored whole. If no WQE is on the chip: a
  * read of the doorbell record, a read of WQEs. Loaded: the PCIe link's writes. Sources:
@@ -334,8 +334,19 @@ static struct nic_function *default_function(struct nic *nic)
     return function;
 }
 
+/* The rule for a packet other than IPv4's. */
+static inline const struct nic_match_entry *match_of(const struct nic_match_table *table,
+                                                     const struct ether_frame *frame,
+                                                     const struct ether_packet *packet)
+{
+    if (table->n == 0 || packet->type == ETHER_TYPE_IPV4)
+        return NULL;
+    return nic_match_find(table, packet->type, frame->header, frame->header_bytes);
+}
+
 /* NULL: the frame is for nobody here. */
-static struct nic_function *multi_pf_switch(struct nic *nic, const struct ether_packet *packet)
+static struct nic_function *multi_pf_switch(struct nic *nic, const struct ether_frame *frame,
+                                            const struct ether_packet *packet)
 {
     const struct nic_flow_entry *rule;
     bool own = packet->destination_mac == nic->function[0].mac;
@@ -350,14 +361,20 @@ static struct nic_function *multi_pf_switch(struct nic *nic, const struct ether_
         nic->stats.switch_hits++;
         return nic->all[rule->target];
     }
+    const struct nic_match_entry *match = match_of(&nic->switch_matches, frame, packet);
+    if (match != NULL) {
+        nic->stats.switch_hits++;
+        return nic->all[match->target];
+    }
     nic->stats.switch_default++;
     return default_function(nic);
 }
 
-static struct nic_rq *queue_of(struct nic_function *function, const struct ether_packet *packet,
-                               struct nic_cqe *cqe)
+static struct nic_rq *queue_of(struct nic_function *function, const struct ether_frame *frame,
+                               const struct ether_packet *packet, struct nic_cqe *cqe)
 {
     const struct nic_flow_entry *flow = NULL;
+    const struct nic_match_entry *match = match_of(&function->matches, frame, packet);
     if (packet->ipv4) {
         cqe->rss_hash = nic_rss_hash(&function->nic->rss, &packet->flow, packet->l4);
         cqe->flags |= NIC_CQE_HASH;
@@ -367,6 +384,10 @@ static struct nic_rq *queue_of(struct nic_function *function, const struct ether
     if (flow != NULL) {
         function->stats.arfs_hits++;
         return function->rq[flow->target];
+    }
+    if (match != NULL) {
+        function->stats.arfs_hits++;
+        return function->rq[match->target];
     }
     if (!function->rss_set)
         return NULL;
@@ -384,7 +405,7 @@ static void receive_for(struct nic_function *function, struct ether_frame *frame
                            .header_bytes = frame->header_bytes,
                            .bytes = frame->header_bytes + frame->payload.bytes,
                            .time_ps = frame->tail_ps };
-    struct nic_rq *rq = nic_is_gone(function) ? NULL : queue_of(function, packet, &cqe);
+    struct nic_rq *rq = nic_is_gone(function) ? NULL : queue_of(function, frame, packet, &cqe);
     uint64_t *counter = NULL;
     if (rq == NULL || rq->failed || rq->closing)
         counter = &function->stats.rx_no_queue;
@@ -453,7 +474,7 @@ void nic_receive_frame(struct ether_port *port, struct ether_frame *frame)
         receive_for_all(nic, frame, &packet, flags);
         return;
     }
-    struct nic_function *function = multi_pf_switch(nic, &packet);
+    struct nic_function *function = multi_pf_switch(nic, frame, &packet);
     if (function == NULL) {
         nic->stats.rx_filtered++;
         ether_frame_free(nic->model, frame);

@@ -19,6 +19,7 @@ static void begin_anew(struct nic_function *function)
     nic_queues_free(function);
     nic_flow_release(&function->flows);
     nic_flow_init(&function->flows, function->nic->params.arfs_entries);
+    nic_match_release(&function->matches);
     function->rss_set = false;
     function->n_vfs_ready = 0;
     function->command.low = 0;

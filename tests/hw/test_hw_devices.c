@@ -206,6 +206,32 @@ static void test_bytes_of_a_flow_command(void **state)
     assert_memory_equal(&command, bytes, sizeof(bytes));
 }
 
+static void test_bytes_of_a_match_command(void **state)
+{
+    (void)state;
+    static const uint8_t bytes[64] = {
+        0x11,        0x00, 0xff, 0x00,
+        0x03,        0x00, 0x09, 0x00, /* opcode, status, log, rule, target */
+        [29] = 0x02,                   /* of the switch */
+        [32] = 0xdf, 0x86, 0x10, 0x1c, /* Ethernet type 86df; 16, 28 */
+        [36] = 0x00, 0x00, 0xff, 0x00,
+        0x00,        0x00, 0x05, 0x00, /* mask, value */
+        [44] = 0xff, 0x00, 0x00, 0x00,
+        0x85,        0x00, 0x00, 0x00, /* mask, value */
+    };
+    const struct nic_command command = {
+        .opcode = NIC_SET_MATCH,
+        .status = NIC_COMMAND_PENDING,
+        .queue = 3,
+        .target = 9,
+        .flags = NIC_COMMAND_SWITCH,
+        .match = { .ether_type = 0x86df,
+                   .offset = { 16, 28 },
+                   .word = { { 0x00ff0000, 0x00050000 }, { 0xff, 0x85 } } },
+    };
+    assert_memory_equal(&command, bytes, sizeof(bytes));
+}
+
 /* ---- GPU ------------------------------------------------------------------------------------- */
 
 static void test_bytes_of_a_copy_command(void **state)
@@ -293,6 +319,7 @@ int main(void)
         cmocka_unit_test(test_bytes_of_a_transmit_wqe),
         cmocka_unit_test(test_bytes_of_a_receive_completion),
         cmocka_unit_test(test_bytes_of_a_flow_command),
+        cmocka_unit_test(test_bytes_of_a_match_command),
         cmocka_unit_test(test_bytes_of_a_copy_command),
         cmocka_unit_test(test_dma_engine_is_that_of_plx),
     };
