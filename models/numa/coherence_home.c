@@ -11,9 +11,10 @@
  *     DMA read      DRAM and the snoop of the home's caches, whichever is later; a line
  *                   modified in a third place comes from there
  *     ownership     (full-line DMA write, non-temporal store, upgrade) from a remote
- *                   agent: the directory read, for which DRAM is read; from the home's
- *                   own socket: snoops are broadcast instead, no DRAM read; a remote
- *                   device's line may be tracked by the I/O directory cache instead
+ *                   agent: the directory read, for which DRAM is read; a remote
+ *                   device's line may be tracked by the I/O directory cache instead.
+ *                   From the home's own socket: as long as the links are light, snoops
+ *                   are broadcast and DRAM is not read; else the directory is
  *   Directory changes are DRAM writes, unless data is written to the line anyway.
  * Does not model: home-tracker limits, the directory cache for migratory lines (HitME), conflicts
  *   between concurrent requests to a line (a transaction is atomic).
@@ -69,6 +70,7 @@ struct request {
     bool others_keep;  /* a socket besides requester and home may have a copy afterwards */
     bool wrote;        /* data were written to the line in DRAM: the directory goes with them */
     bool tracked;      /* by the I/O directory cache: the directory is neither read nor changed */
+    bool blind;        /* ownership without a look at the directory: everybody is asked */
 };
 
 struct answer {
@@ -129,12 +131,31 @@ static void answer_snoop(struct numa *n, struct request *q, unsigned socket, enu
         q->others_keep = true;
 }
 
+/* The home agent may send the socket a snoop before it knows the directory. */
+static bool may_broadcast(const struct numa *n, const struct request *q, unsigned socket)
+{
+    return n->params->coherence->opportunistic_broadcast &&
+           interconnect_light(&n->interconnect, q->home, socket, q->home_ps, n->light_ratio_256);
+}
+
+/* Ownership for an agent of the home's socket: snoops to all others spare the DRAM read of the
+ * directory, if the home agent may send them. */
+static bool broadcast_instead(const struct numa *n, const struct request *q)
+{
+    if (q->want != WANT_OWN || q->from != q->home)
+        return false;
+    for (unsigned s = 0; s < n->sockets; s++) {
+        if (s != q->home && !may_broadcast(n, q, s))
+            return false;
+    }
+    return true;
+}
+
 static void snoop_others(struct numa *n, struct request *q)
 {
     const struct numa_coherence_params *p = n->params->coherence;
     const bool own = q->want == WANT_RFO || q->want == WANT_OWN;
-    /* Without a DRAM read the directory is not known: everybody has to be asked. */
-    const bool blind = q->want == WANT_OWN && (q->from == q->home || q->tracked);
+    const bool blind = q->blind;
     const bool must = blind || q->directory == DIRECTORY_A || (own && q->directory == DIRECTORY_S);
     bool found = false, asked = false;
 
@@ -145,9 +166,7 @@ static void snoop_others(struct numa *n, struct request *q)
     for (unsigned s = 0; s < n->sockets; s++) {
         if (s == q->from || s == q->home)
             continue;
-        const bool early = blind || (p->opportunistic_broadcast &&
-                                     interconnect_light(&n->interconnect, q->home, s, q->home_ps,
-                                                        n->light_ratio_256));
+        const bool early = blind || may_broadcast(n, q, s);
         if (!must && !early)
             continue;
         const sim_time send_ps = early ? q->home_ps : q->dram_ps;
@@ -267,7 +286,8 @@ static struct answer acquire(struct numa *n, unsigned from, uint64_t line, enum 
     q.directory = q.directory_then = directory_get(directory, home_line(n, line));
     q.dram_ps = q.reply_ps = q.home_ps;
     q.tracked = track(n, &q, cause);
-    if (want != WANT_OWN || (remote && !q.tracked))
+    q.blind = q.tracked || broadcast_instead(n, &q);
+    if (!q.blind)
         q.dram_ps = numa_dram_read(n, line, want == WANT_OWN ? READ_DIRECTORY : cause, q.home_ps);
     if (remote)
         snoop_home(n, &q);
@@ -555,9 +575,10 @@ static sim_time write_to_dram(struct numa *n, unsigned socket, struct holder own
     q.home_ps = t + p->home_agent_ps;
     sim_stamp_mark(stamp, PART_CACHE, q.home_ps);
     q.directory = q.directory_then = directory_get(directory, home_line(n, line));
-    /* As for ownership: who asks at home broadcasts and needs no directory. */
+    /* As for ownership. */
     q.dram_ps = q.reply_ps = q.home_ps;
-    if (remote || !full)
+    q.blind = broadcast_instead(n, &q);
+    if (!q.blind || !full)
         q.dram_ps = numa_dram_read(n, line, full ? READ_DIRECTORY : READ_DMA, q.home_ps);
     if (remote)
         snoop_home(n, &q);

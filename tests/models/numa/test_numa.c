@@ -463,6 +463,59 @@ static void test_own_then_dram(void **state)
     }
 }
 
+/* Lets `lines` lines cross from socket `from` to the other one in the microsecond before next(). */
+static void load_link(struct host *h, unsigned from, unsigned lines)
+{
+    const sim_time at = h->t + 10 * h->f.dram.trefi_ps - (UINT64_C(1) << LINK_WINDOW_LOG2);
+
+    for (unsigned i = 0; i < lines; i++)
+        interconnect_send(&h->n->interconnect, from, from ^ 1, MESSAGE_DATA, at);
+}
+
+/* Ownership at home: a snoop instead of the directory as long as the way there is idle. */
+static void test_ownership_at_home(void **state)
+{
+    const sim_time look = IIO + REQUEST + HOME + WAY + FLIT + LOOK + WAY + FLIT;
+    struct host h;
+
+    (void)state;
+    open_host(&h);
+    const struct hpa a = fixture_hpa(h.n, 0, 0x20000), b = fixture_hpa(h.n, 0, 0x30000),
+                     c = fixture_hpa(h.n, 0, 0x40000);
+    const struct numa_counters *s0 = &h.n->socket[0].counters;
+    assert_int_equal(dma_write(&h, 0, a, 64, NUMA_LOCAL_DRAM), look);
+    assert_int_equal(s0->read_bytes[READ_DIRECTORY], 0);
+    assert_int_equal(s0->snoops_sent, 1);
+    /* 5,033 flits fit into that microsecond; a quarter of them are 126 lines. */
+    load_link(&h, 0, 125);
+    assert_int_equal(dma_write(&h, 0, b, 64, NUMA_LOCAL_DRAM), look);
+    assert_int_equal(s0->read_bytes[READ_DIRECTORY], 0);
+    load_link(&h, 0, 130);
+    assert_int_equal(dma_write(&h, 0, c, 64, NUMA_LOCAL_DRAM), IIO + REQUEST + HOME + DRAM);
+    assert_int_equal(s0->read_bytes[READ_DIRECTORY], 64);
+    assert_int_equal(s0->snoops_sent, 2);
+    assert_int_equal(s0->dram_write_bytes, 0);
+    /* The directory says who has to be asked, and is cleared when nobody is left. */
+    const struct hpa d = fixture_hpa(h.n, 0, 0x50000);
+    load(&h, 14, d, NUMA_REMOTE_DRAM);
+    assert_int_equal(s0->write_bytes[WRITE_DIRECTORY], 64);
+    load_link(&h, 0, 130);
+    assert_int_equal(dma_write(&h, 0, d, 64, NUMA_LOCAL_DRAM), look + DRAM + CLEAN);
+    assert_int_equal(s0->read_bytes[READ_DIRECTORY], 128);
+    assert_int_equal(s0->write_bytes[WRITE_DIRECTORY], 128);
+    assert_int_equal(core_group_peek(h.n, 14, d.v >> 6), LINE_I);
+    numa_free(h.n);
+
+    /* Without the broadcast the directory is always read. */
+    fixture_r730(&h.f);
+    h.f.coherence.opportunistic_broadcast = false;
+    h.n = fixture_new(&h.f);
+    h.t = 0;
+    assert_int_equal(dma_write(&h, 0, a, 64, NUMA_LOCAL_DRAM), IIO + REQUEST + HOME + DRAM);
+    assert_int_equal(numa_interconnect_bytes(h.n, 0, 1), 0);
+    numa_free(h.n);
+}
+
 /* A design that nobody has built: into the consumer's LLC, over the link. */
 static void test_dma_write_into_the_homes_llc(void **state)
 {
@@ -721,6 +774,7 @@ int main(void)
         cmocka_unit_test(test_dma_read),
         cmocka_unit_test(test_dma_write),
         cmocka_unit_test(test_remote_dma_write_policies),
+        cmocka_unit_test(test_ownership_at_home),
         cmocka_unit_test(test_own_then_dram),
         cmocka_unit_test(test_dma_write_into_the_homes_llc),
         cmocka_unit_test(test_dma_write_without_ddio),
