@@ -67,6 +67,13 @@ bool cli_same_file(const char *a, const char *b);
 /* Opens the database for writing; makes it, and its folder, if they are not there. NULL with the
  * reason printed. */
 struct results_db *cli_open_for_writing(const struct cli_options *options);
+/* A results_wait_fn that waits without end, and says so on standard error after two seconds. */
+bool cli_wait_for_database(void *unused, const char *path, double before_s, double waited_s);
+/* Whether that is said at this call. */
+static inline bool cli_says_wait(double before_s, double waited_s)
+{
+    return before_s < 2.0 && waited_s >= 2.0;
+}
 /* Opens the database for reading; NULL with the reason printed. */
 struct results_db *cli_open_for_reading(const struct cli_options *options);
 /* results_snapshot(). False with the reason printed if the database cannot be read. */

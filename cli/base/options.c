@@ -228,6 +228,17 @@ bool cli_same_file(const char *a, const char *b)
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
+bool cli_wait_for_database(void *unused, const char *path, double before_s, double waited_s)
+{
+    (void)unused;
+    if (cli_says_wait(before_s, waited_s))
+        fprintf(stderr,
+                "%s: another program is writing and holds it; waiting for that (Ctrl-C ends "
+                "this)\n",
+                path);
+    return true;
+}
+
 struct results_db *cli_open_for_writing(const struct cli_options *options)
 {
     g_autofree char *folder = g_path_get_dirname(options->db), *message = NULL;
@@ -236,7 +247,7 @@ struct results_db *cli_open_for_writing(const struct cli_options *options)
     if (!g_file_test(folder, G_FILE_TEST_IS_DIR) && g_mkdir(folder, 0777) != 0)
         message = g_strdup_printf("%s: %s (--db FILE writes elsewhere)", folder, g_strerror(errno));
     else
-        db = results_open(options->db, false, &message);
+        db = results_open_waiting(options->db, cli_wait_for_database, NULL, &message);
     if (db == NULL)
         fprintf(stderr, "%s\n", message);
     return db;

@@ -1,6 +1,7 @@
 /* The loop of a campaign: start workers, store what they report, stop when told to. */
 #include <errno.h>
 #include <malloc.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -17,11 +18,15 @@ struct running {
     const struct campaign *campaign;
     struct worker_pool *pool;
     struct progress progress;
-    guint next_job;        /* those before it do not wait any more */
-    uint64_t memory_bytes; /* what runs may need together */
-    uint64_t most_bytes;   /* that a run has needed so far, of what is not known */
-    unsigned n_wide;       /* points whose intervals are not tight enough with all seeds */
+    guint next_job;               /* those before it do not wait any more */
+    guint last_job, n_jobs;       /* nor those from last_job on, of n_jobs */
+    bool from_end;                /* the next job is the last that waits */
+    unsigned n_left_out, n_twice; /* runs that another command has stored meanwhile */
+    uint64_t memory_bytes;        /* what runs may need together */
+    uint64_t most_bytes;          /* that a run has needed so far, of what is not known */
+    unsigned n_wide;              /* points whose intervals are not tight enough with all seeds */
     bool any_failed, database_refused, said_no_metric;
+    int signal_fd; /* -1: signals end the process */
 };
 
 /* ---- In the worker --------------------------------------------------------------------------- */
@@ -54,6 +59,23 @@ static void run_job(void *context, const struct worker_task *task, struct worker
     report->fingerprint = run_result_fingerprint(report->result, outcome.fingerprint);
     config_free(config);
     sim_error_release(&errors);
+}
+
+/* ---- Waiting for the database ---------------------------------------------------------------- */
+
+static bool signal_has_come(const struct running *running)
+{
+    struct pollfd fd = { .fd = running->signal_fd, .events = POLLIN };
+    return running->signal_fd >= 0 && poll(&fd, 1, 0) > 0;
+}
+
+/* Another program holds it: for as long as that takes, or until this campaign is told to stop. */
+static bool wait_for_database(void *context, const char *path, double before_s, double waited_s)
+{
+    struct running *running = context;
+    if (cli_says_wait(before_s, waited_s))
+        progress_end(&running->progress);
+    return !signal_has_come(running) && cli_wait_for_database(NULL, path, before_s, waited_s);
 }
 
 /* ---- Seeds ----------------------------------------------------------------------------------- */
@@ -98,7 +120,10 @@ static void add_seeds(struct running *running, size_t index)
             return;
         if (!plan_add_job(campaign->plan, campaign->db, index, campaign->first_seed + point->n_jobs,
                           campaign->force, &message)) {
-            refuse(running, message);
+            if (results_is_busy(campaign->db)) /* as in store_job() */
+                g_free(message);
+            else
+                refuse(running, message);
             return;
         }
     }
@@ -170,9 +195,15 @@ static struct plan_job *next_job(struct running *running, guint *index)
     while (running->next_job < plan->jobs->len &&
            plan_job(plan, running->next_job)->state != PLAN_WAITING)
         running->next_job++;
+    if (running->n_jobs != plan->jobs->len)
+        running->last_job = running->n_jobs = plan->jobs->len;
+    while (running->last_job > running->next_job &&
+           plan_job(plan, running->last_job - 1)->state != PLAN_WAITING)
+        running->last_job--;
     const bool alone = worker_pool_running(pool) == 0;
     const uint64_t used = alone ? 0 : worker_pool_memory_bytes(pool);
-    for (guint i = running->next_job; i < plan->jobs->len; i++) {
+    for (guint k = running->next_job; k < running->last_job; k++) {
+        const guint i = running->from_end ? running->next_job + running->last_job - 1 - k : k;
         struct plan_job *job = plan_job(plan, i);
         if (job->state != PLAN_WAITING)
             continue;
@@ -185,6 +216,28 @@ static struct plan_job *next_job(struct running *running, guint *index)
     return NULL;
 }
 
+static bool is_stored(const struct campaign *campaign, const struct plan_job *job)
+{
+    const struct plan_point *point = plan_point(campaign->plan, job->point);
+    return !campaign->force &&
+           results_have(campaign->db, scenario_name(point->scenario), plan_point_name(point),
+                        job->seed, point->config_sha256);
+}
+
+/* True if another command has stored the run since this one began. Commands that go through the same
+ * list side by side would make each run twice: each goes on at a random end of it. */
+static bool leave_out(struct running *running, struct plan_job *job)
+{
+    const size_t point = job->point;
+    if (!is_stored(running->campaign, job))
+        return false;
+    running->n_left_out++;
+    running->from_end = g_random_boolean();
+    plan_set_state(running->campaign->plan, job, PLAN_STORED_BEFORE);
+    add_seeds(running, point); /* may move the jobs */
+    return true;
+}
+
 /* Starts as many as there is room for. False if there is room and no process can be made. */
 static bool start_workers(struct running *running)
 {
@@ -193,6 +246,8 @@ static bool start_workers(struct running *running)
         struct plan_job *job = next_job(running, &index);
         if (job == NULL)
             return true;
+        if (leave_out(running, job))
+            continue;
         const struct worker_task task = {
             .job = index,
             .point = job->point,
@@ -219,11 +274,16 @@ static void store_job(void *context, size_t index, const struct worker_report *r
     start_workers(running); /* so that none waits for the database; tried again if it fails */
     job->wall_s = report->wall_s;
     job->sim_ps = report->sim_ps;
+    const bool twice = is_stored(campaign, job);
     if (!store(campaign, job, report, &message)) {
         plan_set_state(campaign->plan, job, PLAN_WAITING);
-        refuse(running, message);
+        if (results_is_busy(campaign->db)) /* and a signal has come: work() takes it */
+            g_free(message);
+        else
+            refuse(running, message);
         return;
     }
+    running->n_twice += twice;
     const size_t point = job->point;
     plan_set_state(campaign->plan, job, report->error == NULL ? PLAN_DONE : PLAN_FAILED);
     if (report->error != NULL && !plan_point(campaign->plan, point)->may_fail)
@@ -233,7 +293,7 @@ static void store_job(void *context, size_t index, const struct worker_report *r
 }
 
 /* True when all is done, or nothing more can be; false if it was interrupted. */
-static bool work(struct running *running, int signal_fd)
+static bool work(struct running *running)
 {
     while (!running->database_refused) {
         if (!start_workers(running) && worker_pool_running(running->pool) == 0) {
@@ -244,7 +304,7 @@ static bool work(struct running *running, int signal_fd)
         if (worker_pool_running(running->pool) == 0)
             return true;
         progress_show(&running->progress);
-        if (worker_wait(running->pool, signal_fd, 250))
+        if (worker_wait(running->pool, running->signal_fd, 250))
             return false;
     }
     return true;
@@ -300,6 +360,15 @@ static void say_what_is_left_out(const struct campaign *campaign)
                 campaign->plan->jobs->len);
 }
 
+static void say_what_others_did(const struct running *running)
+{
+    if (running->n_left_out + running->n_twice > 0 && !running->campaign->quiet)
+        fprintf(stderr,
+                "%u runs were made by another command at the same time: %u were left out here, %u "
+                "were made twice\n",
+                running->n_left_out + running->n_twice, running->n_left_out, running->n_twice);
+}
+
 static void say_what_is_wide(const struct running *running)
 {
     if (running->n_wide > 0)
@@ -326,10 +395,15 @@ int campaign_run(const struct campaign *campaign)
 {
     struct running running = { .campaign = campaign, .memory_bytes = campaign->memory_bytes };
     running.most_bytes = memory_resident_bytes(getpid()); /* a worker is a copy to begin with */
+    running.signal_fd = -1;
+    results_set_wait(campaign->db, wait_for_database, &running);
     if (running.memory_bytes == 0)
         running.memory_bytes = memory_free_bytes();
-    if (!make_jobs(&running))
+    const bool planned = make_jobs(&running);
+    if (!planned) {
+        results_set_wait(campaign->db, cli_wait_for_database, NULL);
         return CLI_FAILED;
+    }
     say_what_is_left_out(campaign);
     malloc_trim(
         0); /* what building all points has left would be copied page by page for each worker */
@@ -338,25 +412,37 @@ int campaign_run(const struct campaign *campaign)
     sigset_t before;
     const sigset_t stops = stop_signals();
     sigprocmask(SIG_BLOCK, &stops, &before);
-    const int signal_fd = signalfd(-1, &stops, SFD_CLOEXEC);
+    running.signal_fd = signalfd(-1, &stops, SFD_CLOEXEC);
     progress_begin(&running.progress, campaign->plan, n_workers, campaign->quiet);
-    const bool finished = work(&running, signal_fd);
+    const bool finished = work(&running);
     worker_pool_free(running.pool);
+    results_set_wait(campaign->db, cli_wait_for_database, NULL);
     progress_end(&running.progress);
     if (!finished) {
         struct signalfd_siginfo taken; /* or it would come once signals are let in again */
-        const ssize_t got = read(signal_fd, &taken, sizeof(taken));
+        const ssize_t got = read(running.signal_fd, &taken, sizeof(taken));
         (void)got;
         say_how_to_go_on(campaign, "interrupted");
     }
-    close(signal_fd);
+    close(running.signal_fd);
     sigprocmask(SIG_SETMASK, &before, NULL);
     if (!finished)
         return CLI_INTERRUPTED;
-    if (running.database_refused)
+    const bool gone = results_is_gone(campaign->db);
+    if (gone && !running.database_refused)
+        fprintf(stderr, "%s: was deleted, moved or replaced while it was written\n",
+                results_path(campaign->db));
+    running.database_refused = running.database_refused || gone;
+    if (gone)
+        fprintf(
+            stderr,
+            "stopped: with the database its runs are gone; the same command makes them again\n  %s\n",
+            campaign->command_line);
+    else if (running.database_refused)
         say_how_to_go_on(campaign, "stopped");
     else
         say_what_failed(campaign);
+    say_what_others_did(&running);
     say_what_is_wide(&running);
     return running.any_failed || running.database_refused ? CLI_FAILED : CLI_DONE;
 }

@@ -274,7 +274,7 @@ void plan_set_state(struct plan *plan, struct plan_job *job, enum plan_state sta
     plan->n_in_state[job->state]--;
     plan->n_in_state[state]++;
     job->state = state;
-    if (state == PLAN_DONE || state == PLAN_FAILED) {
+    if (state == PLAN_DONE || state == PLAN_FAILED || state == PLAN_STORED_BEFORE) {
         point->n_ended++;
         plan->n_points_ended += point->n_ended == point->n_jobs;
     }

@@ -275,6 +275,7 @@ static bool unpack(const GByteArray *bytes, const struct report_head *head,
                    struct worker_report *report)
 {
     const char *error = (const char *)bytes->data + sizeof(*head);
+    report->wall_s = head->wall_s;
     report->sim_ps = head->sim_ps;
     report->events = head->events;
     report->fingerprint = head->fingerprint;
@@ -301,6 +302,18 @@ static void take_death(struct worker *worker, struct worker_report *report)
                                              : describe_death(status, worker->log->str);
 }
 
+/* Reports a run. That may take long, while another program holds the database: nobody has looked at
+ * the other workers then, and the time does not count as theirs. */
+static void tell(struct worker_pool *pool, size_t job, const struct worker_report *report)
+{
+    const int64_t began_us = g_get_monotonic_time();
+    pool->report(pool->context, job, report);
+    const int64_t spent_us = g_get_monotonic_time() - began_us;
+    for (unsigned i = 0; i < pool->n_workers; i++)
+        if (pool->workers[i].busy && pool->workers[i].started_us <= began_us)
+            pool->workers[i].started_us += spent_us;
+}
+
 /* The worker is free for another task, or gone, before its run is reported. */
 static void finish(struct worker_pool *pool, struct worker *worker)
 {
@@ -323,7 +336,7 @@ static void finish(struct worker_pool *pool, struct worker *worker)
         release(worker);
     else if (head.leaves != 0)
         bury(worker);
-    pool->report(pool->context, job, &report);
+    tell(pool, job, &report);
     run_result_free(report.result);
     g_free(report.error);
     g_free(report.log);

@@ -35,6 +35,7 @@ struct report_head {
     uint64_t n_error, n_result; /* bytes; 0: none */
     uint64_t sim_ps, events, fingerprint, peak_memory_bytes;
     uint64_t leaves; /* 1: the worker ends after this report */
+    double wall_s;
 };
 
 static inline void worker_close(int *fd)

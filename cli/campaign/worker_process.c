@@ -56,6 +56,7 @@ static void send_report(int fd, const struct worker_report *report, bool leaves)
         .fingerprint = report->fingerprint,
         .peak_memory_bytes = report->peak_memory_bytes,
         .leaves = leaves,
+        .wall_s = report->wall_s,
     };
     g_autoptr(GByteArray) bytes =
         g_byte_array_sized_new((guint)(sizeof(head) + head.n_error + n_result));
@@ -122,7 +123,9 @@ noreturn void worker_process(struct worker_pool *pool, const int sockets[2], con
         const struct worker_task task = read_task(fd);
         struct worker_report report = { 0 };
         leaves = !forget_peak() || pool->limits.memory_bytes > 0;
+        const int64_t began_us = g_get_monotonic_time();
         pool->body(pool->context, &task, &report);
+        report.wall_s = (double)(g_get_monotonic_time() - began_us) / 1e6;
         fflush(NULL); /* the parent takes what is printed before the report for this run's */
         report.peak_memory_bytes = peak_bytes();
         leaves = leaves || report.peak_memory_bytes > at_start + KEEP_BYTES;

@@ -46,7 +46,7 @@ static int merge_all(const char *target, char **sources)
     int status = check_sources(target, sources);
     if (status != CLI_DONE)
         return status;
-    struct results_db *db = results_open(target, false, &message);
+    struct results_db *db = results_open_waiting(target, cli_wait_for_database, NULL, &message);
     if (db == NULL) {
         fprintf(stderr, "%s\n", message);
         return CLI_FAILED;

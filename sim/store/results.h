@@ -90,7 +90,22 @@ struct results_db;
 /* Opens the file, or creates it (not its folder). read_only: the file must exist, and nothing is
  * ever written, not even beside it. NULL with *message (caller g_free()s) on failure. */
 struct results_db *results_open(const char *path, bool read_only, char **message);
+
+/* Called again and again while another program holds the database: before_s: the time waited at the
+ * call before, waited_s: now. False: give up. */
+typedef bool results_wait_fn(void *context, const char *path, double before_s, double waited_s);
+/* As results_open() for writing, with `wait` from the first lock on. Without one (results_open(),
+ * or NULL) all functions wait for 20 s. */
+struct results_db *results_open_waiting(const char *path, results_wait_fn *wait, void *context,
+                                        char **message);
+void results_set_wait(struct results_db *db, results_wait_fn *wait, void *context);
+/* True if the last results_store(), results_select() or results_merge() has failed since another
+ * program held the file for longer than was waited: it may be tried again. */
+bool results_is_busy(const struct results_db *db);
+/* True if the file that was opened is not there any more under its name: what is stored is lost. */
+bool results_is_gone(const struct results_db *db);
 void results_close(struct results_db *db);
+const char *results_path(const struct results_db *db);
 /* Stores one run with its parameters, metrics, histograms and series, in one transaction. The
  * parameters are those of config, or with NULL those that run_result_params() took; result may be
  * NULL (a failed run). False with *message if the database refused; nothing is stored then. */

@@ -64,7 +64,12 @@ enum results_statement {
 struct results_db {
     sqlite3 *sqlite;
     char *path;
-    bool failed;                           /* results_failed() */
+    bool failed;           /* results_failed() */
+    bool busy;             /* results_is_busy() */
+    results_wait_fn *wait; /* NULL: 20 s */
+    void *wait_context;
+    int64_t wait_began_us;
+    double waited_s;                       /* of that, when `wait` was asked last */
     sqlite3_stmt *statement[N_STATEMENTS]; /* NULL until first used */
     GHashTable *questions;                 /* of query.c: SQL, by address -> its statement */
     GHashTable
@@ -83,6 +88,9 @@ sqlite3_stmt *results_statement(struct results_db *db, enum results_statement wh
 sqlite3_stmt *results_prepare(struct results_db *db, const char *sql);
 /* "results/nudma.db: database or disk is full", with a hint at a remedy. g_free(). */
 char *results_message(const struct results_db *db, int code);
+
+/* Waits a moment for another process, the n-th time (from 0 on) for the same lock; 0: give up. */
+int results_wait_for_lock(void *db, int n);
 
 /* query.c: registers v() */
 void results_register_functions(struct results_db *db);

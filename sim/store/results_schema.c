@@ -11,7 +11,7 @@
 
 #include "sim/store/results_internal.h"
 
-#define BUSY_TIMEOUT_MS 20000 /* how long one process waits for another */
+#define LONGEST_WAIT_S 20.0 /* for another process, unless results_set_wait() says otherwise */
 
 static const char tables_sql[] =
     "CREATE TABLE label(id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);"
@@ -266,23 +266,55 @@ static bool check_or_create(struct results_db *db, bool read_only, int *code, ch
     return *message == NULL && *code == SQLITE_OK;
 }
 
+int results_wait_for_lock(void *context, int n)
+{
+    struct results_db *db = context;
+    const int64_t now = g_get_monotonic_time();
+    const double before_s = n > 0 ? db->waited_s : 0.0;
+    if (n == 0)
+        db->wait_began_us = now;
+    db->waited_s = (double)(now - db->wait_began_us) / 1e6;
+    if (db->wait != NULL ? !db->wait(db->wait_context, db->path, before_s, db->waited_s)
+                         : db->waited_s >= LONGEST_WAIT_S)
+        return 0;
+    g_usleep(1000 * (gulong)MIN(1 + n, 50));
+    return 1;
+}
+
+void results_set_wait(struct results_db *db, results_wait_fn *wait, void *context)
+{
+    db->wait = wait;
+    db->wait_context = context;
+}
+
+bool results_is_gone(const struct results_db *db)
+{
+    int moved = 0;
+    return sqlite3_file_control(db->sqlite, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK &&
+           moved != 0;
+}
+
+bool results_is_busy(const struct results_db *db)
+{
+    return db->busy;
+}
+
 /* A killed process loses nothing in WAL mode with NORMAL; only a power failure could. SQLite does
  * not ask its busy handler while the mode changes: the connection has a read lock by then, and two
  * that wait for each other's would do so for ever. It lets go of the lock, so waiting is up to us. */
 static int use_wal(struct results_db *db)
 {
-    int code, waited_ms = 0;
+    int code, n = 0;
     do {
         code = sqlite3_exec(db->sqlite, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL",
                             NULL, NULL, NULL);
-    } while ((code & 0xff) == SQLITE_BUSY && waited_ms < BUSY_TIMEOUT_MS &&
-             (waited_ms += sqlite3_sleep(5)) > 0);
+    } while ((code & 0xff) == SQLITE_BUSY && results_wait_for_lock(db, n++) != 0);
     return code;
 }
 
 static bool prepare_schema(struct results_db *db, bool read_only, char **message)
 {
-    int code = sqlite3_busy_timeout(db->sqlite, BUSY_TIMEOUT_MS);
+    int code = sqlite3_busy_handler(db->sqlite, results_wait_for_lock, db);
     if (read_only) {
         const bool ready = check_or_create(db, true, &code, message);
         if (!ready && *message == NULL)
@@ -338,7 +370,8 @@ static void finalize(gpointer statement)
     sqlite3_finalize(statement);
 }
 
-struct results_db *results_open(const char *path, bool read_only, char **message)
+static struct results_db *open_database(const char *path, bool read_only, results_wait_fn *wait,
+                                        void *context, char **message)
 {
     *message = NULL;
     if (read_only && g_access(path, R_OK) != 0)
@@ -349,6 +382,7 @@ struct results_db *results_open(const char *path, bool read_only, char **message
         return NULL;
     struct results_db *db = g_new0(struct results_db, 1);
     db->path = g_strdup(path);
+    results_set_wait(db, wait, context);
     db->questions = g_hash_table_new_full(NULL, NULL, NULL, finalize);
     db->ids = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     const int code = open_file(path, read_only, &db->sqlite);
@@ -360,6 +394,22 @@ struct results_db *results_open(const char *path, bool read_only, char **message
         return db;
     results_close(db);
     return NULL;
+}
+
+struct results_db *results_open(const char *path, bool read_only, char **message)
+{
+    return open_database(path, read_only, NULL, NULL, message);
+}
+
+struct results_db *results_open_waiting(const char *path, results_wait_fn *wait, void *context,
+                                        char **message)
+{
+    return open_database(path, false, wait, context, message);
+}
+
+const char *results_path(const struct results_db *db)
+{
+    return db->path;
 }
 
 void results_close(struct results_db *db)

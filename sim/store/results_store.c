@@ -244,6 +244,7 @@ static bool commit(struct writer *writer, char **message)
     struct results_db *db = writer->db;
     if (writer->code == SQLITE_OK)
         writer->code = execute(db, "COMMIT");
+    db->busy = (writer->code & 0xff) == SQLITE_BUSY;
     if (writer->code == SQLITE_OK)
         return true;
     if (message != NULL)
@@ -257,6 +258,13 @@ static bool commit(struct writer *writer, char **message)
 bool results_store(struct results_db *db, const struct run_record *record,
                    const struct config *config, const struct run_result *result, char **message)
 {
+    db->busy = false;
+    if (results_is_gone(db)) {
+        if (message != NULL)
+            *message = g_strdup_printf("%s: was deleted, moved or replaced while it was written",
+                                       db->path);
+        return false;
+    }
     struct run_result *of_config = config != NULL ? run_result_new() : NULL;
     if (of_config != NULL)
         run_result_params(of_config, config);

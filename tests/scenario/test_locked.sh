@@ -23,10 +23,16 @@ for round in 1 2 3; do
         "$(query same.$round.db "select count(*), count(distinct point || seed) from run where status = 'done'")" \
         "16|16"
 done
-is "the same points twice at once" \
-    "$(run --db twice.db >/dev/null 2>&1 & pid=$!; run --db twice.db >/dev/null 2>&1; echo -n $?; wait $pid; echo $?)" 00
+"$nudma" run $size --quick -j2 --seeds 10 --db twice.db >/dev/null 2>twice.txt &
+pid=$!
+"$nudma" run $size --quick -j2 --seeds 10 --db twice.db >/dev/null 2>twice2.txt
+status=$?
+wait $pid
+is "the same points twice at once" $status$? 00
 is "are there" "$(query twice.db 'select count(*), sum(n) from (select n from result
-    where metric = "latency_mean_ns")')" "4|4"
+    where metric = "latency_mean_ns")')" "4|40"
+made_twice() { sed -n 's/.* left out here, \([0-9]*\) were made twice$/\1/p' "$@" | awk '{ n += $1 } END { print n + 0 }'; }
+is "what both made is said" "$(query twice.db 'select count(*) - 40 from run')" "$(made_twice twice.txt twice2.txt)"
 
 # ---- Readers while one writes -------------------------------------------------------------------
 run --db busy.db >/dev/null 2>&1
@@ -73,15 +79,31 @@ echo "begin immediate; select 'held';" >&3
 for _ in $(seq 100); do [ -s held.txt ] && break; sleep 0.05; done
 run --db busy.db --seed 101 >waits.txt 2>&1 &
 waits=$!
-sleep 1
+env --default-signal=INT "$nudma" run $size --quick -q --db busy.db --seed 102 >stopped.txt 2>&1 &
+stopped=$!
+for _ in $(seq 100); do [ -s waits.txt ] && [ -s stopped.txt ] && break; sleep 0.05; done
+is "it says so" "$(cat waits.txt)" \
+    "busy.db: another program is writing and holds it; waiting for that (Ctrl-C ends this)"
+kill -INT $stopped
+wait $stopped
+is "and can be stopped" $? 130
 is "while another writes, nothing is written" "$(query busy.db 'select count(*) from run')" 168
 is "it can be read" "$("$nudma" results --db busy.db $size >/dev/null 2>&1; echo $?)" 0
 echo 'commit;' >&3
 exec 3>&-
 wait $waits
-is "then it goes on" "$?$(grep -ciE 'lock|busy' waits.txt)" 00
+is "then it goes on" "$?$(grep -ciE 'locked|refused' waits.txt)" 00
 wait $holder
 is "and stores everything" "$(query busy.db 'select count(*) from run')" 172
+
+# ---- One that is deleted ------------------------------------------------------------------------
+run --db gone.db --seeds 100 >gone.txt 2>&1 &
+writer=$!
+for _ in $(seq 100); do query gone.db 'select 1 from run limit 1' 2>&1 | grep -q '^1' && break; sleep 0.05; done
+rm gone.db
+wait $writer
+is "a database that is deleted while it is written" $? 1
+has "is missed" "$(cat gone.txt)" '^gone.db: was deleted, moved or replaced'
 
 echo "1..$cases"
 [ $failed = 0 ]

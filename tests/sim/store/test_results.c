@@ -498,6 +498,63 @@ static void two_make_the_file(void **state)
     results_close(db);
 }
 
+/* The program that holds the file, for as long as it is asked to wait n_waits times. */
+struct holder {
+    sqlite3 *sqlite;
+    unsigned n_waits;
+    bool gives_up;
+};
+
+static bool wait_for_holder(void *context, const char *held, double before_s, double waited_s)
+{
+    struct holder *holder = context;
+    assert_string_equal(held, path);
+    assert_true(before_s <= waited_s);
+    if (--holder->n_waits == 0 && !holder->gives_up)
+        sqlite3_exec(holder->sqlite, "ROLLBACK", NULL, NULL, NULL);
+    return holder->n_waits > 0 || !holder->gives_up;
+}
+
+static void waits_for_another_program(void **state)
+{
+    (void)state;
+    struct holder holder = { .n_waits = 4 };
+    char *message = NULL;
+    results_close(open_db());
+    assert_int_equal(sqlite3_open(path, &holder.sqlite), SQLITE_OK);
+    sqlite3_exec(holder.sqlite, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+    struct results_db *db = results_open_waiting(path, wait_for_holder, &holder, &message);
+    assert_non_null(db);
+    assert_int_equal(holder.n_waits, 0);
+    sqlite3_exec(holder.sqlite, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+    holder = (struct holder){ holder.sqlite, 3, true };
+    assert_false(results_store(db, &some_run, NULL, NULL, &message));
+    assert_true(results_is_busy(db));
+    g_clear_pointer(&message, g_free);
+    holder = (struct holder){ holder.sqlite, 3, false };
+    assert_true(results_store(db, &some_run, NULL, NULL, &message));
+    assert_false(results_is_busy(db));
+    assert_true(query(db, "select count(*) from run") == 1.0);
+    sqlite3_close(holder.sqlite);
+    results_close(db);
+}
+
+static void a_file_that_is_deleted_is_missed(void **state)
+{
+    (void)state;
+    char *message = NULL;
+    struct results_db *db = open_db();
+    store_value(db, &some_run, 1.0);
+    assert_false(results_is_gone(db));
+    g_unlink(path);
+    assert_true(results_is_gone(db));
+    assert_false(results_store(db, &some_run, NULL, NULL, &message));
+    assert_non_null(strstr(message, "deleted"));
+    assert_false(results_is_busy(db));
+    g_free(message);
+    results_close(db);
+}
+
 static void a_killed_writer_loses_no_finished_run(void **state)
 {
     (void)state;
@@ -733,6 +790,8 @@ int main(void)
         WITH_FOLDER(two_writers_and_a_reader),
         WITH_FOLDER(two_make_the_file),
         WITH_FOLDER(a_killed_writer_loses_no_finished_run),
+        WITH_FOLDER(waits_for_another_program),
+        WITH_FOLDER(a_file_that_is_deleted_is_missed),
         cmocka_unit_test(statistics_become_metrics),
         cmocka_unit_test(declared_before_it_is_recorded),
         cmocka_unit_test(packed_and_unpacked),
