@@ -9,7 +9,7 @@ const struct mx_options mx_options_default = { .resend_ps = K_S / 2,
                                                .resends_max = 1000,
                                                .ack_delay_ps = K_S / 64,
                                                .acks_max = 4,
-                                               .cached_regions = 64,
+                                               .cached_regions = 0,
                                                .linger_ps = 2 * K_S,
                                                .poll_ps = 50 * K_NS };
 

@@ -15,6 +15,7 @@ const struct openmx_options openmx_options_default = { .reply_bytes = MX_REPLY_B
                                                        .blocks = OPENMX_BLOCKS_MAX,
                                                        .pull_resend_ps = K_S,
                                                        .pull_resends_max = 1000,
+                                                       .grace_ps = 12 * K_MS,
                                                        .local_bytes = 4096,
                                                        .ioat_message_bytes = 65536,
                                                        .ioat_reply_bytes = 1024,
@@ -255,6 +256,7 @@ struct openmx *openmx_new(struct net *net, struct net_device *dev, struct dma_co
         k_free(omx);
         return NULL;
     }
+    openmx_regions_init(omx);
     if (options->ioat && dma != NULL)
         openmx_copies_init(omx, dma);
     return omx;
@@ -265,6 +267,7 @@ void openmx_free(struct openmx *omx)
     net_protocol_unregister(omx->net, MX_ETHER_TYPE);
     while (omx->n_ports > 0) /* somebody is still at one that is closed */
         k_sleep(omx->kernel, 10 * K_US);
+    openmx_regions_release(omx);
     openmx_pulls_free(omx);
     openmx_copies_release(omx);
     k_page_put(omx->kernel, omx->lines);

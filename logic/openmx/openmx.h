@@ -23,6 +23,7 @@ struct openmx_options {
     uint32_t reply_bytes, replies_per_block, blocks;
     uint64_t pull_resend_ps;   /* a pull of which nothing has come for so long is asked for again */
     uint32_t pull_resends_max; /* in a row; then it is given up */
+    uint64_t grace_ps;         /* a region that is given back stays pinned for so long */
     uint32_t local_bytes; /* larger messages within the host are pulled: one copy instead of two */
     /* Copies by an engine, if there is one: messages and replies of at least so many bytes; messages
      * within the host of at least so many bytes, waited for. */
@@ -48,7 +49,7 @@ struct openmx *openmx_new(struct net *net, struct net_device *dev, struct dma_co
 void openmx_free(struct openmx *omx);
 struct mx_board *openmx_board(struct openmx *omx);
 void openmx_stats_get(const struct openmx *omx, struct openmx_stats *stats);
-/* Regions registered, that nobody has given back. */
+/* Regions whose memory is pinned: registered, or given back not long ago. */
 unsigned openmx_regions_live(const struct openmx *omx);
 
 #endif

@@ -22,7 +22,7 @@ static void refuse(struct openmx *omx, const struct mx_head *head,
 static void reply_sent(struct sk_buff *skb)
 {
     struct openmx_region *region = skb->freed_arg;
-    struct openmx_port *port = region->port;
+    struct openmx_port *port = region->port; /* the packet has held it */
     openmx_region_put(region);
     openmx_port_drop(port);
 }

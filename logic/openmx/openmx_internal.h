@@ -23,19 +23,31 @@
 #define OPENMX_BLOCKS_MAX 4u
 #define OPENMX_PULLS_MAX  4096u
 #define OPENMX_CHANNELS   4u
+#define OPENMX_CPUS_MAX   64u /* more share */
 
 struct openmx_port;
 
 /* Registered memory of a process. */
 struct openmx_region {
-    struct openmx_port *port;
-    unsigned users; /* pulls, and packets that carry bytes of it */
-    bool closing;
-    struct k_wait_queue idle;
+    struct openmx *omx;
+    struct openmx_port
+        *port; /* may be gone once the region is given back and no packet carries it */
+    unsigned
+        users; /* its number, until the grace period is over; pulls, packets that carry bytes of it */
+    bool closing; /* given back: has no number any more */
+    uint64_t free_ps;
+    struct openmx_region *next; /* given back after it on the same CPU */
     uint64_t bytes;
     unsigned n_segments;
     struct mx_segment *segment;
     struct k_page *page; /* per segment, for fragments of packets: never freed by its references */
+};
+
+/* Regions that a CPU has given back, whose grace period is not over, in order. */
+struct openmx_grace {
+    struct openmx_region *first, *last;
+    struct k_timer timer; /* of the first */
+    bool at_it;           /* its function runs */
 };
 
 struct openmx_slot {
@@ -142,7 +154,8 @@ struct openmx {
     struct dma_channel *channel[OPENMX_CHANNELS];
     unsigned n_channels, next_channel;
     struct openmx_copy *free_copies;
-    unsigned n_regions;
+    unsigned n_regions; /* pinned */
+    struct openmx_grace grace[OPENMX_CPUS_MAX];
     struct openmx_stats stats;
 };
 static inline struct openmx_port *openmx_port_of(struct mx_port *port)
@@ -239,6 +252,9 @@ int openmx_region_new(struct mx_port *port, const struct mx_segment *segment, un
                       uint8_t *region, uint8_t *region_sequence);
 void openmx_region_free(struct mx_port *port, uint8_t region);
 void openmx_regions_close(struct openmx_port *port);
+void openmx_regions_init(struct openmx *omx);
+/* [thread] All endpoints are closed. Waits until nothing is pinned. */
+void openmx_regions_release(struct openmx *omx);
 /* The region with one user more; NULL: there is no such. */
 struct openmx_region *openmx_region_get(struct openmx_port *port, uint8_t region, uint8_t sequence,
                                         bool any_sequence);

@@ -1,9 +1,11 @@
 /*
  * What it does: Regions: user memory that is pinned while it is registered, so that packets can carry it and
- *   replies can be written into it.
+ *   replies can be written into it. One that is given back loses its number at once. Its pages stay pinned until
+ *   a grace period of RCU has passed and nothing uses it any more; then a soft interrupt of the CPU that gave it
+ *   back, or who used it last, unpins them.
  * Leaves out: pinning in parts while the rendezvous is under way (demand pinning, which is off by default).
- * Follows: Open-MX 0.9.2 driver/linux/omx_reg.c.
- * Costs: a system call, pin_cycles and pin_page_cycles; the region's lines.
+ * Follows: Open-MX 0.9.2 driver/linux/omx_reg.c (omx_ioctl_user_region_destroy, call_rcu).
+ * Costs: a system call, pin_cycles and pin_page_cycles; the region's lines; the lines of its pages' structures.
  */
 #include "logic/openmx/openmx_internal.h"
 
@@ -37,7 +39,9 @@ int openmx_region_new(struct mx_port *p, const struct mx_segment *segment, unsig
     if (result != 0)
         return result;
     struct openmx_region *region = k_zalloc(sizeof *region);
+    region->omx = omx;
     region->port = port;
+    region->users = 1; /* its number */
     region->n_segments = n;
     region->segment = k_zalloc(n * sizeof *segment);
     region->page = k_zalloc(n * sizeof *region->page);
@@ -72,26 +76,63 @@ struct openmx_region *openmx_region_get(struct openmx_port *port, uint8_t number
     return region;
 }
 
-void openmx_region_put(struct openmx_region *region)
+/* Nothing uses the region any more, and nothing can find it. */
+static void unpin_all(struct openmx_region *region)
 {
-    if (--region->users == 0 && region->closing)
-        k_wake(region->port->omx->kernel, &region->idle);
-}
-
-static void region_free(struct openmx_port *port, uint8_t number)
-{
-    struct openmx_region *region = port->region[number];
-    struct openmx *omx = port->omx;
-    region->closing = true;
-    while (region->users > 0)
-        k_wait(omx->kernel, &region->idle, UINT64_MAX);
+    struct openmx *omx = region->omx;
     for (unsigned i = 0; i < region->n_segments; i++)
         k_unpin(omx->kernel, region->segment[i].at, region->segment[i].bytes);
-    port->region[number] = NULL;
     omx->n_regions--;
     k_free(region->segment);
     k_free(region->page);
     k_free(region);
+}
+
+void openmx_region_put(struct openmx_region *region)
+{
+    if (--region->users == 0)
+        unpin_all(region);
+}
+
+/* ---- Given back ---------------------------------------------------------------------------------- */
+
+static void arm(struct openmx_grace *grace)
+{
+    if (grace->first != NULL && !grace->at_it)
+        k_timer_set(&grace->timer, grace->first->free_ps);
+}
+
+/* A soft interrupt: the grace period of the first is over, perhaps of others, too. */
+static void grace_over(struct k_timer *timer)
+{
+    struct openmx_grace *grace = K_CONTAINER(timer, struct openmx_grace, timer);
+    struct openmx_region *region;
+    grace->at_it = true;
+    while ((region = grace->first) != NULL && region->free_ps <= k_now_ps(timer->kernel)) {
+        grace->first = region->next;
+        openmx_region_put(region);
+    }
+    grace->at_it = false;
+    arm(grace);
+}
+
+static void region_retire(struct openmx_port *port, uint8_t number)
+{
+    struct openmx *omx = port->omx;
+    struct openmx_grace *grace = &omx->grace[k_cpu(omx->kernel) % OPENMX_CPUS_MAX];
+    struct openmx_region *region = port->region[number];
+    const bool was_empty = grace->first == NULL;
+    port->region[number] = NULL;
+    region->closing = true;
+    region->next = NULL;
+    region->free_ps = k_now_ps(omx->kernel) + omx->options.grace_ps;
+    if (was_empty)
+        grace->first = region;
+    else
+        grace->last->next = region;
+    grace->last = region;
+    if (was_empty)
+        arm(grace);
 }
 
 void openmx_region_free(struct mx_port *p, uint8_t number)
@@ -100,15 +141,31 @@ void openmx_region_free(struct mx_port *p, uint8_t number)
     k_syscall(port->omx->kernel);
     openmx_touch(port->omx->kernel, openmx_region_line(port, number), K_LINE_BYTES, true,
                  MX_ACCOUNT_PULL);
-    region_free(port, number);
+    region_retire(port, number);
 }
 
 void openmx_regions_close(struct openmx_port *port)
 {
     for (unsigned i = 0; i < 256; i++)
         if (port->region[i] != NULL)
-            region_free(port, (uint8_t)i);
+            region_retire(port, (uint8_t)i);
 }
+
+void openmx_regions_init(struct openmx *omx)
+{
+    for (unsigned i = 0; i < OPENMX_CPUS_MAX; i++)
+        k_timer_init(&omx->grace[i].timer, omx->kernel, grace_over);
+}
+
+void openmx_regions_release(struct openmx *omx)
+{
+    while (omx->n_regions > 0) /* rcu_barrier() */
+        k_sleep(omx->kernel, omx->options.grace_ps);
+    for (unsigned i = 0; i < OPENMX_CPUS_MAX; i++)
+        k_timer_release(&omx->grace[i].timer);
+}
+
+/* ---- Data ---------------------------------------------------------------------------------------- */
 
 struct kaddr openmx_region_at(const struct openmx_region *region, uint64_t offset, uint64_t *bytes,
                               unsigned *i)
@@ -123,7 +180,7 @@ struct kaddr openmx_region_at(const struct openmx_region *region, uint64_t offse
 void openmx_region_write(struct openmx_region *region, uint64_t offset,
                          const struct openmx_data *data)
 {
-    struct kernel *kernel = region->port->omx->kernel;
+    struct kernel *kernel = region->omx->kernel;
     const unsigned before = k_account(kernel, MX_ACCOUNT_DATA);
     struct openmx_data part = *data;
     uint32_t done = 0;

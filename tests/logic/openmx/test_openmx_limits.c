@@ -261,7 +261,48 @@ static void sends_the_same(struct omx_process *p)
     const bool kept = p->pair->mx.cached_regions > 0;
     assert_int_equal(stats.regions, kept ? 1 : run->n);
     assert_int_equal(stats.region_hits, kept ? run->n - 1 : 0);
+    /* The last region: its message has ended, its grace period has not. */
+    assert_true(p->pair->kernel->pins_live > 0);
+    k_sleep(p->pair->kernel, p->pair->options[0].grace_ps + K_MS);
     assert_true(kept == (p->pair->kernel->pins_live > 0));
+}
+
+/* A region that is given back has no number any more, but stays pinned for the packets that carry it. */
+static void registers_and_frees(struct omx_process *p)
+{
+    struct run *run = p->arg;
+    struct openmx *omx = p->pair->omx[0];
+    struct mx_board *board = openmx_board(omx);
+    const struct mx_segment segment = { omx_memory(p, 50000), 50000 };
+    const uint64_t grace_ps = p->pair->options[0].grace_ps;
+    struct mx_port *port;
+    uint8_t number, sequence;
+    assert_int_equal(board->ops->open(board, 9, &port), 0);
+    for (unsigned i = 0; i < run->n; i++) {
+        assert_int_equal(board->ops->region_new(port, &segment, 1, &number, &sequence), 0);
+        assert_int_equal(number, 0);
+        assert_int_equal(sequence, i + 1);
+        board->ops->region_free(port, number);
+        assert_int_equal(openmx_regions_live(omx), i + 1);
+        k_sleep(p->pair->kernel, grace_ps / (2 * run->n));
+    }
+    k_sleep(p->pair->kernel, grace_ps / 2 - K_MS);
+    assert_int_equal(openmx_regions_live(omx), run->n);
+    for (unsigned i = run->n; i-- > 0;) {
+        k_sleep(p->pair->kernel, grace_ps / (2 * run->n));
+        assert_int_equal(openmx_regions_live(omx), i);
+    }
+    board->ops->close(port);
+}
+
+static void test_grace_period(void **state)
+{
+    (void)state;
+    struct run *run = run_new(NULL);
+    run->n = 3;
+    omx_process_start(run->pair, &run->a, 0, 0, 1, registers_and_frees, run);
+    omx_pair_run(run->pair, 100);
+    run_free(run);
 }
 
 static void test_kept_regions(void **state)
@@ -282,9 +323,10 @@ static void test_kept_regions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_events),  cmocka_unit_test(test_slots_and_regions),
-        cmocka_unit_test(test_engine),  cmocka_unit_test(test_engine_fails),
-        cmocka_unit_test(test_binding), cmocka_unit_test(test_kept_regions),
+        cmocka_unit_test(test_events),       cmocka_unit_test(test_slots_and_regions),
+        cmocka_unit_test(test_engine),       cmocka_unit_test(test_engine_fails),
+        cmocka_unit_test(test_binding),      cmocka_unit_test(test_kept_regions),
+        cmocka_unit_test(test_grace_period),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
