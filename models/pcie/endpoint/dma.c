@@ -90,6 +90,14 @@ static uint16_t tag_take(struct pcie_dma *dma)
     return NO_TAG;
 }
 
+/* The deadline of the oldest has passed if time-outs were disabled until now. */
+static void schedule_timeout(struct pcie_dma *dma)
+{
+    if (!cfg_completion_timeout_disabled(dma->cfg))
+        sim_schedule(dma->model->sim, &dma->timeout,
+                     SIM_MAX(dma->tag[dma->oldest].deadline_ps, sim_now(dma->model->sim)));
+}
+
 static void tag_link(struct pcie_dma *dma, uint16_t idx)
 {
     struct pcie_dma_tag *tag = &dma->tag[idx];
@@ -104,10 +112,8 @@ static void tag_link(struct pcie_dma *dma, uint16_t idx)
     dma->in_flight++;
     if (dma->in_flight > dma->stats.read_tlps_in_flight_max)
         dma->stats.read_tlps_in_flight_max = dma->in_flight;
-    /* The oldest's has passed if time-outs were disabled until now. */
-    if (!sim_event_pending(&dma->timeout) && !cfg_completion_timeout_disabled(dma->cfg))
-        sim_schedule(dma->model->sim, &dma->timeout,
-                     SIM_MAX(dma->tag[dma->oldest].deadline_ps, sim_now(dma->model->sim)));
+    if (!sim_event_pending(&dma->timeout))
+        schedule_timeout(dma);
 }
 
 static void tag_free(struct pcie_dma *dma, uint16_t idx)
@@ -470,6 +476,12 @@ static void doubt(struct pcie_dma *dma, uint16_t idx)
     tag->doubtful_until_ps = sim_now(dma->model->sim) + dma->params.completion_timeout_ps;
 }
 
+void pcie_dma_configured(struct pcie_dma *dma)
+{
+    if (dma->oldest != NO_TAG && !sim_event_pending(&dma->timeout))
+        schedule_timeout(dma);
+}
+
 static void timeout_fire(struct sim *sim, struct sim_event *event)
 {
     struct pcie_dma *dma = SIM_CONTAINER(event, struct pcie_dma, timeout);
@@ -484,8 +496,7 @@ static void timeout_fire(struct sim *sim, struct sim_event *event)
         end_tag(dma, idx, PART_DEVICE);
     }
     pump(dma);
-    if (dma->oldest != NO_TAG && !sim_event_pending(&dma->timeout))
-        sim_schedule(sim, &dma->timeout, dma->tag[dma->oldest].deadline_ps);
+    pcie_dma_configured(dma);
 }
 
 static void drop_unexpected(struct pcie_dma *dma, struct tlp *tlp)

@@ -185,6 +185,8 @@ void pcie_dma_release(struct pcie_dma *dma);
  * Master Enable is clear already, so that nothing new begins. Answers that are still on their way
  * are dropped. */
 void pcie_dma_abort(struct pcie_dma *dma);
+/* Its configuration may be another: reads that have waited without a time-out may have one now. */
+void pcie_dma_configured(struct pcie_dma *dma);
 
 /* The device is ready to send it at at_ps (before now: now): no TLP leaves before, nor is handed to
  * the link, so that the link stays open for others. */

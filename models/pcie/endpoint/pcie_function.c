@@ -278,6 +278,7 @@ struct tlp *pcie_function_config(struct pcie_function *function, struct tlp *req
 
 void pcie_function_configured(struct pcie_function *function)
 {
+    pcie_dma_configured(&function->dma);
     if (SIM_LIKELY(!cfg_take_flr(&function->cfg)))
         return;
     function->stats.resets++;

@@ -48,6 +48,7 @@ void pcie_vf_follow(struct pcie_function *pf)
         else if (!there && !vf->gone)
             pcie_function_stop(vf);
         cfg_vf_follow(&vf->cfg, &pf->cfg, v);
+        pcie_dma_configured(&vf->dma);
     }
 }
 

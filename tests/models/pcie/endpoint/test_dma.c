@@ -819,6 +819,28 @@ static void time_out_is_enabled_late(void **state)
     bench_free(&bench);
 }
 
+/* ... or the function itself, as soon as its configuration is another. */
+static void time_out_that_is_enabled_ends_what_waits(void **state)
+{
+    (void)state;
+    struct bench bench = bench_new();
+    struct cfg_space *cfg = &bench.requester->cfg;
+    cfg_write(cfg, cfg->pcie_cap + PCIE_DEVCTL2, 2, PCIE_DEVCTL2_TIMEOUT_DISABLE);
+    bench.completer->delay_ps = 20 * TIMEOUT_PS;
+    struct transfer *late = read_now(&bench, 0, 64);
+    sim_run(bench.sim, 3 * TIMEOUT_PS, NULL);
+    pcie_dma_configured(&bench.requester->dma);
+    sim_run(bench.sim, 4 * TIMEOUT_PS, NULL);
+    assert_int_equal(bench.requester->dma.stats.timed_out, 0);
+    cfg_write(cfg, cfg->pcie_cap + PCIE_DEVCTL2, 2, 0);
+    pcie_dma_configured(&bench.requester->dma);
+    sim_run(bench.sim, 4 * TIMEOUT_PS + 1, NULL);
+    check_done(late, PCIE_DMA_TIMED_OUT);
+    transfer_free(late);
+    run(&bench);
+    bench_free(&bench);
+}
+
 static void nothing_goes_out_without_bus_master(void **state)
 {
     (void)state;
@@ -1058,6 +1080,7 @@ int main(void)
         cmocka_unit_test(answers_of_abandoned_reads_are_unexpected),
         cmocka_unit_test(time_out_can_be_disabled),
         cmocka_unit_test(time_out_is_enabled_late),
+        cmocka_unit_test(time_out_that_is_enabled_ends_what_waits),
         cmocka_unit_test(nothing_goes_out_without_bus_master),
         cmocka_unit_test(strays_are_counted_and_dropped),
         cmocka_unit_test(wrong_completions_fail_the_run),
