@@ -50,7 +50,7 @@ static bool can_go_up(const struct myri *nic)
     for (unsigned i = 0; i < ether->n_slices; i++)
         if (ether->slice[i].queue_iova == 0)
             return false;
-    return ether->slice[0].status_iova != 0 && ether->queue_bytes >= MYRI_SLOT_BYTES &&
+    return ether->slice[0].status_iova != 0 && ether->queue_bytes != 0 &&
            ether->big_bytes != 0 && ether->mtu_bytes != 0;
 }
 
@@ -97,7 +97,7 @@ static enum myri_result execute_sizes(struct myri *nic, uint32_t command, uint32
         return MYRI_OK;
     case MYRI_SET_SMALL_BYTES: ether->small_bytes = data0; return MYRI_OK;
     case MYRI_SET_QUEUE_BYTES:
-        if (data0 == 0 || (data0 & (data0 - 1)) != 0)
+        if (data0 < MYRI_SLOT_BYTES || (data0 & (data0 - 1)) != 0)
             return MYRI_ERROR_RANGE;
         ether->queue_bytes = data0;
         return MYRI_OK;
