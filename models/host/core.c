@@ -2,13 +2,17 @@
  * Cores.
  *
  * Models: a clock, issue cost, line-fill buffers and superqueue as bounds of memory-level
- *   parallelism.
- * Does not model: instructions, branch prediction, store-buffer depth, translation look-aside
- *   buffers.
+ *   parallelism; of a copy also the store buffer (store_buffer_entries > 0), which is full when so
+ *   many steps of the copy have no line to go to yet: a step is 16 bytes, or 8 if an address is no
+ *   multiple of 8.
+ * Does not model: instructions, branch prediction, the store buffer of other stores, translation
+ *   look-aside buffers.
  * Timing: load = numa_load, or until an asynchronous load has the line; asynchronous access =
  *   issue cycles. Either waits first for the line-fill buffer that is free first, if the line is
  *   not in L1 or L2 and all are taken. A copy is a load and a store a line; line_ps or two issues,
- *   whichever is more, pass meanwhile.
+ *   whichever is more, pass meanwhile. With a store buffer the store asks for its line when its data
+ *   have come, and leaves when it has the line and those before it have left; a line is loaded when
+ *   there is room for its stores.
  * Sources: docs/sources.md#a1.
  */
 #include "models/host/core.h"
@@ -22,6 +26,9 @@ const struct param_desc core_params_table[] = {
           "line misses of one core that overlap when the prefetcher follows a stream"),
     PARAM("issue_cycles", PARAM_U32, struct core_params, issue_cycles, 2, 1, 100, PROV_ESTIMATE,
           "docs/sources.md#a1", "cost of an access that does not wait for its data"),
+    PARAM("store_buffer_entries", PARAM_U32, struct core_params, store_buffer_entries, 0, 0,
+          CORE_STORES_MAX, PROV_ESTIMATE, "docs/sources.md#e1",
+          "steps of a copy that wait for the lines they are stored into; 0: no bound"),
     { .type = PARAM_END },
 };
 
@@ -225,6 +232,97 @@ static inline void arrives(struct numa_result *arrived, struct numa_result resul
         *arrived = result;
 }
 
+/* ---- The store buffer -------------------------------------------------------------------------- */
+
+#define FAST_STEP_BYTES 16u /* of rep movs where both addresses are multiples of SLOW_STEP_BYTES */
+#define SLOW_STEP_BYTES 8u
+#define STORED_LINES    (CORE_STORES_MAX * FAST_STEP_BYTES / LINE_BYTES)
+
+/* Lines that a copy stores into, from the oldest that it does not have yet. */
+struct copy_stores {
+    unsigned room;                 /* lines of stores that the store buffer takes */
+    unsigned first, asked_to, end; /* oldest; first that has not been asked for; next */
+    struct hpa line[STORED_LINES];
+    sim_time ready_ps[STORED_LINES]; /* its data have come, and those before it */
+    struct numa_result got[STORED_LINES];
+};
+
+static unsigned copy_room(const struct core *core, struct hpa to, struct hpa from)
+{
+    const bool fast = (to.v | from.v) % SLOW_STEP_BYTES == 0;
+    const unsigned bytes = core->params->store_buffer_entries *
+                           (fast ? FAST_STEP_BYTES : SLOW_STEP_BYTES);
+
+    return (bytes + (unsigned)LINE_BYTES - 1) / (unsigned)LINE_BYTES;
+}
+
+/* Asks for the lines whose stores are ready at until_ps. */
+static void stores_ask(struct core *core, struct copy_stores *s, sim_time until_ps)
+{
+    for (; s->asked_to != s->end && s->ready_ps[s->asked_to % STORED_LINES] <= until_ps;
+         s->asked_to++) {
+        const unsigned i = s->asked_to % STORED_LINES;
+        sim_time *buffer = free_buffer(core, core->params->line_fill_buffers, s->ready_ps[i]);
+        sim_time at_ps = s->ready_ps[i];
+        if (*buffer > at_ps && !numa_private_hit(core->numa, core->idx, s->line[i], true))
+            at_ps = *buffer;
+        s->got[i] = numa_store(core->numa, core->idx, s->line[i], at_ps, NULL);
+        take_buffer(core, buffer, s->got[i], CORE_NO_LINE);
+        if (s->asked_to != s->first)
+            arrives(&s->got[i], s->got[(s->asked_to - 1) % STORED_LINES]);
+    }
+}
+
+/* Waits until there is room for the stores of one line more. */
+static void stores_wait(struct core *core, struct copy_stores *s, sim_time *t)
+{
+    const unsigned i = s->first % STORED_LINES;
+
+    if (s->end - s->first < s->room)
+        return;
+    const sim_time ready_ps = SIM_MAX(*t, s->ready_ps[i]);
+    stores_ask(core, s, ready_ps);
+    const sim_time left_ps = SIM_MAX(ready_ps, s->got[i].done_ps);
+    core->wait_ps[s->got[i].source] += left_ps - *t;
+    *t = left_ps;
+    s->first++;
+}
+
+/* core_copy() of a core with a store buffer. */
+static void copy_bounded(struct core *core, struct sim_task *task, struct hpa to, struct hpa from,
+                         uint64_t bytes, sim_time line_ps, struct numa_result *arrived)
+{
+    const unsigned demand = core->params->line_fill_buffers;
+    const uint64_t from_end = from.v + bytes, to_end = to.v + bytes;
+    uint64_t load = from.v & ~(LINE_BYTES - 1), store = to.v & ~(LINE_BYTES - 1);
+    struct copy_stores s = { .room = copy_room(core, to, from) };
+    sim_time t = sim_task_now(task), data_ps = t;
+
+    for (unsigned n = 0; load < from_end || store < to_end; n++) {
+        const sim_time then_ps = t + line_ps;
+        stores_wait(core, &s, &t);
+        stores_ask(core, &s, t);
+        if (load < from_end) {
+            const unsigned n_buffers = n < demand ? demand : core->params->superqueue_entries;
+            const struct numa_result result = copy_access(core, (struct hpa){ load }, false,
+                                                          n_buffers, &t);
+            arrives(arrived, result);
+            data_ps = SIM_MAX(data_ps, result.done_ps);
+            load += LINE_BYTES;
+        }
+        if (store < to_end) {
+            s.line[s.end % STORED_LINES] = (struct hpa){ store };
+            s.ready_ps[s.end++ % STORED_LINES] = SIM_MAX(t, data_ps);
+        }
+        store += LINE_BYTES;
+        t = SIM_MAX(t, then_ps);
+        sim_task_charge_until(task, t);
+    }
+    stores_ask(core, &s, SIM_TIME_MAX);
+}
+
+/* ---- Copies of either kind ----------------------------------------------------------------------- */
+
 /* Lines of a copy's source of which the host is told before the first is asked for. */
 #define ANNOUNCED_LINES 3u
 
@@ -239,6 +337,10 @@ void core_copy(struct core *core, struct sim_task *task, struct hpa to, struct h
     numa_prefetch(core->numa, numa_socket_of_core(core->numa, core->idx), from,
                   (unsigned)SIM_MIN(bytes, ANNOUNCED_LINES * LINE_BYTES));
     line_ps = SIM_MAX(line_ps, 2 * core->issue_ps);
+    if (core->params->store_buffer_entries > 0 && !past_caches) {
+        copy_bounded(core, task, to, from, bytes, line_ps, arrived);
+        return;
+    }
     for (unsigned n = 0; load < from_end || store < to_end; n++) {
         sim_time then_ps = t + line_ps, data_ps = 0;
         if (load < from_end) {

@@ -11,12 +11,15 @@
 #include "sim/engine/task.h"
 
 #define CORE_BUFFERS_MAX 64u
+#define CORE_STORES_MAX  128u
 #define CORE_NO_LINE     UINT64_MAX
 
 struct core_params {
     uint32_t line_fill_buffers;  /* demand misses of one core that overlap */
     uint32_t superqueue_entries; /* the same with prefetches of a stream */
     uint32_t issue_cycles;       /* of an access that does not wait for its data */
+    uint32_t
+        store_buffer_entries; /* steps of a copy that wait for the lines they go to; 0: no bound */
 };
 extern const struct param_desc core_params_table[];
 

@@ -321,6 +321,50 @@ static void test_copies_on_a_bus(void **state)
     run_on(fixture_blackford, &netburst, bus_copy_body);
 }
 
+/* When the last of n cold lines that are copied has come, in latencies of a load; how far the target is behind a
+ * multiple of eight. */
+static double copied_after(struct rig *rig, struct sim_task *task, unsigned n, uint64_t odd)
+{
+    const struct hpa from = fresh(rig), to = fresh(rig);
+    struct numa_result arrived = { 0 };
+
+    core_drain(&rig->core, task);
+    const sim_time t = sim_task_now(task);
+    core_copy(&rig->core, task, (struct hpa){ to.v + odd }, from, n * LINE_BYTES - 8, 0, false,
+              &arrived);
+    return (double)(arrived.done_ps - t) / (double)numa_idle_load_ps(rig->n, 0, 0);
+}
+
+/* 20 steps of 16 bytes are five lines, of 8 bytes not three. A line more waits for the first: its data,
+ * then the line they are stored into. */
+static void store_buffer_body(struct sim_task *task, void *arg)
+{
+    struct rig *rig = arg;
+
+    assert_true(copied_after(rig, task, 5, 0) < 1.5);
+    assert_true(copied_after(rig, task, 6, 0) > 2.7);
+    assert_true(copied_after(rig, task, 3, 4) < 1.5);
+    assert_true(copied_after(rig, task, 4, 4) > 2.7);
+    assert_true(copied_after(rig, task, 6, 4) < 3.5);
+    assert_true(copied_after(rig, task, 7, 4) > 4.5);
+}
+
+static void no_store_buffer_body(struct sim_task *task, void *arg)
+{
+    assert_true(copied_after(arg, task, 6, 4) < 1.5);
+}
+
+static void test_a_copy_fills_the_store_buffer(void **state)
+{
+    struct core_params wide = params;
+
+    (void)state;
+    wide.line_fill_buffers = wide.superqueue_entries = 32;
+    run_on(fixture_r730, &wide, no_store_buffer_body);
+    wide.store_buffer_entries = 20;
+    run_on(fixture_r730, &wide, store_buffer_body);
+}
+
 static void drain_body(struct sim_task *task, void *arg)
 {
     struct rig *rig = arg;
@@ -358,6 +402,7 @@ int main(void)
         cmocka_unit_test(test_non_temporal_stores),
         cmocka_unit_test(test_copy_past_the_caches),
         cmocka_unit_test(test_copies_on_a_bus),
+        cmocka_unit_test(test_a_copy_fills_the_store_buffer),
         cmocka_unit_test(test_drain_and_compute),
     };
 

@@ -380,6 +380,7 @@ static const struct row rows[] = {
     SERVER("dram", "bench.fsb", "write_queue=16"),
     SERVER("core", "stream", "line_fill_buffers=20"),
     SERVER("core", "memory.bw", "superqueue_entries=32 issue_cycles=4"),
+    { "core", "copies.cpu", "hosts.borrower.core", "store_buffer_entries=8" },
     SERVER("root_complex", "bench", "inbound_ns=120 outbound_ns=120"),
     BORROWER("root_complex", "copy", "integrated_ns=120"),
     SERVER("root_complex", "bench.warm", "mps_bytes=512"),
