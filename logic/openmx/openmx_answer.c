@@ -36,6 +36,7 @@ static bool add_pieces(struct sk_buff *skb, struct openmx_region *region, uint64
         uint64_t n = bytes - done;
         unsigned i;
         const struct kaddr at = openmx_region_at(region, offset + done, &n, &i);
+        n = openmx_in_page(at, n);
         if (skb->n_frags == PIECES_MAX) {
             while (skb->n_frags > 0)
                 skb->frag[--skb->n_frags].page->refs--;

@@ -80,13 +80,6 @@ static int piece(struct dma_channel *channel, struct kaddr to, struct kaddr from
     return result;
 }
 
-/* How many bytes go on at both places within a page of the destination. */
-static uint64_t run(struct kaddr to, uint64_t n)
-{
-    const uint64_t in_page = K_PAGE_BYTES - to.v % K_PAGE_BYTES;
-    return n < in_page ? n : in_page;
-}
-
 /* ---- Replies ------------------------------------------------------------------------------------- */
 
 static void unmap(struct openmx_pull *pull, const struct openmx_copy *copy)
@@ -122,7 +115,7 @@ bool openmx_copy_begin(struct openmx_pull *pull, struct sk_buff *skb, uint32_t s
         const struct kaddr from = skb_at(skb, skb_offset + done, &n);
         const struct kaddr to = openmx_region_at(pull->region, offset + done, &n, &segment);
         const unsigned p = copy->n_parts;
-        n = run(to, n);
+        n = openmx_in_page(to, n);
         if (p == sizeof copy->part / sizeof copy->part[0] ||
             piece(pull->channel, to, from, n, &copy->part[p].to, &copy->part[p].from, &cookie) != 0)
             break;

@@ -166,6 +166,12 @@ static inline bool openmx_is_local(const struct openmx *omx, uint64_t nic_id)
 {
     return nic_id == omx->board.nic_id;
 }
+/* How many of n bytes are in the page of the first. */
+static inline uint64_t openmx_in_page(struct kaddr at, uint64_t n)
+{
+    const uint64_t in_page = K_PAGE_BYTES - at.v % K_PAGE_BYTES;
+    return n < in_page ? n : in_page;
+}
 /* An atomic operation on a line: it is there, and this CPU's, before the next step. */
 static inline void openmx_atomic(struct kernel *kernel, struct kaddr line, enum mx_account account)
 {

@@ -188,6 +188,7 @@ void openmx_region_write(struct openmx_region *region, uint64_t offset,
         uint64_t n = data->bytes - done;
         unsigned i;
         const struct kaddr to = openmx_region_at(region, offset + done, &n, &i);
+        n = openmx_in_page(to, n);
         part.offset = data->offset + done;
         part.bytes = (uint32_t)n;
         openmx_data_copy(kernel, to, &part);

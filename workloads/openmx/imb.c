@@ -18,6 +18,7 @@
 #define PHASES_MAX  2u
 #define BLOCK_SHIFT 26 /* positions of blocks in a stream */
 #define PROCESSES   8u
+#define CHUNK_BYTES 16u /* header of a chunk of malloc() */
 
 enum benchmark { PING_PONG, ALLTOALL };
 static const char *const benchmark_names[] = { "ping_pong", "alltoall", NULL };
@@ -215,12 +216,19 @@ static unsigned warm_ups(const struct imb *imb, unsigned phase)
     return phase == 0 ? imb->warm_ups : 2;
 }
 
+/* IMB takes its buffers from malloc(), which maps what is large: it begins behind the header of its chunk. */
+static struct kaddr malloced(struct mpi_rank *rank, uint64_t bytes)
+{
+    const struct kaddr at = mpi_job_buffer(rank, bytes + CHUNK_BYTES);
+    return at.v == 0 ? at : kaddr_add(at, CHUNK_BYTES);
+}
+
 static void imb_body(struct mpi_rank *rank)
 {
     struct imb *imb = rank->job->program->state;
     const uint64_t most = SIM_MAX(imb->phase[0].bytes, imb->phase[imb->n_phases - 1].bytes);
-    struct buffers b = { mpi_job_buffer(rank, n_blocks(imb) * most),
-                         mpi_job_buffer(rank, n_blocks(imb) * most), 0 };
+    struct buffers b = { malloced(rank, n_blocks(imb) * most), malloced(rank, n_blocks(imb) * most),
+                         0 };
     for (unsigned p = 0; p < imb->n_phases && mpi_job_good(rank->job); p++) {
         b.bytes = imb->phase[p].bytes;
         fill(rank, &b);
