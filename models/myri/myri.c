@@ -53,10 +53,6 @@ static const struct param_desc myri_params_table[] = {
           FROM_E1, "last bit of a packet to the processor's notice of it"),
     PARAM("command_latency_us", PARAM_TIME, struct myri, params.command_ps, 10, 0, 100000,
           PROV_ESTIMATE, FROM_E1, "time of the processor for a command"),
-    PARAM("send_done_us", PARAM_TIME, struct myri, params.send_done_ps, 10, 0, 100000,
-          PROV_ESTIMATE, FROM_E1,
-          "sent packets are told by an interrupt of their own so long after the first of them, if "
-          "none has told of them before"),
     PARAM("tx_buffer_bytes", PARAM_BYTES, struct myri, params.tx_buffer_bytes, 65536, 16384, 1e9,
           PROV_ESTIMATE, FROM_E1, "SRAM for packets to be sent, from read to wire"),
     PARAM("rx_buffer_bytes", PARAM_BYTES, struct myri, params.rx_buffer_bytes, 262144, 65536, 1e9,

@@ -23,8 +23,6 @@ static void packet_left(struct myri *nic, struct myri_tx *tx)
 {
     struct myri_ether *ether = &nic->ether;
     (void)tx;
-    if (ether->send_done == ether->send_told)
-        ether->send_since_ps = myri_now(nic);
     ether->send_done++;
     myri_interrupt_try(&ether->slice[0]);
 }

@@ -125,7 +125,6 @@ struct myri_ether {
     uint32_t coalescing_us;
     uint32_t send_done, send_told;
     uint32_t no_small, no_big; /* packets dropped for want of a buffer */
-    sim_time send_since_ps;    /* the first that has not been told */
     bool link_changed;
     bool steering;
     uint32_t table_entries;
@@ -140,7 +139,6 @@ struct myri_params {
     double rate_gbit_s;
     uint32_t mtu_bytes;
     sim_time send_ps, receive_ps, multiqueue_ps, mx_ps, command_ps, port_ps;
-    sim_time send_done_ps;
     uint64_t tx_buffer_bytes, rx_buffer_bytes;
     uint32_t ring_entries;
     bool flow_control;

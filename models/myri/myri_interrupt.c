@@ -3,8 +3,8 @@
  *
  * Models: a message per slice that tells of received packets; slice 0's, with a block of counters in memory
  *   before it, of sent packets and the link as well. None follows another of the slice before the driver
- *   has acknowledged it, nor within the coalescing time; none tells of packets while the driver polls.
- *   Sent packets alone are told of after send_done.
+ *   has acknowledged it, nor within the coalescing time; none tells of received packets while the driver
+ *   polls.
  * Timing: the block and the message follow the completions of the packets on the link.
  * Sources: Linux, drivers/net/myri10ge (myri10ge_intr, myri10ge_poll); that the coalescing time begins with
  *   the last interrupt: docs/models/myri.md.
@@ -82,14 +82,10 @@ void myri_interrupt_try(struct myri_slice *slice)
     const bool first = slice->number == 0, received = slice->received && slice->may_claim;
     const sim_time now_ps = myri_now(nic);
     const sim_time after_ps = slice->last_ps + ether->coalescing_us * SIM_PS_PER_US;
-    const sim_time sends_ps = ether->send_since_ps + nic->params.send_done_ps;
-    const bool sends = first && ether->send_done != ether->send_told;
-    if (!nic->up || (first && !slice->may_report))
+    const bool tells = first && (ether->link_changed || ether->send_done != ether->send_told);
+    if (!nic->up || (first && !slice->may_report) || (!received && !tells))
         return;
-    if (!received && !(first && ether->link_changed) && !(sends && now_ps >= sends_ps)) {
-        if (sends)
-            look_again(slice, sends_ps);
-    } else if (slice->last_ps != 0 && now_ps < after_ps)
+    if (slice->last_ps != 0 && now_ps < after_ps)
         look_again(slice, after_ps);
     else
         interrupt(slice, received);

@@ -760,7 +760,7 @@ static const struct row rows[] = {
     { "nic.ethernet", "net.lro", "devices.nic", "lro_sessions=1" },
     { "myri.myri10g", "myri", "devices.nic",
       "firmware=multiqueue tx_queue_tlps=1 firmware_send_ns=1500 firmware_receive_ns=1500"
-      " port_latency_ns=300 send_done_us=100 rate_gbit_s=5 mps_bytes=256"
+      " port_latency_ns=300 rate_gbit_s=5 mps_bytes=256"
       " lanes=4+hosts.server.ports.[0].lanes=4 generation=2+hosts.server.ports.[0].generation=2" },
     { "myri.myri10g", "myri.several", "devices.nic", "firmware_multiqueue_ns=2000" },
     { "myri.myri10g", "myri.setup", "devices.nic",
