@@ -191,6 +191,15 @@ void core_load_range(struct core *core, struct sim_task *task, struct hpa hpa, u
     wait_until(core, task, done_ps, source);
 }
 
+void core_fetch(struct core *core, struct sim_task *task, struct hpa hpa, sim_time ahead_ps)
+{
+    const sim_time now_ps = sim_task_now(task);
+    const struct numa_result result = numa_fetch(core->numa, core->idx, hpa, now_ps);
+
+    if (result.source != NUMA_L1 && result.done_ps > now_ps + ahead_ps)
+        wait_until(core, task, result.done_ps - ahead_ps, result.source);
+}
+
 /* ---- Copies ---------------------------------------------------------------------------------- */
 
 /* One access of a copy whose clock is *t. */

@@ -64,6 +64,9 @@ void core_load_range(struct core *core, struct sim_task *task, struct hpa hpa, u
  */
 void core_copy(struct core *core, struct sim_task *task, struct hpa to, struct hpa from,
                uint64_t bytes, sim_time line_ps, bool past_caches, struct numa_result *arrived);
+/* The instructions of a line are executed next: waits for them, unless they are in the L1I. ahead_ps: how
+ * long ago the fetch has begun if it had to begin (0: now). */
+void core_fetch(struct core *core, struct sim_task *task, struct hpa hpa, sim_time ahead_ps);
 void core_wait(struct core *core, struct sim_task *task, struct numa_result arrived);
 /* A write-combining buffer, one of the line-fill buffers: waits until one is free; it is then held until
  * done_ps. */

@@ -63,7 +63,7 @@ bool numa_check_invariants(const struct numa *n, const char **why, uint64_t *bad
     for (w.group = 0; w.group < n->sockets * n->groups_per_socket; w.group++) {
         const struct core_group *group = &n->core_group[w.group];
         cache_each(&group->l2, &w, check_l2_line);
-        for (unsigned i = 0; i < n->params->cache->l2_cores; i++)
+        for (unsigned i = 0; i < group->n_l1; i++)
             cache_each(&group->l1[i], &w, check_l1_line);
     }
     if (n->ops->check != NULL)

@@ -86,6 +86,14 @@ struct numa_result numa_load(struct numa *numa, unsigned core, struct hpa hpa, s
                              struct sim_stamp *stamp);
 struct numa_result numa_store(struct numa *numa, unsigned core, struct hpa hpa, sim_time at_ps,
                               struct sim_stamp *stamp);
+/*
+ * Fetches the line of instructions that holds hpa into the core's L1I (numa_has_l1i()), which is read
+ * only. A hit is done l1_hit_cycles later like a load's; whether that costs time is the caller's choice.
+ */
+struct numa_result numa_fetch(struct numa *numa, unsigned core, struct hpa hpa, sim_time at_ps);
+bool numa_has_l1i(const struct numa *numa);
+/* How many lines the core's L1I has got and lost so far: while the number stays, so does what is in it. */
+uint64_t numa_l1i_changes(const struct numa *numa, unsigned core);
 /* Whether such an access would hit in the core's L1 or L2 (a store: with ownership). Changes
  * nothing. */
 bool numa_private_hit(const struct numa *numa, unsigned core, struct hpa hpa, bool store);
@@ -149,8 +157,8 @@ void numa_warm_forgotten(struct numa *numa, unsigned socket, struct hpa hpa, uin
  * last. They count bytes of DRAM and interconnect by cause. */
 bool numa_stats(struct numa *numa, unsigned index, const char **prefix,
                 const struct stat_desc **table, void **state);
-/* Loads and stores of one core that its L1 could not answer by itself, and those of them whose line its
- * L2 did not have; since the beginning, never cleared. */
+/* Loads, stores and fetches of instructions of one core that its L1 could not answer by itself, and those
+ * of them whose line its L2 did not have; since the beginning, never cleared. */
 struct numa_private_count {
     uint64_t l2_accesses, l2_misses;
 };

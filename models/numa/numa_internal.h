@@ -24,8 +24,8 @@ struct numa_cpu_params {
 };
 
 struct numa_cache_params {
-    uint64_t l1_bytes, l2_bytes, llc_bytes;
-    uint32_t l1_ways, l2_ways, llc_ways;
+    uint64_t l1_bytes, l1i_bytes, l2_bytes, llc_bytes;
+    uint32_t l1_ways, l1i_ways, l2_ways, llc_ways;
     uint32_t l2_cores;
     uint32_t l2_sector_lines;
     bool l1_write_through;
@@ -100,12 +100,14 @@ extern const struct stat_desc numa_counter_table[];
 /*
  * A core group: the cores that share one L2 (one core where L2 is private), with their L1s.
  * Invariant: L2 holds every line of its L1s; a line that is M in an L1 is M in the L2 and in no
- * other L1, and only an M line of an L1 may be stored to without asking the L2.
+ * other L1, and only an M line of an L1 may be stored to without asking the L2. Lines of an L1I are S.
  */
 struct core_group {
     struct cache l2;
-    struct cache *l1; /* l2_cores of them */
-    bool fast;        /* one L1, and both it and the L2 of FAST_* geometry; numa.llc_fast */
+    struct cache *l1; /* l2_cores L1Ds, and then as many L1Is if there are any */
+    uint32_t n_l1;
+    bool fast;             /* one L1, and both it and the L2 of FAST_* geometry; numa.llc_fast */
+    uint64_t *l1i_changes; /* by core of the group: lines that its L1I got or lost; or NULL */
     struct stream_prefetch *prefetch; /* NULL: there is none */
     uint32_t socket;
     uint32_t sharer_bit; /* in the state words of its socket's LLC */

@@ -1,14 +1,15 @@
 /*
- * The caches of the cores: L1D per core, L2 per core or shared by a few.
+ * The caches of the cores: L1D and, where there is one, L1I per core, L2 per core or shared by a few.
  *
  * Models: L1 and L2 with write-back (L1: or write-through) and write-allocate; L2 holds what its
  *   L1s hold; L2 with sectors of two lines (one tag, so that both leave together); prefetches into
  *   the L2 (stream_prefetch.c says which).
- * Does not model: instruction caches, non-inclusive L2 (Broadwell's is not strictly inclusive of
- *   L1), bank conflicts, the TLB; Broadwell's prefetchers are in what a core has in flight.
- * Timing: L1 hit l1_hit_cycles; L2 hit l2_hit_cycles, and l1_hit + l2_hit more if another L1 of the
- *   group has modified the line; a miss is known after l2_hit_cycles and is the coherence protocol's
- *   from there.
+ * Does not model: non-inclusive L2 (Broadwell's is not strictly inclusive of L1), bank conflicts, the
+ *   TLB; Broadwell's prefetchers are in what a core has in flight. Fetches of instructions teach the
+ *   L2's prefetcher nothing.
+ * Timing: L1 hit l1_hit_cycles (the caller decides what one of the L1I costs); L2 hit l2_hit_cycles,
+ *   and l1_hit + l2_hit more if another L1 of the group has modified the line; a miss is known after
+ *   l2_hit_cycles and is the coherence protocol's from there.
  * Sources: docs/sources.md#a1
  */
 #include "models/numa/numa_internal.h"
@@ -22,7 +23,7 @@
 
 static bool all_fast(const struct core_group *c, const struct numa_cache_params *p)
 {
-    return p->l2_cores == 1 && p->l2_sector_lines == 1 && !p->l1_write_through &&
+    return p->l2_cores == 1 && p->l2_sector_lines == 1 && !p->l1_write_through && c->n_l1 == 1 &&
            c->prefetch == NULL && !c->l1[0].narrow && !c->l2.narrow &&
            c->l1[0].ways == FAST_PRIVATE_WAYS && c->l1[0].sets == FAST_L1_SETS &&
            c->l2.ways == FAST_PRIVATE_WAYS && c->l2.sets == FAST_L2_SETS;
@@ -32,10 +33,16 @@ void core_group_init(struct numa *n, struct core_group *c)
 {
     const struct numa_cache_params *p = n->params->cache;
 
-    c->l1 = sim_zalloc(p->l2_cores, sizeof(*c->l1));
+    c->n_l1 = p->l1i_bytes > 0 ? 2 * p->l2_cores : p->l2_cores;
+    c->l1 = sim_zalloc(c->n_l1, sizeof(*c->l1));
     for (uint32_t i = 0; i < p->l2_cores; i++)
         cache_init(&c->l1[i], 1, (uint32_t)(p->l1_bytes / LINE_BYTES / p->l1_ways), p->l1_ways,
                    numa_lines(n), 0);
+    for (uint32_t i = p->l2_cores; i < c->n_l1; i++)
+        cache_init(&c->l1[i], 1, (uint32_t)(p->l1i_bytes / LINE_BYTES / p->l1i_ways), p->l1i_ways,
+                   numa_lines(n), 0);
+    if (p->l1i_bytes > 0)
+        c->l1i_changes = sim_zalloc(p->l2_cores, sizeof(*c->l1i_changes));
     cache_init(&c->l2, 1, (uint32_t)(p->l2_bytes / LINE_BYTES / p->l2_ways), p->l2_ways,
                numa_lines(n), 0);
     if (p->prefetch.streams > 0) {
@@ -50,9 +57,11 @@ void core_group_init(struct numa *n, struct core_group *c)
 
 void core_group_release(struct numa *n, struct core_group *c)
 {
-    for (uint32_t i = 0; c->l1 != NULL && i < n->params->cache->l2_cores; i++)
+    (void)n;
+    for (uint32_t i = 0; c->l1 != NULL && i < c->n_l1; i++)
         cache_release(&c->l1[i]);
     free(c->l1);
+    free(c->l1i_changes);
     free(c->prefetch);
     free(c->llc_at);
     cache_release(&c->l2);
@@ -60,8 +69,10 @@ void core_group_release(struct numa *n, struct core_group *c)
 
 void core_group_clear(struct numa *n, struct core_group *c)
 {
-    for (uint32_t i = 0; i < n->params->cache->l2_cores; i++)
+    for (uint32_t i = 0; i < c->n_l1; i++)
         cache_clear(&c->l1[i]);
+    for (uint32_t i = 0; c->l1i_changes != NULL && i < n->params->cache->l2_cores; i++)
+        c->l1i_changes[i]++;
     cache_clear(&c->l2);
     if (c->prefetch != NULL)
         *c->prefetch = (struct stream_prefetch){ .params = c->prefetch->params };
@@ -99,7 +110,22 @@ static inline bool drop_from_one(const struct cache *l1, uint64_t line)
     return dirty;
 }
 
-/* Drops the line from the L1s of a core group but one (or all: except >= l2_cores). Returns whether
+static void drop_from_l1i(const struct numa *n, struct core_group *c, uint64_t line)
+{
+    const uint32_t n_cores = 1u << n->l2_cores_log2;
+
+    for (uint32_t i = 0; i < n_cores; i++) {
+        const struct cache *l1i = &c->l1[n_cores + i];
+        const struct cache_place p = cache_place(l1i, line);
+        const int way = cache_find(l1i, p);
+        if (way < 0)
+            continue;
+        cache_drop(p, way);
+        c->l1i_changes[i]++;
+    }
+}
+
+/* Drops the line from the L1s of a core group but one L1D (or all: except >= l2_cores). Returns whether
  * one had it modified. */
 static bool drop_from_l1(const struct numa *n, struct core_group *c, uint64_t line, unsigned except)
 {
@@ -108,6 +134,8 @@ static bool drop_from_l1(const struct numa *n, struct core_group *c, uint64_t li
     for (uint32_t i = 0; i < 1u << n->l2_cores_log2; i++)
         if (i != except)
             dirty |= drop_from_one(&c->l1[i], line);
+    if (c->l1i_changes != NULL)
+        drop_from_l1i(n, c, line);
     return dirty;
 }
 
@@ -200,6 +228,7 @@ struct access {
     unsigned core;
     bool store;
     bool fast;
+    bool fetch; /* of instructions: l1 is the L1I */
     uint64_t line;
     sim_time at_ps;
     struct sim_stamp *stamp;
@@ -438,7 +467,7 @@ miss_l1(const struct access *a, struct cache_place p1, int way1)
         cache_put_state(p1, way1, in_l1);
     else /* The victim's state is in the L2 already (see the invariant of struct core_group). */
         cache_fill(a->l1, p1, cache_victim(p1, a->l1->all_ways), in_l1, 0);
-    if (!a->fast && a->c->prefetch != NULL)
+    if (!a->fast && a->c->prefetch != NULL && !a->fetch)
         prefetch_after(a, way2 < 0, known_ps);
     return r;
 }
@@ -515,4 +544,35 @@ struct numa_result numa_store(struct numa *n, unsigned core, struct hpa hpa, sim
                               struct sim_stamp *stamp)
 {
     return access_any(n, core, hpa.v >> LINE_LOG2, true, at_ps, stamp);
+}
+
+struct numa_result numa_fetch(struct numa *n, unsigned core, struct hpa hpa, sim_time at_ps)
+{
+    struct core_group *c = &n->core_group[core_group_of(n, core)];
+    const unsigned n_cores = 1u << n->l2_cores_log2, in_group = core & (n_cores - 1);
+    const struct access a = {
+        .n = n,
+        .c = c,
+        .core = core,
+        .fetch = true,
+        .line = hpa.v >> LINE_LOG2,
+        .at_ps = at_ps,
+        .l1 = &c->l1[n_cores + in_group],
+        .l2 = &c->l2,
+    };
+
+    SIM_ASSERT(c->l1i_changes != NULL, "%s has no L1I", n->name);
+    const struct numa_result result = access_in(&a);
+    c->l1i_changes[in_group] += result.source != NUMA_L1;
+    return result;
+}
+
+bool numa_has_l1i(const struct numa *n)
+{
+    return n->params->cache->l1i_bytes > 0;
+}
+
+uint64_t numa_l1i_changes(const struct numa *n, unsigned core)
+{
+    return n->core_group[core_group_of(n, core)].l1i_changes[core & ((1u << n->l2_cores_log2) - 1)];
 }

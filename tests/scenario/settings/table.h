@@ -339,6 +339,7 @@ static const struct row rows[] = {
     SERVER("cpu", "memory.bw", "cores_per_socket=4"),
     SERVER("cache", "memory.small", "l1_size=16384"),
     SERVER("cache", "net", "l1_ways=2"),
+    REASON("cache", "l1i_size l1i_ways", "no software says yet what it executes"),
     SERVER("cache", "memory.l2", "l2_cores=2"),
     SERVER("cache", "memory.filter", "filter_ways=1"),
     SERVER("cache", "bench", "llc_request_ns=24 llc_return_ns=14 iio_ns=12"),
