@@ -22,6 +22,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "logic/ktext.h"
+
 struct kernel; /* the operating system of one host */
 struct k_thread;
 
@@ -74,6 +76,9 @@ unsigned k_n_nodes(const struct kernel *kernel);
 unsigned k_node_of_cpu(const struct kernel *kernel, unsigned cpu);
 /* Charges `cycles` of computation to the calling CPU. */
 void k_compute(struct kernel *kernel, uint64_t cycles);
+/* The same of a pass through a piece of software, whose instructions are fetched first: nothing more where
+ * the cores have no instruction cache. `cycles` are those of a pass that finds all of them there. */
+void k_run(struct kernel *kernel, enum k_text piece, uint64_t cycles);
 /* Ends the run with this message: something happened that must not, such as a packet that was lost
  * or reordered where neither can occur. */
 void k_fault(struct kernel *kernel, const char *fmt, ...)
@@ -87,9 +92,12 @@ void k_trace(struct kernel *kernel, const char *step, uint64_t number);
 /* Counts what the calling thread's memory accesses come to in caches under `account` from now on, and
  * returns the account before; a thread begins with 0. Charges nothing. Accounts below K_USER are the
  * kernel's, the others those of user space; what their numbers stand for is the software's choice.
- * Interrupts count under 0, and then the thread under its own again. */
-#define K_USER     16u
-#define K_ACCOUNTS 32u
+ * Interrupts count under 0, and then the thread under its own again. Fetches of instructions (k_run())
+ * count under the last of the kernel's or of user space, wherever they are. */
+#define K_USER              16u
+#define K_ACCOUNTS          32u
+#define K_ACCOUNT_TEXT      (K_USER - 1)
+#define K_ACCOUNT_USER_TEXT (K_ACCOUNTS - 1)
 unsigned k_account(struct kernel *kernel, unsigned account);
 /* Allocates zeroed memory for C structures; never returns NULL: the process ends if there is none.
  * Free it with k_free(). It has no address in simulated memory. */

@@ -1,7 +1,8 @@
 /*
  * The cycles that software charges for its computation, beyond the cache lines that it touches and
- * the devices that it waits for. One set per host, from the group `os` of its platform file, which
- * gives each a range, a provenance and a source. The comments say what each includes and excludes.
+ * the devices that it waits for, with its instructions in the L1I (ktext.h has them). One set per
+ * host, from the group `os` of its platform file, which gives each a range, a provenance and a
+ * source. The comments say what each includes and excludes.
  */
 #ifndef LOGIC_KCOSTS_H
 #define LOGIC_KCOSTS_H

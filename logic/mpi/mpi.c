@@ -164,11 +164,6 @@ static uint64_t match_of(uint16_t context, unsigned source, uint32_t tag)
     return (uint64_t)context << CONTEXT_SHIFT | (uint64_t)(source & 0xffff) << SOURCE_SHIFT | tag;
 }
 
-static void charge_message(struct mpi_process *process)
-{
-    k_compute(process->kernel, k_costs(process->kernel)->mpi_call_cycles);
-}
-
 static int isend(struct mpi_comm *comm, uint16_t context, struct kaddr from, uint64_t bytes,
                  unsigned to, uint32_t tag, struct mpi_request **request)
 {
@@ -177,7 +172,7 @@ static int isend(struct mpi_comm *comm, uint16_t context, struct kaddr from, uin
     *request = NULL;
     if (process->error != 0)
         return process->error;
-    charge_message(process);
+    k_run(process->kernel, K_TEXT_MPI_SEND, k_costs(process->kernel)->mpi_call_cycles);
     struct mpi_request *r = new_request(process, false);
     const int error = mx_isend(process->ep, &segment, bytes != 0, &process->peer[comm->member[to]],
                                match_of(context, comm->rank, tag), r, &r->mx);
@@ -202,6 +197,7 @@ static int irecv(struct mpi_comm *comm, uint16_t context, struct kaddr to, uint6
         mask &= ~SOURCE_MASK;
     if (tag == MPI_ANY_TAG)
         mask &= ~TAG_MASK;
+    k_run(process->kernel, K_TEXT_MPI_RECEIVE, 0); /* its cycles are charged when it has ended */
     struct mpi_request *r = new_request(process, true);
     const int error = mx_irecv(process->ep, &segment, bytes != 0,
                                match_of(context, (unsigned)from, (uint32_t)tag) & mask, mask, r,
@@ -245,7 +241,7 @@ static int ended(struct mpi_process *process, struct mpi_request **request,
                  const struct mx_status *is, struct mpi_status *status)
 {
     if ((*request)->receives)
-        charge_message(process);
+        k_run(process->kernel, K_TEXT_MPI_ENDED, k_costs(process->kernel)->mpi_call_cycles);
     free_request(process, *request);
     *request = NULL;
     if (status != NULL)

@@ -24,6 +24,8 @@ enum mx_account {
 /* Its name, as in a metric; NULL: there is no such. */
 static inline const char *mx_account_name(unsigned account)
 {
+    if (account == K_ACCOUNT_TEXT || account == K_ACCOUNT_USER_TEXT)
+        return account == K_ACCOUNT_TEXT ? "text" : "user_text";
     static const char *const kernel[] = { "kernel", "endpoint", "event", "ring", "pull", "data" };
     static const char *const user[] = { "user", "library", "user_event", "user_data" };
     if (account < MX_ACCOUNT_KERNEL_END)

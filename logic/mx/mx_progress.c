@@ -71,7 +71,7 @@ static bool read_event(struct mx_lib *lib, unsigned queue)
     k_account(lib->kernel, before);
     if (event.type == MX_EVENT_NONE)
         return false;
-    k_compute(lib->kernel, lib->costs->mx_lib_event_cycles);
+    k_run(lib->kernel, K_TEXT_MX_EVENT, lib->costs->mx_lib_event_cycles);
     k_touch_write(lib->kernel, lib->lines, K_LINE_BYTES);
     handle_event(lib, queue, &event);
     k_account(lib->kernel, MX_ACCOUNT_USER_EVENT);
@@ -86,6 +86,7 @@ static bool read_event(struct mx_lib *lib, unsigned queue)
 void mx_progress(struct mx_lib *lib)
 {
     const unsigned before = k_account(lib->kernel, MX_ACCOUNT_LIBRARY);
+    k_run(lib->kernel, K_TEXT_MX_PROGRESS, 0);
     for (unsigned queue = 0; queue < lib->n_queues; queue++)
         for (unsigned n = 0; n < MX_EVENTS_AT_ONCE && read_event(lib, queue); n++)
             ;

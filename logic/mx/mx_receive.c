@@ -323,7 +323,7 @@ int mx_receive_post(struct mx_endpoint *ep, const struct mx_segment *segment, un
     struct mx_request *r = mx_request_get(lib, MX_KIND_RECEIVE);
     if (r == NULL)
         return -ENOMEM;
-    k_compute(lib->kernel, lib->costs->mx_lib_call_cycles);
+    k_run(lib->kernel, K_TEXT_MX_RECEIVE, lib->costs->mx_lib_call_cycles);
     if (mx_request_segments(r, segment, n) != 0) {
         mx_request_put(lib, r);
         return -EINVAL;

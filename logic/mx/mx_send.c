@@ -126,7 +126,7 @@ int mx_send_post(struct mx_endpoint *ep, const struct mx_segment *segment, unsig
                  struct mx_request **request)
 {
     struct mx_lib *lib = mx_lib_of(ep);
-    k_compute(lib->kernel, lib->costs->mx_lib_call_cycles);
+    k_run(lib->kernel, K_TEXT_MX_SEND, lib->costs->mx_lib_call_cycles);
     struct mx_request *r = mx_request_get(lib, MX_KIND_TINY);
     if (r == NULL)
         return -ENOMEM;

@@ -94,7 +94,8 @@ static void post_line(struct myri10ge_slice *slice, const struct myri_rx_ring *r
         line[i].high = myri_be32((uint32_t)(dma >> 32));
         line[i].low = myri_be32((uint32_t)dma);
     }
-    k_compute(myri->kernel, (uint64_t)MYRI_RECEIVES_PER_LINE * myri->costs->driver_refill_cycles);
+    k_run(myri->kernel, K_TEXT_MYRI_REFILL,
+          (uint64_t)MYRI_RECEIVES_PER_LINE * myri->costs->driver_refill_cycles);
     touch_books(slice, ring, first, MYRI_RECEIVES_PER_LINE, true);
     k_write_lines(myri->pci,
                   myri->pci->bar_base[0] + ring->window + slice->number * MYRI_LINE_BYTES, line,
@@ -238,7 +239,7 @@ static void receive(struct myri10ge_slice *slice, uint32_t bytes, uint16_t check
     skb->truesize = n * ring->bytes + 256;
     k_touch_write(myri->kernel, myri10ge_shared(myri, MYRI_LINE_STATS), 8);
     k_touch_write(myri->kernel, myri10ge_shared(myri, MYRI_LINE_LAST_RX), 8);
-    k_compute(myri->kernel, myri->costs->driver_receive_cycles);
+    k_run(myri->kernel, K_TEXT_MYRI_RECEIVE, myri->costs->driver_receive_cycles);
     slice->stats.rx_packets++;
     net_gro_receive(&slice->napi, skb);
 }
@@ -280,7 +281,7 @@ int myri10ge_poll(struct k_napi *napi, int budget)
     slice->inside++;
     slice->stats.polls++;
     if (!myri->closing) {
-        k_compute(myri->kernel, myri->costs->driver_poll_cycles);
+        k_run(myri->kernel, K_TEXT_MYRI_POLL, myri->costs->driver_poll_cycles);
         if (slice->number == 0) {
             if (myri->link_told)
                 net_device_carrier(&myri->dev, myri->link_up);
@@ -340,7 +341,7 @@ void myri10ge_interrupt(void *arg)
     slice->stats.interrupts++;
     myri10ge_change_slice(slice, MYRI_LINE_IRQ);
     myri10ge_change_slice(slice, MYRI_LINE_NAPI);
-    k_compute(myri->kernel, myri->costs->driver_irq_cycles);
+    k_run(myri->kernel, K_TEXT_MYRI_IRQ, myri->costs->driver_irq_cycles);
     if (slice->number != 0 || read_status(myri))
         myri10ge_schedule(slice);
     if (slice->number == 0 && !myri->closing)

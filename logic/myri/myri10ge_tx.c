@@ -152,8 +152,9 @@ enum net_xmit myri10ge_start_xmit(struct sk_buff *skb, struct net_device *dev)
     myri10ge_change_shared(myri, MYRI_LINE_TRANSMIT);
     k_touch(myri->kernel, myri10ge_shared(myri, MYRI_LINE_DONE), 8);
     myri10ge_change_shared(myri, MYRI_LINE_REQUESTS);
-    k_compute(myri->kernel, myri->costs->driver_transmit_cycles +
-                                (uint64_t)skb->n_frags * myri->costs->driver_fragment_cycles);
+    k_run(myri->kernel, K_TEXT_MYRI_TRANSMIT,
+          myri->costs->driver_transmit_cycles +
+              (uint64_t)skb->n_frags * myri->costs->driver_fragment_cycles);
     const int error = build(myri, &packet, skb);
     if (error == 0) {
         set_flags(&packet, skb);
@@ -187,8 +188,9 @@ static void complete(struct myri10ge_dev *myri, bool charge)
     if (skb == NULL)
         return;
     if (charge)
-        k_compute(myri->kernel, myri->costs->driver_complete_cycles +
-                                    (uint64_t)skb->n_frags * myri->costs->driver_put_page_cycles);
+        k_run(myri->kernel, K_TEXT_MYRI_COMPLETE,
+              myri->costs->driver_complete_cycles +
+                  (uint64_t)skb->n_frags * myri->costs->driver_put_page_cycles);
     skb_free(myri->net, skb);
 }
 

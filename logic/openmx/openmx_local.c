@@ -22,7 +22,7 @@ int openmx_local_message(struct openmx_port *from, const struct mx_destination *
     struct openmx_port *port = openmx_port_get(omx, to->endpoint);
     const bool request = type == MX_PACKET_CONNECT && !event->connect.is_reply;
     omx->stats.local++;
-    k_compute(omx->kernel, omx->costs->omx_receive_cycles);
+    k_run(omx->kernel, K_TEXT_OMX_LOCAL, omx->costs->omx_receive_cycles);
     if (port == NULL) {
         omx->stats.no_endpoint++;
         refuse(from, to, type, sequence, MX_NACK_BAD_ENDPOINT);

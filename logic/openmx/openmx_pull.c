@@ -50,7 +50,7 @@ static void request(struct openmx_pull *pull, uint32_t first, uint32_t n)
     };
     uint8_t nic[6];
     mx_nic_to_bytes(pull->from.nic_id, nic);
-    k_compute(omx->kernel, omx->costs->omx_pull_cycles);
+    k_run(omx->kernel, K_TEXT_OMX_PULL, omx->costs->omx_pull_cycles);
     openmx_transmit(omx, openmx_packet_new(omx, nic, &h, sizeof h));
 }
 

@@ -210,8 +210,10 @@ void openmx_receive(struct sk_buff *skb, void *arg)
     }
     const uint8_t type = a.h.common.type;
     omx->stats.received++;
-    k_compute(omx->kernel, type == MX_PACKET_PULL_REPLY ? omx->costs->omx_reply_cycles
-                                                        : omx->costs->omx_receive_cycles);
+    if (type == MX_PACKET_PULL_REPLY)
+        k_run(omx->kernel, K_TEXT_OMX_REPLY, omx->costs->omx_reply_cycles);
+    else
+        k_run(omx->kernel, K_TEXT_OMX_RECEIVE, omx->costs->omx_receive_cycles);
     openmx_touch_interface(omx, mx_nic_from_bytes(a.head.source));
     uint8_t packet[MX_HEADER_BYTES_MAX];
     memcpy(packet, &a.head, sizeof a.head);

@@ -16,7 +16,7 @@ struct sk_buff *openmx_packet_new(struct openmx *omx, const uint8_t nic[6], cons
     uint8_t packet[NET_HEADER_BYTES];
     struct mx_head head = { .ether_type = mx_be16(MX_ETHER_TYPE) };
     struct sk_buff *skb = skb_new(omx->net);
-    k_compute(omx->kernel, omx->costs->omx_send_cycles);
+    k_run(omx->kernel, K_TEXT_OMX_SEND, omx->costs->omx_send_cycles);
     memcpy(head.destination, nic, sizeof head.destination);
     mx_nic_to_bytes(omx->board.nic_id, head.source);
     memcpy(packet, &head, sizeof head);

@@ -19,6 +19,7 @@
 
 #include "models/os/os_memory.h"
 #include "models/os/os_pci.h"
+#include "models/os/os_text.h"
 #include "sim/engine/steps.h"
 
 /* ---- Making ---------------------------------------------------------------------------------- */
@@ -59,6 +60,7 @@ static struct kernel *make(struct host *host, const struct os_params *params,
         cpu_init(kernel, c);
     os_memory_new(kernel);
     os_pci_new(kernel);
+    os_text_new(kernel);
     return kernel;
 }
 
@@ -90,6 +92,7 @@ void os_free(struct kernel *kernel)
         free(thread);
     }
     os_pci_free(kernel);
+    os_text_free(kernel);
     os_memory_free(kernel);
     free(kernel);
 }
@@ -190,7 +193,7 @@ void k_syscall(struct kernel *kernel)
 {
     struct k_thread *self = os_self(kernel);
     os_preempt(self);
-    os_charge_cycles(self, kernel->params.costs.syscall_cycles);
+    os_run_text(self, K_TEXT_SYSCALL, kernel->params.costs.syscall_cycles);
 }
 
 void k_fault(struct kernel *kernel, const char *fmt, ...)

@@ -25,6 +25,8 @@ struct os_params {
     sim_time softirq_budget_ps;      /* netdev_budget_usecs */
     uint32_t napi_weight;
     bool softirq_yields; /* to threads, and to ksoftirqd */
+    uint32_t text_pct;   /* of the lines of logic/ktext.h */
+    uint32_t text_run_lines;
 };
 extern const struct host_param_group os_param_group; /* `os`, into a struct os_params */
 static inline const struct os_params *host_os_params(const struct host *host)

@@ -3,8 +3,8 @@
  *
  * Models: a counter of the core's L2 accesses and misses that is read whenever the software says that it
  *   does something else now (k_account()), at interrupts and at switches between threads.
- * Does not model: fetches of instructions; the cost of reading a counter.
- * Sources: what PAPI_L2_TCA and PAPI_L2_TCM count, but for instructions.
+ * Does not model: the cost of reading a counter.
+ * Sources: what PAPI_L2_TCA and PAPI_L2_TCM count: data and, where there is an L1I, instructions.
  */
 #include "models/os/os_internal.h"
 

@@ -24,6 +24,7 @@
 
 struct os_memory; /* os_memory.c: pages, caches */
 struct os_pci;    /* os_pci.c: functions, drivers, interrupts of devices */
+struct os_text;   /* os_text.c: where pieces of software are */
 
 enum os_thread_state {
     OS_RUNNING, /* on a CPU */
@@ -158,6 +159,7 @@ struct kernel {
     struct os_timer *timers, *free_timers;
     struct os_memory *memory;
     struct os_pci *pci;
+    struct os_text *text;            /* NULL: instructions cost no time to fetch */
     const char *warned[OS_WARNINGS]; /* the formats of k_warn() so far */
     unsigned n_warned;
     struct os_cpu cpu[];

@@ -11,7 +11,7 @@
  *   interrupts, before the interrupted thread goes on. An idle CPU first leaves its idle state.
  * Sources: Intel SDM 3, chapter 10; docs/sources.md#a6.
  */
-#include "models/os/os_internal.h"
+#include "models/os/os_text.h"
 
 void os_due_update(struct os_cpu *cpu)
 {
@@ -72,7 +72,7 @@ static bool take_one(struct k_thread *self)
     k_irq_fn *handler = vector != NULL ? vector->handler : NULL;
     void *arg = vector != NULL ? vector->arg : NULL;
     cpu->stats.hard_irqs++;
-    os_charge_cycles(self, self->kernel->params.costs.hard_irq_cycles);
+    os_run_text(self, K_TEXT_IRQ, self->kernel->params.costs.hard_irq_cycles);
     if (handler != NULL)
         handler(arg);
     else
@@ -94,7 +94,7 @@ void os_interrupts_take(struct k_thread *self)
         if (cpu->soft_pending != 0)
             os_softirq_run(self);
         if (self->kernel->params.costs.irq_return_cycles > 0)
-            os_charge_cycles(self, self->kernel->params.costs.irq_return_cycles);
+            os_run_text(self, K_TEXT_IRQ_RETURN, self->kernel->params.costs.irq_return_cycles);
     }
     k_account(self->kernel, account);
 }

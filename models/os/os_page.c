@@ -146,7 +146,7 @@ struct k_page *k_page_alloc(struct kernel *kernel, int node_or_local, unsigned o
     memory->live_pages += UINT64_C(1) << order;
     if (os_self_or_null(kernel) != NULL) {
         k_touch_write(kernel, page->meta, sizeof(uint64_t));
-        k_compute(kernel, kernel->params.costs.page_alloc_cycles);
+        k_run(kernel, K_TEXT_PAGE_ALLOC, kernel->params.costs.page_alloc_cycles);
     }
     return page;
 }
@@ -186,5 +186,5 @@ void k_page_put(struct kernel *kernel, struct k_page *page)
         return;
     page_free(kernel->memory, page);
     if (charged)
-        k_compute(kernel, kernel->params.costs.page_free_cycles);
+        k_run(kernel, K_TEXT_PAGE_FREE, kernel->params.costs.page_free_cycles);
 }

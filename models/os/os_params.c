@@ -2,7 +2,8 @@
  * Parameters of the operating system: what software costs in cycles, idle states, budgets.
  *
  * Models: the parameters of the group `os`.
- * Does not model: costs that depend on the state of caches (software touches lines besides).
+ * Does not model: costs that depend on the state of caches (software touches lines besides, and os_text.c
+ *   fetches its instructions).
  * Sources: docs/sources.md#a4 (idle states, interrupt), #a5 (budgets), #a6 (software at 2.0 GHz).
  */
 #include "models/os/os.h"
@@ -141,6 +142,14 @@ static const struct param_desc os_params_table[] = {
         "ksoftirqd is ready (Linux 4.9); false: Linux before 3.9"),
     PARAM("napi_weight", PARAM_U32, struct os_params, napi_weight, 64, 1, 1024, PROV_ESTIMATE,
           "docs/sources.md#a5", "packets that one poll handles at most"),
+    PARAM(
+        "text_pct", PARAM_U32, struct os_params, text_pct, 100, 50, 200, PROV_ESTIMATE,
+        "docs/sources.md#e3-text",
+        "lines of instructions that software executes, of those of the list; read if there is an L1I"),
+    PARAM(
+        "text_run_lines", PARAM_U32, struct os_params, text_run_lines, 2, 1, 8, PROV_ESTIMATE,
+        "docs/sources.md#e3-text",
+        "lines of them that follow each other before a jump to elsewhere; read if there is an L1I"),
     { .type = PARAM_END },
 };
 

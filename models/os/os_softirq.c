@@ -14,7 +14,7 @@
  */
 #include <stdio.h>
 
-#include "models/os/os_internal.h"
+#include "models/os/os_text.h"
 
 /* ---- NAPI ------------------------------------------------------------------------------------ */
 
@@ -103,7 +103,7 @@ static void run(struct k_thread *self)
     cpu->in_soft = true;
     cpu->soft_since_ps = start_ps;
     cpu->stats.soft_irqs++;
-    os_charge_cycles(self, params->costs.soft_irq_cycles);
+    os_run_text(self, K_TEXT_SOFT_IRQ, params->costs.soft_irq_cycles);
     for (;;) {
         unsigned pending = cpu->soft_pending;
         cpu->soft_pending = 0;

@@ -106,6 +106,7 @@ static const struct base bases[] = {
       "programs.p.cpu=1 devices.nic.firmware=multiqueue devices.client_nic.firmware=multiqueue" },
     { "mpi.then", "openmx", MPI "programs.p.then=true programs.p.then_bytes=1000" },
     { "mpi.large", "openmx", MPI "programs.p.message_bytes=200000" },
+    { "mpi.text", "openmx", MPI "hosts.server.cache.l1i_size=4096" },
     { "nas", "openmx", "programs.p.type=nas programs.p.compute_us=100" },
     { "myri", "myri", "" },
     { "myri.several", "myri", "devices.nic.firmware=multiqueue" },
@@ -339,7 +340,8 @@ static const struct row rows[] = {
     SERVER("cpu", "memory.bw", "cores_per_socket=4"),
     SERVER("cache", "memory.small", "l1_size=16384"),
     SERVER("cache", "net", "l1_ways=2"),
-    REASON("cache", "l1i_size l1i_ways", "no software says yet what it executes"),
+    SERVER("cache", "mpi", "l1i_size=4096"),
+    SERVER("cache", "mpi.text", "l1i_ways=1"),
     SERVER("cache", "memory.l2", "l2_cores=2"),
     SERVER("cache", "memory.filter", "filter_ways=1"),
     SERVER("cache", "bench", "llc_request_ns=24 llc_return_ns=14 iio_ns=12"),
@@ -652,6 +654,7 @@ static const struct row rows[] = {
     SERVER("os", "mpi",
            "mpi_call_cycles=1860 mx_lib_call_cycles=460 mx_lib_event_cycles=1070"
            " omx_send_cycles=2800 omx_receive_cycles=2000"),
+    SERVER("os", "mpi.text", "text_pct=200 text_run_lines=4"),
     SERVER("os", "mpi.large", "omx_reply_cycles=2700 omx_pull_cycles=1870"),
     { "network", "net", "network.server",
       "interface=pf1 mtu_bytes=1000 channels=1 adaptive_moderation=false arfs=false xps=false"
