@@ -14,9 +14,9 @@
  *   issues them line_interval apart. Write: inbound + IOMMU + the latest numa_dma_write, not
  *   before the port's previous write. An interrupt: as a write, then over the interconnect if it is
  *   for a core of another socket (core i has APIC ID i). Lowest priority, to a logical mask of cores
- *   0 to 7: they get such interrupts in turns (Xeon chipsets choose by task priority; Linux leaves
- *   that of all processors equal).
- * Sources: PCIe Base 3.1, 2.3.1, 2.4; docs/sources.md#a4, #c2.
+ *   0 to 7: they get such interrupts in turns, in the order of bus, die and core, which is that of the hub's
+ *   registers of their task priorities (Linux leaves these equal); what Linux calls them is another order.
+ * Sources: PCIe Base 3.1, 2.3.1, 2.4; docs/sources.md#a4, #c2, #e1.
  */
 #include "models/pcie/link/tlp_trace.h"
 #include "models/pcie/root/rc_internal.h"
