@@ -264,6 +264,8 @@ static struct fetched fetch(struct numa *n, unsigned core, uint64_t line, bool s
     const struct numa_coherence_params *p = n->params->coherence;
     const unsigned group = core_group_of(n, core);
     const unsigned socket = n->core_group[group].socket;
+    if (has_filter(n))
+        snoop_filter_prefetch(&bus_of(n, socket)->filter, line);
     const bool upgrade = core_group_peek(n, group, line) != LINE_I;
     const sim_time address_ps = request(n, socket, at_ps);
     const struct round own = snoop_bus(n, socket, line, group, store, address_ps);
@@ -323,12 +325,15 @@ static sim_time writeback(struct numa *n, unsigned group, uint64_t line, uint32_
 
     if (!dirty)
         return 0;
-    if (has_filter(n)) /* nobody else on the bus had it */
-        filter_remove(n, socket, line);
+    if (has_filter(n))
+        snoop_filter_prefetch(&bus_of(n, socket)->filter, line);
     const sim_time address_ps = request(n, socket, at_ps);
     const sim_time t = data_phase(n, socket, MESSAGE_WRITEBACK, address_ps) +
                        n->params->coherence->hub_ps;
-    return numa_dram_write(n, line, WRITE_VICTIM, t) - t;
+    const sim_time accepted_ps = numa_dram_write(n, line, WRITE_VICTIM, t);
+    if (has_filter(n)) /* nobody else on the bus had it */
+        filter_remove(n, socket, line);
+    return accepted_ps - t;
 }
 
 static sim_time store_nt(struct numa *n, unsigned core, uint64_t line, sim_time at_ps,

@@ -21,10 +21,21 @@ static void prefetch_rows(const struct cache *llc, struct hpa hpa, unsigned byte
     }
 }
 
+/* The rows of the L2s that have the lines, which a snoop will look at. */
+static void prefetch_present(const struct numa *numa, struct hpa hpa, unsigned bytes)
+{
+    for (uint64_t line = hpa.v >> LINE_LOG2; line <= (hpa.v + bytes - 1) >> LINE_LOG2; line++)
+        for (uint32_t g = 0; g < numa->sockets * numa->groups_per_socket; g++)
+            if ((numa->present[line] >> g & 1u) != 0)
+                cache_prefetch_at(cache_place(&numa->core_group[g].l2, line).row, HOST_LINE_BYTES);
+}
+
 void numa_prefetch(const struct numa *numa, unsigned socket, struct hpa hpa, unsigned bytes)
 {
     const unsigned home = home_of(numa, hpa.v >> LINE_LOG2);
 
+    if (numa->present != NULL)
+        prefetch_present(numa, hpa, bytes);
     prefetch_rows(&numa->socket[socket].llc, hpa, bytes);
     /* Another socket's memory is also looked up there, unless the device's LLC owns the line. */
     if (home != socket && home < numa->sockets)

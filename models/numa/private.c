@@ -458,7 +458,8 @@ miss_l1(const struct access *a, struct cache_place p1, int way1)
             cache_touch(a->l2, p2, way2);
     }
     if (!a->fast) {
-        r.done_ps += agree_in_group(a);
+        if (way2 >= 0) /* else no L1 had it */
+            r.done_ps += agree_in_group(a);
         sim_stamp_mark(a->stamp, PART_CACHE, r.done_ps);
     }
     const bool dirty = a->store && (a->fast || !a->n->params->cache->l1_write_through);

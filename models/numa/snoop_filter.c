@@ -21,6 +21,11 @@ void snoop_filter_clear(struct snoop_filter *f)
     cache_clear(&f->tags);
 }
 
+void snoop_filter_prefetch(const struct snoop_filter *f, uint64_t line)
+{
+    cache_prefetch_at(cache_place(&f->tags, line).row, HOST_LINE_BYTES);
+}
+
 bool snoop_filter_has(const struct snoop_filter *f, uint64_t line)
 {
     return cache_find(&f->tags, cache_place(&f->tags, line)) >= 0;

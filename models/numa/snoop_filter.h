@@ -19,6 +19,8 @@ void snoop_filter_init(struct snoop_filter *f, uint64_t bytes, uint32_t ways, ui
 void snoop_filter_release(struct snoop_filter *f);
 /* Empties it. */
 void snoop_filter_clear(struct snoop_filter *f);
+/* Tells the real machine that the line will be looked up. */
+void snoop_filter_prefetch(const struct snoop_filter *f, uint64_t line);
 bool snoop_filter_has(const struct snoop_filter *f, uint64_t line);
 /* Lists the line. Returns the line that had to go for it, which no cache of the bus may keep, or
  * SNOOP_FILTER_NONE. */

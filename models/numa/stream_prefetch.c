@@ -13,11 +13,21 @@
 
 #define PAGE_LINES (PAGE_BYTES / LINE_BYTES)
 
+static bool is_of(const struct prefetch_stream *s, uint64_t page)
+{
+    return s->page == page && s->valid;
+}
+
+/* A page has one stream at most. */
 static struct prefetch_stream *find_stream(struct stream_prefetch *p, uint64_t page)
 {
+    if (is_of(&p->stream[p->found], page))
+        return &p->stream[p->found];
     for (uint32_t i = 0; i < p->params->streams; i++)
-        if (p->stream[i].valid && p->stream[i].page == page)
+        if (is_of(&p->stream[i], page)) {
+            p->found = i;
             return &p->stream[i];
+        }
     return NULL;
 }
 
@@ -85,6 +95,8 @@ unsigned stream_prefetch_access(struct stream_prefetch *p, uint64_t line, bool m
 
 bool stream_prefetch_room(const struct stream_prefetch *p, sim_time at_ps)
 {
+    if (p->until_ps <= at_ps)
+        return true;
     for (uint32_t i = 0; i < p->params->in_flight; i++)
         if (p->done_ps[i] <= at_ps)
             return true;
@@ -98,6 +110,7 @@ void stream_prefetch_note(struct stream_prefetch *p, uint64_t line, struct numa_
 
     while (i + 1 < p->params->in_flight && p->done_ps[i] > at_ps)
         i++;
+    p->until_ps = SIM_MAX(p->until_ps, result.done_ps);
     p->line[i] = line;
     p->done_ps[i] = result.done_ps;
     p->source[i] = (uint8_t)result.source;
@@ -106,6 +119,8 @@ void stream_prefetch_note(struct stream_prefetch *p, uint64_t line, struct numa_
 bool stream_prefetch_take(struct stream_prefetch *p, uint64_t line, sim_time at_ps,
                           struct numa_result *result)
 {
+    if (p->until_ps <= at_ps)
+        return false;
     for (uint32_t i = 0; i < p->params->in_flight; i++) {
         if (p->line[i] == line && p->done_ps[i] > at_ps) {
             *result = (struct numa_result){ p->done_ps[i], (enum numa_source)p->source[i] };
@@ -118,6 +133,8 @@ bool stream_prefetch_take(struct stream_prefetch *p, uint64_t line, sim_time at_
 
 bool stream_prefetch_under_way(const struct stream_prefetch *p, uint64_t line)
 {
+    if (p->until_ps <= p->now_ps)
+        return false;
     for (uint32_t i = 0; i < p->params->in_flight; i++)
         if (p->line[i] == line && p->done_ps[i] > p->now_ps)
             return true;

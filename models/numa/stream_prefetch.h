@@ -31,7 +31,9 @@ struct stream_prefetch {
     const struct prefetch_params *params;
     struct prefetch_stream stream[PREFETCH_MAX_STREAMS];
     uint32_t n_accesses;
-    sim_time now_ps; /* of the latest access */
+    uint32_t found; /* the stream of the latest access that had one: mostly that of the next, too */
+    sim_time now_ps;   /* of the latest access */
+    sim_time until_ps; /* nothing that was ever under way is so after that */
     uint64_t line[PREFETCH_MAX_IN_FLIGHT];
     sim_time done_ps[PREFETCH_MAX_IN_FLIGHT];
     uint8_t source[PREFETCH_MAX_IN_FLIGHT]; /* enum numa_source */

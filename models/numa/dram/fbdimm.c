@@ -39,6 +39,14 @@ static sim_time frame_ps(const struct dram *dram)
     return dram->burst_ps / 2;
 }
 
+/* x / channels, without a division. */
+static inline uint64_t per_channel(const struct dram *dram, uint64_t x)
+{
+    if (dram->params->channels == 1)
+        return x;
+    return (uint64_t)(((unsigned __int128)x * dram->channel_reciprocal) >> 64);
+}
+
 /* Consecutive lines go round the branches, then round all DIMMs, ranks and banks, which is what
  * closed rows ask for; the bank is hashed with higher bits. */
 static struct place place_of(const struct dram *dram, uint64_t line)
@@ -46,13 +54,14 @@ static struct place place_of(const struct dram *dram, uint64_t line)
     const struct numa_dram_params *params = dram->params;
     const uint32_t n_banks = banks_of_branch(params);
     const uint32_t log2 = (uint32_t)__builtin_ctz(n_banks);
-    const uint64_t q = line / params->channels;
-    const uint32_t idx = (uint32_t)((line + q + (q >> 7)) % params->channels);
+    const uint64_t q = per_channel(dram, line), turn = line + q + (q >> 7);
+    const uint32_t idx = (uint32_t)(turn - per_channel(dram, turn) * params->channels);
     const uint32_t flat = (uint32_t)(q ^ (q >> log2) ^ (q >> 2 * log2)) & (n_banks - 1);
     struct fbdimm_branch *branch = &dram->branch[idx];
-    const uint32_t rank = flat % (params->dimms * params->ranks);
+    /* All of them are powers of two. */
+    const uint32_t rank = flat & (params->dimms * params->ranks - 1);
 
-    return (struct place){ branch, &branch->bank[flat], rank % params->dimms,
+    return (struct place){ branch, &branch->bank[flat], rank & (params->dimms - 1),
                            idx * params->ranks * params->dimms + rank };
 }
 
