@@ -29,6 +29,9 @@ struct openmx_options {
      * within the host of at least so many bytes, waited for. */
     bool ioat;
     uint64_t ioat_message_bytes, ioat_reply_bytes, ioat_local_bytes;
+    /* Unless NULL, told when a pull is asked for again because pull_resend_ps have passed. Must not wait. */
+    void (*timed_out)(void *context, uint64_t now_ps);
+    void *timed_out_context;
 };
 extern const struct openmx_options openmx_options_default; /* of Open-MX 0.9.2 */
 
@@ -36,6 +39,7 @@ struct openmx_stats {
     uint64_t sent, received, local; /* packets; messages' parts within the host */
     uint64_t no_endpoint, bad_session, malformed, full, no_memory; /* dropped */
     uint64_t pulls, pulls_failed, blocks, blocks_again, replies, duplicate_replies;
+    uint64_t reply_ps; /* when the last reply that was missing came */
     uint64_t engine_copies, engine_bytes, engine_failed, engine_waits;
     uint64_t regions;
 };

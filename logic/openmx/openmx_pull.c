@@ -195,6 +195,8 @@ static void timer_fires(struct k_timer *timer)
     if (k_now_ps(omx->kernel) >= pull->progress_ps + o->pull_resend_ps) {
         if (pull->resends++ >= o->pull_resends_max)
             end(pull, MX_PULL_TIMED_OUT);
+        if (o->timed_out != NULL)
+            o->timed_out(o->timed_out_context, k_now_ps(omx->kernel));
         pull->progress_ps = k_now_ps(omx->kernel);
         pull->n_again = 0;
         for (unsigned i = 0; i < pull->n_blocks && !pull->ended; i++) {
@@ -376,7 +378,7 @@ void openmx_pull_reply(struct openmx_port *port, struct sk_buff *skb,
             openmx_pull_leave(pull);
         return;
     }
-    pull->progress_ps = k_now_ps(omx->kernel);
+    pull->progress_ps = omx->stats.reply_ps = k_now_ps(omx->kernel);
     pull->resends = 0;
     const bool complete = block->missing == 0;
     if (complete)

@@ -18,7 +18,19 @@ struct run {
     uint32_t asked;  /* up to here, while it had not */
     unsigned again;  /* requests for its block, beside the first */
     uint64_t begun_ps, ended_ps;
+    unsigned time_outs; /* that somebody was told of, and the last one */
+    uint64_t time_out_ps, idle_ps;
 };
+
+static void timed_out(void *context, uint64_t now_ps)
+{
+    struct run *run = context;
+    struct openmx_stats stats;
+    openmx_stats_get(run->pair->omx[1], &stats);
+    run->time_outs++;
+    run->time_out_ps = now_ps;
+    run->idle_ps = now_ps - stats.reply_ps;
+}
 
 /* Host 0 sends the message: replies are its, requests host 1's. */
 static bool look(struct rig *rig, unsigned from, const uint8_t *head, uint32_t bytes, void *arg)
@@ -76,9 +88,12 @@ static void receives(struct omx_process *p)
 static struct openmx_stats run_with(struct run *run, unsigned losses)
 {
     const struct rig_options wire = omx_wire(1);
+    struct openmx_options options = openmx_options_default;
     struct openmx_stats stats;
     *run = (struct run){ .losses = losses };
-    run->pair = omx_pair_new(&wire, NULL);
+    options.timed_out = timed_out;
+    options.timed_out_context = run;
+    run->pair = omx_pair_new(&wire, &options);
     run->pair->rig->filter = look;
     run->pair->rig->filter_arg = run;
     omx_process_start(run->pair, &run->a, 0, 0, 1, sends, run);
@@ -101,6 +116,7 @@ static void test_one_loss(void **state)
     assert_int_equal(stats.duplicate_replies, 7);
     assert_int_equal(run.asked, WINDOW);
     assert_true(run.ended_ps - run.begun_ps < FAKE_MS(500));
+    assert_int_equal(run.time_outs, 0);
 }
 
 /* Lost again: that is for the timer, which asks for what is missing only. */
@@ -115,6 +131,9 @@ static void test_two_losses(void **state)
     assert_int_equal(run.asked, WINDOW);
     assert_true(run.ended_ps - run.begun_ps > K_S);
     assert_true(run.ended_ps - run.begun_ps < 2 * K_S);
+    assert_int_equal(run.time_outs, 1);
+    assert_true(run.time_out_ps > run.begun_ps + K_S && run.time_out_ps < run.ended_ps);
+    assert_true(run.idle_ps >= K_S && run.idle_ps < K_S + FAKE_MS(1));
 }
 
 int main(void)
