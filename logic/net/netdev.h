@@ -114,6 +114,19 @@ enum net_xmit {
 #define NET_FEATURE_GRO  0x2u
 #define NET_FEATURE_LRO  0x4u
 #define NET_FEATURE_ARFS 0x8u
+/* Packets of Myrinet Express come in on mx_endpoint_queue() (hw/mx_wire.h) of n_rx_queues. */
+#define NET_FEATURE_MX_QUEUES 0x10u
+
+/* A rule for received packets of an Ethernet type beside IPv4's: those whose words, 32 bits big endian from
+ * byte `offset` of the packet's headers on, have the bits of `value` where `mask` has ones. mask 0: all. */
+#define NET_RX_RULE_WORDS 2u
+struct net_rx_rule {
+    uint16_t ether_type;
+    struct {
+        uint8_t offset;
+        uint32_t mask, value;
+    } word[NET_RX_RULE_WORDS];
+};
 
 /* State of one query of rx_passed(); zero at first. */
 struct net_rx_mark {
@@ -172,6 +185,13 @@ struct net_device_ops {
      * gone, once no poll of it runs. Charges no time, so the answer still holds when the caller
      * acts on it. From any context. NULL: the device cannot tell. */
     bool (*rx_passed)(struct net_device *dev, uint16_t rxq, struct net_rx_mark *mark);
+    /* Sets rule `number`, in place of an earlier one: packets that match come in on receive queue rxq. Of
+     * several rules the lowest number counts. `rule` NULL: deletes it. When it returns, the rule is in
+     * force; packets that came before may still lie in another queue. It stays while the device is
+     * closed, or its function away. From a thread; the device is open. 0; -ENOSPC; -EINVAL; -ENOENT:
+     * there was none to delete; -ENODEV: gone, or closed. NULL: not supported. */
+    int (*rx_rule)(struct net_device *dev, uint16_t number, const struct net_rx_rule *rule,
+                   uint16_t rxq);
     /* The receive queue to which packets for `cpu` should move from rxq. NULL: rx_queue_of_cpu. */
     int (*rx_queue_for)(struct net_device *dev, unsigned cpu, uint16_t rxq);
     /* Team or bond: `running` or `carrier` of one of its devices has changed. Any context but hard

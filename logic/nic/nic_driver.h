@@ -75,6 +75,10 @@ bool nic_dev_present(const struct net_device *dev);
 int nic_dev_switch_set(struct net_device *dev, const struct flow_key *flow, unsigned function);
 /* [thread] Deletes such a rule in the same way. -ENOENT: there is none. */
 int nic_dev_switch_delete(struct net_device *dev, const struct flow_key *flow);
+/* [thread] The same for packets beside IPv4's: sets rule `number` of the switch (net_device_ops.rx_rule: the
+ * lowest number counts). `rule` NULL: deletes it; -ENOENT: there is none. */
+int nic_dev_switch_rule(struct net_device *dev, uint16_t number, const struct net_rx_rule *rule,
+                        unsigned function);
 /* [thread] Sets the number of virtual functions of a physical function, like sriov_numvfs
  * (k_pci_configure_vfs() does the same). Those that no other driver takes become devices of this driver,
  * named after their physical function and their number (pf0v0, ...); all are removed before it. Returns 0; -ENODEV, an error of the device, or one of k_pci_set_vfs(). */

@@ -192,6 +192,15 @@ void nic_drv_flows_start(struct nic_flows *flows);
 int nic_drv_rx_flow_steer(struct net_device *dev, const struct sk_buff *skb, uint16_t rxq,
                           uint32_t flow_id);
 
+/* ---- Rules for packets beside IPv4's: nic_rule.c ---------------------------------------------- */
+
+/* See net_device_ops.rx_rule. */
+int nic_drv_rx_rule(struct net_device *dev, uint16_t number, const struct net_rx_rule *rule,
+                    uint16_t rxq);
+/* [thread] Sets all rules again, in a device that may have forgotten them. */
+int nic_drv_rules_restore(struct nic_drv *nic);
+void nic_drv_rules_free(struct nic_drv *nic);
+
 /* ---- Commands: nic_command.c ----------------------------------------------------------------- */
 
 /* [thread] Executes a command; concurrent callers take turns. Results are in *command. 0, -ENOSPC,
@@ -250,6 +259,7 @@ struct nic_drv {
     struct nic_channel *channel;
     uint16_t n_channels;
     struct nic_flows *flows;
+    struct nic_drv_rule *rules; /* those that are set, in any order */
     struct nic_drv_stats stats[NET_QUEUES_MAX];
 };
 

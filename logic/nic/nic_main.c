@@ -129,6 +129,8 @@ static int nic_open(struct net_device *dev)
     if (error != 0)
         return error;
     error = set_mac_rule(nic, NIC_SET_SWITCH);
+    if (error == 0)
+        error = nic_drv_rules_restore(nic);
     if (error != 0) {
         nic->closing = true;
         nic_drv_channels_close(nic);
@@ -168,6 +170,7 @@ static const struct net_device_ops nic_ops = {
     .start_xmit = nic_drv_start_xmit,
     .rx_flow_steer = nic_drv_rx_flow_steer,
     .rx_passed = nic_drv_rx_passed,
+    .rx_rule = nic_drv_rx_rule,
 };
 
 /* ---- Functions come -------------------------------------------------------------------------- */
@@ -383,6 +386,7 @@ static void nic_free(struct nic_drv *nic)
         driver->last = link;
     net_device_unregister(&nic->dev);
     nic_drv_flows_free(nic->flows);
+    nic_drv_rules_free(nic);
     k_free(nic);
 }
 

@@ -18,6 +18,7 @@
 
 #include "logic/net/arfs.h"
 #include "logic/net/xps.h"
+#include "logic/steering/octonic_rules.h"
 #include "logic/steering/ports.h"
 
 #define NO_PORT 0xffu
@@ -62,6 +63,7 @@ struct octonic {
     int16_t cpu_of_queue[NET_QUEUES_MAX];
     struct k_work update, scan, rescue;
     struct k_timer timer;
+    struct octonic_rules rules;
     unsigned working;
     bool closing, full; /* full: the device had no room for a rule, since the last scan */
     struct octonic_stats stats;
@@ -311,6 +313,8 @@ static void rescue(struct k_work *work)
         o->stats.moved++;
         rule_queue(o, rule, rule->set);
     }
+    if (!o->closing)
+        octonic_rules_repair(&o->rules);
     o->working--;
 }
 
@@ -405,24 +409,6 @@ static enum net_xmit xmit(struct sk_buff *skb, struct net_device *dev)
     return ports_xmit(&of(dev)->ports, skb);
 }
 
-/* The port for a CPU: on its node, else any; CPUs take turns where there are several. */
-static unsigned port_of_cpu(const struct octonic *o, unsigned cpu)
-{
-    int node = (int)k_node_of_cpu(o->kernel, cpu);
-    unsigned on_node[PORTS_MAX], any[PORTS_MAX], n_node = 0, n_any = 0;
-    for (unsigned i = 0; i < o->ports.n; i++) {
-        const struct k_device *device = o->ports.lower[i]->device;
-        if (!ports_alive(&o->ports, i))
-            continue;
-        any[n_any++] = i;
-        if (device != NULL && device->node == node)
-            on_node[n_node++] = i;
-    }
-    if (n_node > 0)
-        return on_node[cpu % n_node];
-    return n_any > 0 ? any[cpu % n_any] : 0;
-}
-
 static void map_cpus(struct octonic *o)
 {
     for (unsigned q = 0; q < NET_QUEUES_MAX; q++)
@@ -432,7 +418,7 @@ static void map_cpus(struct octonic *o)
             o->dev.xps_queue[cpu] = o->dev.rx_queue_of_cpu[cpu] = -1;
             continue;
         }
-        unsigned port = port_of_cpu(o, cpu);
+        unsigned port = ports_of_cpu(&o->ports, cpu);
         uint16_t rxq = ports_rx_queue(&o->ports, port, cpu);
         o->dev.xps_queue[cpu] = (int16_t)ports_tx_queue(&o->ports, port, cpu);
         o->dev.rx_queue_of_cpu[cpu] = (int16_t)rxq;
@@ -489,6 +475,19 @@ static void stop(struct net_device *dev)
     ports_stop(&o->ports);
 }
 
+static int rx_rule(struct net_device *dev, uint16_t number, const struct net_rx_rule *rule,
+                   uint16_t rxq)
+{
+    struct octonic *o = of(dev);
+    if (rule == NULL)
+        return octonic_rules_delete(&o->rules, number);
+    if (o->closing || !dev->running)
+        return -ENODEV;
+    if (rxq >= dev->n_rx_queues || o->cpu_of_queue[rxq] < 0)
+        return -EINVAL;
+    return octonic_rules_set(&o->rules, number, rule, (unsigned)o->cpu_of_queue[rxq]);
+}
+
 static const struct net_device_ops octonic_ops = {
     .open = open,
     .stop = stop,
@@ -496,6 +495,7 @@ static const struct net_device_ops octonic_ops = {
     .select_queue = select_queue,
     .rx_flow_steer = steer,
     .rx_passed = rx_passed,
+    .rx_rule = rx_rule,
     .lower_changed = lower_changed,
 };
 
@@ -503,6 +503,7 @@ static const struct net_device_ops octonic_ops = {
 
 static void release(struct octonic *o)
 {
+    octonic_rules_release(&o->rules);
     ports_release(&o->ports);
     k_timer_release(&o->timer);
     k_free(o->rule);
@@ -543,6 +544,7 @@ struct octonic *octonic_new(struct net *net, const char *name, const struct octo
     k_timer_init(&o->timer, kernel, scan_timer);
     make_rules(o);
     *error = ports_init(&o->ports, &o->dev, lower, n);
+    octonic_rules_init(&o->rules, kernel, &o->ports, ops);
     if (*error == 0) {
         map_cpus(o);
         *error = net_device_register(net, &o->dev);

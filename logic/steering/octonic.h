@@ -5,10 +5,12 @@
  * - receive: when the stack asks to steer a flow to another CPU (ARFS), the driver sets the filter
  *   in that CPU's function and, if the function changes, adds or updates the rule for the 5-tuple
  *   in the card's multi-PF switch, from a worker. A scan deletes rules of flows without traffic;
+ * - rules for packets beside IPv4's (net_device_ops.rx_rule): in the function on the node of the
+ *   queue's CPU, and in the switch;
  * - transmit: the queues of all functions are queues of this device, and XPS maps a CPU to a queue
  *   of the function on its node; so ooo_okay keeps the order across functions, too;
- * - removal of a function: rules that name it are set again, its CPUs use queues of the remaining
- *   functions. When it returns, flows move back as ARFS asks for it.
+ * - removal of a function: rules that name it are set again for another, its CPUs use queues of the
+ *   remaining functions. When it returns, flows move back as ARFS asks for it, other rules at once.
  *
  * IOctoSG (hints which function fetches a fragment) belongs to the functions' driver, which sees
  * the node of each fragment (nic_driver_params.octo_sg).
@@ -28,6 +30,10 @@ struct octonic_device_ops {
     int (*switch_set)(struct net_device *lower, const struct flow_key *flow, unsigned function);
     /* [thread] Deletes the rule of the flow in the same way. -ENOENT: there is none. */
     int (*switch_delete)(struct net_device *lower, const struct flow_key *flow);
+    /* [thread] Sets rule `number` of the switch for packets beside IPv4's (net_device_ops.rx_rule), or deletes
+     * it if `rule` is NULL. NULL: not supported. */
+    int (*switch_rule)(struct net_device *lower, uint16_t number, const struct net_rx_rule *rule,
+                       unsigned function);
 };
 
 struct octonic_params {

@@ -83,6 +83,23 @@ void ports_stop(struct ports *ports)
             ports->lower[i]->ops->stop(ports->lower[i]);
 }
 
+unsigned ports_of_cpu(const struct ports *ports, unsigned cpu)
+{
+    int node = (int)k_node_of_cpu(ports->dev->kernel, cpu);
+    unsigned on_node[PORTS_MAX], any[PORTS_MAX], n_node = 0, n_any = 0;
+    for (unsigned i = 0; i < ports->n; i++) {
+        const struct k_device *device = ports->lower[i]->device;
+        if (!ports_alive(ports, i))
+            continue;
+        any[n_any++] = i;
+        if (device != NULL && device->node == node)
+            on_node[n_node++] = i;
+    }
+    if (n_node > 0)
+        return on_node[cpu % n_node];
+    return n_any > 0 ? any[cpu % n_any] : 0;
+}
+
 uint16_t ports_tx_queue(const struct ports *ports, unsigned i, unsigned cpu)
 {
     const struct net_device *lower = ports->lower[i];

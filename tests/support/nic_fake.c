@@ -230,6 +230,23 @@ static uint8_t fake_nic_unset(struct fake_flow *flows, const struct nic_command 
     return NIC_COMMAND_OK;
 }
 
+static uint8_t fake_nic_match(struct fake_nic *nic, const struct nic_command *c)
+{
+    const bool in_switch = (c->flags & NIC_COMMAND_SWITCH) != 0;
+    struct fake_match *match = in_switch ? nic->switch_match : nic->match;
+    const bool was_there = c->queue < FAKE_NIC_RULES && match[c->queue].there;
+    if (c->queue >= FAKE_NIC_RULES)
+        return NIC_COMMAND_NO_RESOURCE;
+    if (c->opcode == NIC_DELETE_MATCH) {
+        match[c->queue].there = false;
+        return was_there ? NIC_COMMAND_OK : NIC_COMMAND_NOT_FOUND;
+    }
+    if (!in_switch)
+        fake_nic_queue(nic->rq, c->target);
+    match[c->queue] = (struct fake_match){ true, c->target, c->match };
+    return NIC_COMMAND_OK;
+}
+
 static uint8_t fake_nic_execute(struct fake_nic *nic, struct nic_command *c)
 {
     switch (c->opcode) {
@@ -255,6 +272,8 @@ static uint8_t fake_nic_execute(struct fake_nic *nic, struct nic_command *c)
     case NIC_DELETE_FLOW: return fake_nic_unset(nic->flow, c);
     case NIC_SET_SWITCH: return fake_nic_set(nic, nic->rule, c);
     case NIC_DELETE_SWITCH: return fake_nic_unset(nic->rule, c);
+    case NIC_SET_MATCH:
+    case NIC_DELETE_MATCH: return fake_nic_match(nic, c);
     case NIC_QUERY_DROPS: c->value = (uint32_t)nic->drops; return NIC_COMMAND_OK;
     default: return NIC_COMMAND_BAD;
     }

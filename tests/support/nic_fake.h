@@ -13,6 +13,7 @@
 
 #define FAKE_NIC_QUEUES 32u
 #define FAKE_NIC_FLOWS  64u
+#define FAKE_NIC_RULES  16u
 
 struct fake_queue {
     bool there, armed;
@@ -30,6 +31,12 @@ struct fake_flow {
     uint16_t source_port, target;
 };
 
+struct fake_match {
+    bool there;
+    uint16_t target;
+    struct nic_match match;
+};
+
 struct fake_nic {
     struct k_pci_dev pci;
     struct kernel *kernel;
@@ -39,6 +46,7 @@ struct fake_nic {
     struct fake_queue eq[FAKE_NIC_QUEUES], cq[FAKE_NIC_QUEUES], sq[FAKE_NIC_QUEUES],
         rq[FAKE_NIC_QUEUES];
     struct fake_flow flow[FAKE_NIC_FLOWS], rule[FAKE_NIC_FLOWS];
+    struct fake_match match[FAKE_NIC_RULES], switch_match[FAKE_NIC_RULES]; /* by number */
     uint16_t rss[1024];
     uint32_t command_low;
     uint64_t command;

@@ -62,6 +62,7 @@ static const struct octonic_device_ops octonic_ops = {
     .function = nic_dev_function,
     .switch_set = nic_dev_switch_set,
     .switch_delete = nic_dev_switch_delete,
+    .switch_rule = nic_dev_switch_rule,
 };
 
 /* Makes the team or the bond over all functions, which it opens when it is opened itself. */

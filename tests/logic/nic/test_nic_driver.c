@@ -1222,6 +1222,56 @@ static void test_switch_rules(void **state)
     bench_free(&b);
 }
 
+static int rx_rule(struct bench *b, uint16_t number, const struct net_rx_rule *rule, uint16_t rxq)
+{
+    return b->dev->ops->rx_rule(b->dev, number, rule, rxq);
+}
+
+static void test_rules(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct fake_options options = { .seed = 6 };
+    struct nic_driver_params params = small();
+    const struct net_rx_rule rule = { .ether_type = 0x86df,
+                                      .word = { { 16, 0xff0000, 0x50000 }, { 28, 0xff, 3 } } };
+    bench_new(&b, &options, &params, 2, NIC_FIRMWARE_OCTONIC);
+    assert_int_equal(rx_rule(&b, 7, &rule, 1), -ENODEV); /* it is closed */
+    assert_int_equal(b.dev->ops->open(b.dev), 0);
+    assert_int_equal(rx_rule(&b, 7, &rule, 1), 0);
+    const struct fake_match *match = &b.nic[0].match[7];
+    assert_true(match->there);
+    assert_int_equal(match->target, 1);
+    assert_int_equal(match->match.ether_type, 0x86df);
+    assert_int_equal(match->match.offset[1], 28);
+    assert_int_equal(match->match.word[0].mask, 0xff0000);
+    assert_int_equal(match->match.word[0].value, 0x50000);
+    assert_int_equal(match->match.word[1].value, 3);
+    assert_int_equal(rx_rule(&b, 7, &rule, 0), 0);
+    assert_int_equal(match->target, 0);
+    assert_int_equal(rx_rule(&b, 7, &rule, b.dev->n_rx_queues), -EINVAL);
+    assert_int_equal(rx_rule(&b, FAKE_NIC_RULES, &rule, 0), -ENOSPC);
+    assert_int_equal(rx_rule(&b, FAKE_NIC_RULES, NULL, 0), -ENOENT);
+    /* of the switch, for a function */
+    assert_int_equal(nic_dev_switch_rule(b.dev, 7, &rule, 2), -EINVAL);
+    assert_int_equal(nic_dev_switch_rule(b.dev, 7, &rule, 1), 0);
+    assert_true(b.nic[0].switch_match[7].there);
+    assert_int_equal(b.nic[0].switch_match[7].target, 1);
+    assert_int_equal(nic_dev_switch_rule(b.dev, 7, NULL, 0), 0);
+    assert_int_equal(nic_dev_switch_rule(b.dev, 7, NULL, 0), -ENOENT);
+    /* A device that has forgotten it, as after a reset, is told again when it is opened. */
+    b.dev->ops->stop(b.dev);
+    b.nic[0].match[7].there = false;
+    assert_int_equal(b.dev->ops->open(b.dev), 0);
+    assert_true(match->there);
+    assert_int_equal(rx_rule(&b, 7, NULL, 0), 0);
+    assert_false(match->there);
+    b.dev->ops->stop(b.dev);
+    assert_int_equal(b.dev->ops->open(b.dev), 0);
+    assert_false(match->there);
+    bench_free(&b);
+}
+
 /* ---- Surprise removal ------------------------------------------------------------------------ */
 
 static void pull_event(void *arg)
@@ -1294,6 +1344,9 @@ static void test_pulled_from_team(void **state)
         struct source source;
         bench_open(&b, &options, &params);
         b.dev->upper = &team;
+        const struct net_rx_rule rule = { .ether_type = 0x86df };
+        assert_int_equal(rx_rule(&b, 1, &rule, 2), 0);
+        assert_int_equal(rx_rule(&b, 2, &rule, 1), 0);
         pull_at(&b, seed, &s, &source);
         assert_ptr_equal(b.net.devices, b.dev);
         assert_false(b.dev->carrier || b.dev->running || nic_dev_present(b.dev));
@@ -1306,6 +1359,8 @@ static void test_pulled_from_team(void **state)
         assert_int_equal(nic_dev_switch_set(b.dev, &flow, 0), -ENODEV);
         assert_int_equal(steer(&b, 1, 1), -ENODEV);
         assert_int_equal(nic_dev_query_drops(b.dev), -ENODEV);
+        assert_int_equal(rx_rule(&b, 3, &rule, 2), -ENODEV);
+        assert_int_equal(rx_rule(&b, 2, NULL, 0), 0);
         /* Plugged in again: the same device, open as before. */
         fake_nic_init(&b.nic[0], b.kernel, 0, 1, 0);
         b.nic[0].sent = on_wire;
@@ -1313,6 +1368,8 @@ static void test_pulled_from_team(void **state)
         assert_ptr_equal(nic_driver_device(b.driver, 0), b.dev);
         assert_null(nic_driver_device(b.driver, 1));
         assert_true(b.dev->running && b.dev->carrier && nic_dev_present(b.dev));
+        assert_true(b.nic[0].match[1].there && !b.nic[0].match[2].there);
+        assert_int_equal(b.nic[0].match[1].target, 2);
         struct sender again = { .queue = 2, .n = 100, .n_frags_max = 2, .most = 100 };
         uint64_t before = b.n_wire;
         run_sender(&b, &again, 2);
@@ -1403,6 +1460,7 @@ int main(void)
         cmocka_unit_test(test_filters_full),
         cmocka_unit_test(test_filters_random),
         cmocka_unit_test(test_switch_rules),
+        cmocka_unit_test(test_rules),
         cmocka_unit_test(test_pulled_from_team),
         cmocka_unit_test(test_pulled),
         cmocka_unit_test(test_silent),

@@ -469,8 +469,9 @@ static int rig_switch_delete(struct net_device *dev, const struct flow_key *key)
     struct rig_port *port = K_CONTAINER(dev, struct rig_port, dev);
     return rig_command(port, key, -1);
 }
-static const struct octonic_device_ops rig_octonic_ops = { rig_function, rig_switch_set,
-                                                           rig_switch_delete };
+static const struct octonic_device_ops rig_octonic_ops = { .function = rig_function,
+                                                           .switch_set = rig_switch_set,
+                                                           .switch_delete = rig_switch_delete };
 
 /* ---- Transmit -------------------------------------------------------------------------------- */
 
