@@ -317,6 +317,8 @@ static int myri_probe(struct k_pci_dev *pci, void *context)
         error = read_firmware(myri);
     if (error == 0) {
         myri->dev.n_rx_queues = (uint16_t)myri->n_slices;
+        if (myri->n_slices > 1)
+            myri->dev.features |= NET_FEATURE_MX_QUEUES;
         map_cpus(myri);
         error = net_device_register(driver->net, &myri->dev);
     }

@@ -1,7 +1,8 @@
 /*
  * What it does: Attaches to an Ethernet device, opens and closes endpoints: their descriptors, event queues and
  *   rings. Tells a process on which CPU its packets come in: the one that the receive queue of its
- *   endpoint interrupts, if the device has a queue for each CPU and the driver says which.
+ *   endpoint interrupts, if the device has a queue for each CPU and the driver says which, or if the
+ *   module has chosen it (openmx_steer.c).
  * Follows: Open-MX 0.9.2 driver/linux/omx_iface.c, omx_endpoint.c; the Open-MX paper (3.2, 3.3: hints).
  * Costs: a system call per command; the lines of interface, peer and descriptor.
  */
@@ -91,11 +92,12 @@ void openmx_port_put(struct openmx_port *port)
 
 /* ---- Endpoints ----------------------------------------------------------------------------------- */
 
-/* The CPU of the receive queue of an endpoint; -1: the driver does not say, or there is one queue. */
+/* The CPU of the receive queue that the adapter chooses for an endpoint; -1: the driver does not say, or the
+ * adapter does not know MX. */
 static int cpu_of(const struct net_device *dev, uint8_t id)
 {
     const unsigned queue = mx_endpoint_queue(id, dev->n_rx_queues);
-    if (dev->n_rx_queues < 2)
+    if ((dev->features & NET_FEATURE_MX_QUEUES) == 0)
         return -1;
     for (unsigned cpu = 0; cpu < k_n_cpus(dev->kernel) && cpu < 256; cpu++)
         if (dev->rx_queue_of_cpu[cpu] == (int)queue)
@@ -151,11 +153,13 @@ static int port_open(struct mx_board *board, uint8_t id, struct mx_port **result
     for (unsigned i = 0; i < MX_RING_SLOTS; i++)
         port->slot[i] = (struct openmx_slot){ port, (uint16_t)i };
     omx->opening[id] = true;
-    const bool done = memory_new(port);
+    int error = memory_new(port) ? 0 : -ENOMEM;
+    if (error == 0)
+        error = openmx_steer(port);
     omx->opening[id] = false;
-    if (!done) {
+    if (error != 0) {
         openmx_port_drop(port);
-        return -ENOMEM;
+        return error;
     }
     port->port.session = ++omx->next_session;
     omx->port[id] = port;
@@ -169,6 +173,7 @@ static void port_close(struct mx_port *p)
     struct openmx_port *port = openmx_port_of(p);
     struct openmx *omx = port->omx;
     k_syscall(omx->kernel);
+    openmx_steer_end(omx, p->id);
     omx->port[p->id] = NULL;
     port->closed = true;
     openmx_pulls_close(port);
@@ -239,6 +244,8 @@ static const struct mx_board_ops ops = { .open = port_open,
 struct openmx *openmx_new(struct net *net, struct net_device *dev, struct dma_core *dma,
                           const struct openmx_options *options)
 {
+    if (!openmx_steer_possible(dev, options))
+        return NULL;
     struct openmx *omx = k_zalloc(sizeof *omx);
     omx->kernel = dev->kernel;
     omx->costs = k_costs(dev->kernel);

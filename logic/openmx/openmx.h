@@ -17,6 +17,9 @@
 
 struct openmx;
 
+/* To which CPU's receive queue packets of an endpoint come: the adapter decides; the CPU that opens it; a CPU. */
+enum openmx_steer { OPENMX_STEER_NONE, OPENMX_STEER_PROCESS, OPENMX_STEER_CPU };
+
 struct openmx_options {
     /* Of what this host pulls: bytes of a reply (MX_REPLY_BYTES, or MX_REPLY_BYTES_JUMBO if both ends can
      * send such packets), replies to one request (up to 32), requests outstanding (up to 4). */
@@ -32,6 +35,10 @@ struct openmx_options {
     /* Unless NULL, told when a pull is asked for again because pull_resend_ps have passed. Must not wait. */
     void (*timed_out)(void *context, uint64_t now_ps);
     void *timed_out_context;
+    /* By rules in the adapter (net_device_ops.rx_rule), which are set when an endpoint is opened; if the
+     * adapter refuses one, the endpoint is not opened, with that error. */
+    enum openmx_steer steer;
+    unsigned steer_cpu;
 };
 extern const struct openmx_options openmx_options_default; /* of Open-MX 0.9.2 */
 
@@ -45,8 +52,8 @@ struct openmx_stats {
 };
 
 /* [thread] Attaches to a device. `dma`: whose engines copy; NULL: none. The caller owns the result, and
- * frees it when all endpoints are closed. NULL: somebody has the Ethernet type already, or there is no
- * memory. */
+ * frees it when all endpoints are closed. NULL: somebody has the Ethernet type already, the adapter
+ * knows no rules but is to steer, or there is no memory. */
 struct openmx *openmx_new(struct net *net, struct net_device *dev, struct dma_core *dma,
                           const struct openmx_options *options);
 /* [thread] Packets that the device still has to send must have left. */

@@ -305,4 +305,13 @@ void openmx_copies_wait(struct openmx_pull *pull);
 void openmx_copy_regions(struct openmx *omx, struct openmx_region *to, struct openmx_region *from,
                          uint64_t bytes);
 
+/* ---- Receive queues: openmx_steer.c ---------------------------------------------------------------- */
+
+bool openmx_steer_possible(const struct net_device *dev, const struct openmx_options *options);
+/* [thread] Sets the rules of an endpoint, as the options say, and its `cpu`. 0, or the adapter's error with no
+ * rule left. */
+int openmx_steer(struct openmx_port *port);
+/* [thread] Deletes them. */
+void openmx_steer_end(struct openmx *omx, uint8_t id);
+
 #endif

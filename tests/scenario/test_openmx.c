@@ -1,6 +1,7 @@
 /* The programs of workloads/openmx on two hosts with Myri-10G adapters: what must hold of their results whatever
  * the costs are (every message is checked where it arrives, else a run fails), and what is refused. */
 #include <stdio.h>
+#include <string.h>
 
 #include "tests/support/scenario_fixture.h"
 #include "tests/support/test.h"
@@ -126,6 +127,58 @@ static void test_nas(void **state)
     run_result_free(result);
 }
 
+/* Rules of a nic.ethernet: on the process's core its lines stay, on another core they come from there, the
+ * sooner if it is of the same socket. */
+#define NIC_HOST(NAME)                                                        \
+    NAME " = { cpu = { sockets = 2; cores_per_socket = 2; };"                 \
+         " cache = { llc_size = \"4 MiB\"; llc_slices = 2; llc_ways = 16; };" \
+         " dram = { node_size = \"1 GiB\"; };"                                \
+         " ports = ( { name = \"rp0\"; socket = 0; lanes = 8; } ); };"
+#define NIC_NET(NAME, NIC)                                                   \
+    NAME " = { host = \"" NAME "\"; device = \"" NIC "\"; mtu_bytes = 9000;" \
+         " adaptive_moderation = false; rx_moderation_us = 0; };"
+#define NIC_TEXT                                                                                   \
+    "hosts = { " NIC_HOST("server") NIC_HOST(                                                      \
+        "client") " };\n"                                                                          \
+                  "devices = { a = { type = \"nic.ethernet\"; lanes = 8; mtu_bytes = 9000; };"     \
+                  " b = { type = \"nic.ethernet\"; lanes = 8; mtu_bytes = 9000; }; };\n"           \
+                  "cables = ( { from = \"server.s0.rp0\"; to = \"a.p0\"; },"                       \
+                  " { from = \"client.s0.rp0\"; to = \"b.p0\"; },"                                 \
+                  " { from = \"a.e0\"; to = \"b.e0\"; } );\n"                                      \
+                  "network = { " NIC_NET("server", "a")                                            \
+                      NIC_NET("client",                                                            \
+                              "b") " };\n"                                                         \
+                                   "workload = { type = \"programs\"; measured = \"server\"; };\n" \
+                                   "measure = { warmup_us = 1000; duration_us = 10000000; };\n"    \
+                                   "programs = { p = { " PING_PONG
+
+static double steered(const char *setting, const char *name)
+{
+    struct run_result *result;
+    snprintf(text, sizeof(text), "%s%s }; };\n", NIC_TEXT, setting);
+    result = scenario_run(text);
+    const double is = scenario_value(result, name);
+    run_result_free(result);
+    return is;
+}
+
+static void test_steering(void **state)
+{
+    (void)state;
+    const double own_us = steered("steering = \"process\";", "latency_0b_us");
+    const double near_us = steered("steering = \"cpu\"; steering_cpu = 1;", "latency_0b_us");
+    const double far_us = steered("steering = \"cpu\"; steering_cpu = 3;", "latency_0b_us");
+    assert_true(own_us > 2 && near_us > 2 && far_us > near_us + 0.2);
+    const double own = steered("steering = \"process\";", "p.l2_misses.endpoint");
+    const double other = steered("steering = \"cpu\"; steering_cpu = 1;", "p.l2_misses.endpoint");
+    assert_true(own < 0.3 && other > 1);
+    snprintf(text, sizeof(text), "%ssteering = \"cpu\"; steering_cpu = 4; }; };\n", NIC_TEXT);
+    scenario_refused(text, "a CPU of each host: 0 to 3");
+    scenario(&queues, PING_PONG);
+    memcpy(strstr(text, "mtu_bytes = 9000"), "mtu_bytes = 4129", 16);
+    scenario_refused(text, "at least 4130");
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -138,6 +191,9 @@ static void test_refused(void **state)
                      "stores messages where they belong");
     scenario_refused(scenario(&queues, "type = \"imb\"; benchmark = \"alltoall\"; then = true;"),
                      "benchmark = \"ping_pong\" beside it");
+    scenario_refused(scenario(&queues, PING_PONG "steering = \"process\";"), "a nic.ethernet");
+    scenario_refused(scenario(&queues, PING_PONG "steering_cpu = 3;"),
+                     "it has no effect otherwise");
 }
 
 int main(void)
@@ -145,7 +201,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_user_misses), cmocka_unit_test(test_idle_cores),
         cmocka_unit_test(test_sizes),       cmocka_unit_test(test_alltoall),
-        cmocka_unit_test(test_nas),         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_nas),         cmocka_unit_test(test_steering),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,8 +4,10 @@
  */
 #include "workloads/openmx/mx_site.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "hw/mx_wire.h"
 #include "logic/openmx/openmx.h"
 #include "workloads/setup/copy_engines.h"
 
@@ -18,16 +20,54 @@ struct mx_site {
     struct mx_board *board;
 };
 
+/* In the order of enum openmx_steer. */
+const char *const mx_site_steering_names[] = { "none", "process", "cpu", NULL };
+
 /* I/OAT of version 1.2 has no setting of these. */
 static const struct copy_engines_params engine_params = {
     .ring = 1024, .batch = 32, .queues = 4, .poll_ps = 50 * SIM_PS_PER_NS
 };
+
+/* The settings of rules fit the host. */
+static void check_steering(struct program *program, struct network_host *host,
+                           const struct mx_site_settings *settings, struct sim_error_list *errors)
+{
+    const unsigned n_cpus = network_sockets(host) * network_cores_per_socket(host);
+    char expected[64], decider[128];
+    snprintf(decider, sizeof(decider), "%.100s.steering", config_path(program->group));
+    if (settings->steering != OPENMX_STEER_CPU)
+        config_no_effect(program->group, "steering_cpu", decider, errors,
+                         "steering = \"cpu\" beside it: it has no effect otherwise");
+    if (settings->steering != OPENMX_STEER_NONE && !network_has_rules(host)) {
+        program_mistake(program, "steering", errors,
+                        "\"none\", or hosts with a nic.ethernet whose interface is not bond0",
+                        NULL);
+    } else if (settings->steering == OPENMX_STEER_CPU && settings->steering_cpu >= n_cpus) {
+        snprintf(expected, sizeof(expected), "a CPU of each host: 0 to %u", n_cpus - 1);
+        program_mistake(program, "steering_cpu", errors, expected, NULL);
+    }
+}
+
+/* Open-MX does not look at the MTU but for a warning: adapters refuse longer packets. */
+static void check_mtu(const struct network_host *host, struct sim_error_list *errors)
+{
+    char expected[96];
+    if (network_is_mx(host) || host->params.mtu_bytes >= MX_MTU_BYTES)
+        return;
+    snprintf(expected, sizeof(expected), "at least %u: Open-MX's packets have up to so many bytes",
+             MX_MTU_BYTES);
+    config_mistake_at(host->group, "mtu_bytes", errors, expected, NULL);
+}
 
 void mx_site_check(struct program *program, struct network_host *host,
                    const struct mx_site_settings *settings, unsigned cpu,
                    struct sim_error_list *errors)
 {
     struct lending_host *lending = host->lending;
+    if (program->enabled) {
+        check_steering(program, host, settings, errors);
+        check_mtu(host, errors);
+    }
     if (!settings->ioat || !program->enabled)
         return;
     if (network_is_mx(host)) {
@@ -57,6 +97,8 @@ static bool open_openmx(struct mx_site *site)
     struct openmx_options options = openmx_options_default;
     struct dma_core *dma = NULL;
     options.ioat = site->settings->ioat;
+    options.steer = (enum openmx_steer)site->settings->steering;
+    options.steer_cpu = site->settings->steering_cpu;
     if (site->settings->ioat) {
         site->engines = site->host->lending->copy_engines;
         dma = copy_engines_open(site->engines);

@@ -12,12 +12,21 @@
 struct mx_site_settings {
     bool ioat;
     bool bind;
+    int steering; /* enum openmx_steer */
+    uint32_t steering_cpu;
 };
-#define MX_SITE_PARAMS(type, f)                                         \
-    PARAM("ioat", PARAM_BOOL, type, f.ioat, 0, 0, 1, PROV_NONE, "",     \
-          "copy engines make the receive copies of large messages"),    \
-        PARAM("bind", PARAM_BOOL, type, f.bind, 0, 0, 1, PROV_NONE, "", \
-              "a process moves to the CPU of its endpoint's queue when it opens it")
+extern const char *const mx_site_steering_names[];
+#define MX_SITE_PARAMS(type, f)                                                                  \
+    PARAM("ioat", PARAM_BOOL, type, f.ioat, 0, 0, 1, PROV_NONE, "",                              \
+          "copy engines make the receive copies of large messages"),                             \
+        PARAM("bind", PARAM_BOOL, type, f.bind, 0, 0, 1, PROV_NONE, "",                          \
+              "a process moves to the CPU of its endpoint's queue when it opens it"),            \
+        PARAM_ONE_OF(                                                                            \
+            "steering", type, f.steering, 0, mx_site_steering_names, PROV_NONE, "",              \
+            "receive queue of a process's packets, by rules in a nic.ethernet: none: the NIC's " \
+            "choice; process: of the CPU where it opens its endpoint; cpu: of steering_cpu"),    \
+        PARAM("steering_cpu", PARAM_U32, type, f.steering_cpu, 0, 0, 255, PROV_NONE, "",         \
+              "with steering = \"cpu\": the CPU")
 
 struct mx_site;
 

@@ -350,6 +350,13 @@ bool network_is_mx(const struct network_host *host)
     return host->device != NULL && is_mx(host->device);
 }
 
+bool network_has_rules(const struct network_host *host)
+{
+    return host->device != NULL && !network_is_myri(host->device) &&
+           (host->second_device == NULL || !network_is_myri(host->second_device)) &&
+           host->params.interface != NETWORK_BOND;
+}
+
 /* Checks that the interface of the setting `interface` exists. */
 static void check_interface(struct network_host *host, struct sim_error_list *errors)
 {

@@ -98,6 +98,8 @@ const char *const *network_names(const struct network *network); /* NULL-termina
 
 /* By the settings: the host's adapter has the firmware of Myrinet Express, so it has no interface. */
 bool network_is_mx(const struct network_host *host);
+/* By the settings: the host's interface takes rules for packets beside IPv4's (net_device_ops.rx_rule). */
+bool network_has_rules(const struct network_host *host);
 /* Interfaces by name ("pf0", "octo0"; "" is the host's default). network_interface_named() goes by
  * the settings, before anything runs; if mistakes leave open which there are, every name is true.
  */

@@ -1,7 +1,10 @@
 /*
  * What Open-MX has only so much of: slots of queues and rings, regions, numbers of messages; copies by an
- * engine, that may fail; and the CPU that a process is moved to.
+ * engine, that may fail; the CPU that a process is moved to; and the adapter's rules that bring its packets
+ * there.
  */
+#include <limits.h>
+
 #include "tests/support/dma_fake.h"
 #include "tests/support/omx_pair.h"
 
@@ -238,12 +241,186 @@ static void test_binding(void **state)
         struct net_device *dev = &run->pair->rig->end[0].dev;
         dev->rx_queue_of_cpu[0] = 0;
         dev->rx_queue_of_cpu[1] = 1;
+        dev->features |= NET_FEATURE_MX_QUEUES;
         run->pair->mx.bind = cases[i].bind;
         omx_process_start(run->pair, &run->a, 0, 0, cases[i].id, says_cpu, run);
         omx_pair_run(run->pair, 1);
         assert_int_equal(run->n, cases[i].cpu);
         run_free(run);
     }
+}
+
+/* ---- Rules ---------------------------------------------------------------------------------------- */
+
+/* The adapter's table; one at a time, as the ops have no argument. */
+static struct {
+    bool there[2 * MX_ENDPOINTS_MAX];
+    struct net_rx_rule rule[2 * MX_ENDPOINTS_MAX];
+    uint16_t rxq[2 * MX_ENDPOINTS_MAX];
+    unsigned refuse_from; /* this rule and those after it: there is no room */
+} rules;
+
+static int note_rule(struct net_device *dev, uint16_t number, const struct net_rx_rule *rule,
+                     uint16_t rxq)
+{
+    k_sleep(dev->kernel, FAKE_US(10));
+    assert_true(number < 2 * MX_ENDPOINTS_MAX);
+    if (rule == NULL) {
+        assert_true(rules.there[number]);
+        rules.there[number] = false;
+        return 0;
+    }
+    if (number >= rules.refuse_from)
+        return -ENOSPC;
+    rules.there[number] = true;
+    rules.rule[number] = *rule;
+    rules.rxq[number] = rxq;
+    return 0;
+}
+
+static unsigned n_rules(void)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < 2 * MX_ENDPOINTS_MAX; i++)
+        n += rules.there[i];
+    return n;
+}
+
+/* As an adapter does: the queue of the first rule that the packet meets, -1: none. */
+static int queue_of(const uint8_t *packet, unsigned bytes)
+{
+    for (unsigned i = 0; i < 2 * MX_ENDPOINTS_MAX; i++) {
+        const struct net_rx_rule *r = &rules.rule[i];
+        bool met = rules.there[i] && net_rig_get(packet + 12, 2) == r->ether_type;
+        for (unsigned w = 0; w < NET_RX_RULE_WORDS && met; w++)
+            met = r->word[w].mask == 0 ||
+                  (r->word[w].offset + 4u <= bytes && (net_rig_get(packet + r->word[w].offset, 4) &
+                                                       r->word[w].mask) == r->word[w].value);
+        if (met)
+            return rules.rxq[i];
+    }
+    return -1;
+}
+
+static unsigned n_looked_at, n_replies;
+
+/* Every packet to endpoint 3 of the first host meets one of its rules, as long as it is open. */
+static bool expect_queue(struct rig *rig, unsigned from, const uint8_t *head, uint32_t bytes,
+                         void *arg)
+{
+    (void)rig, (void)bytes, (void)arg;
+    if (from == 1 && n_rules() == 2) {
+        assert_int_equal(mx_packet_endpoint(head), 3);
+        assert_int_equal(queue_of(head, MX_HEADER_BYTES_MAX), 1);
+        n_replies += head[MX_HEAD_BYTES] == MX_PACKET_PULL_REPLY;
+        n_looked_at++;
+    }
+    return false;
+}
+
+static struct run *run_with_rules(enum openmx_steer steer)
+{
+    static struct net_device_ops ops;
+    struct openmx_options options = openmx_options_default;
+    struct run *run = run_new(NULL);
+    struct net_device *dev = &run->pair->rig->end[0].dev;
+    memset(&rules, 0, sizeof rules);
+    rules.refuse_from = UINT_MAX;
+    ops = *dev->ops;
+    ops.rx_rule = note_rule;
+    dev->ops = &ops;
+    for (int cpu = 0; cpu < 4; cpu++)
+        dev->rx_queue_of_cpu[cpu] = (int16_t)(3 - cpu);
+    options.steer = steer;
+    options.steer_cpu = 2;
+    openmx_free(run->pair->omx[0]);
+    run->pair->omx[0] = openmx_new(run->pair->rig->end[0].net, dev, NULL, &options);
+    assert_non_null(run->pair->omx[0]);
+    return run;
+}
+
+static void receives_large(struct omx_process *p)
+{
+    assert_int_equal(n_rules(), 2);
+    receives_many(p);
+}
+
+/* Eager messages and pulled ones, both ways; the rules go with the endpoint. */
+static void test_rules_cover_all_packets(void **state)
+{
+    (void)state;
+    for (unsigned bytes = 16; bytes <= 200000; bytes *= 100) {
+        struct run *run = run_with_rules(OPENMX_STEER_CPU);
+        run->bytes = bytes;
+        run->n = 5;
+        n_looked_at = n_replies = 0;
+        run->pair->rig->filter = expect_queue;
+        omx_process_start(run->pair, &run->b, 0, 1, 3, receives_large, run);
+        omx_process_start(run->pair, &run->a, 1, 0, 1, sends_many, run);
+        omx_pair_run(run->pair, 100);
+        assert_true(n_looked_at > 5);
+        assert_true((n_replies > 0) == (bytes > MX_MEDIUM_BYTES));
+        assert_int_equal(n_rules(), 0);
+        run_free(run);
+    }
+}
+
+static void says_queue(struct omx_process *p)
+{
+    struct run *run = p->arg;
+    assert_int_equal(n_rules(), 2);
+    for (unsigned i = 0; i < 2 * MX_ENDPOINTS_MAX; i++)
+        if (rules.there[i])
+            run->n = rules.rxq[i];
+}
+
+static void test_steering_to_the_process(void **state)
+{
+    (void)state;
+    for (unsigned cpu = 0; cpu < 2; cpu++) {
+        struct run *run = run_with_rules(OPENMX_STEER_PROCESS);
+        omx_process_start(run->pair, &run->a, 0, cpu, 200, says_queue, run);
+        omx_pair_run(run->pair, 1);
+        assert_int_equal(run->n, 3 - cpu);
+        run_free(run);
+    }
+}
+
+static void opens_in_vain(void *arg)
+{
+    struct run *run = arg;
+    struct mx_endpoint *ep = NULL;
+    assert_int_equal(mx_open(openmx_board(run->pair->omx[0]), 5, OMX_KEY, &mx_options_default, &ep),
+                     -ENOSPC);
+    assert_int_equal(n_rules(), 0);
+    rules.refuse_from = UINT_MAX;
+    assert_int_equal(mx_open(openmx_board(run->pair->omx[0]), 5, OMX_KEY, &mx_options_default, &ep),
+                     0);
+    mx_close(ep);
+    run->n = 1;
+}
+
+static void test_rules_refused(void **state)
+{
+    struct openmx_options options = openmx_options_default;
+    (void)state;
+    for (unsigned from = 0; from < 2; from++) {
+        struct run *run = run_with_rules(OPENMX_STEER_PROCESS);
+        rules.refuse_from = from * MX_ENDPOINTS_MAX; /* both rules, or the second */
+        run->n = 0;
+        k_thread_new(run->pair->kernel, "opens", 0, opens_in_vain, run);
+        fake_run_until(run->pair->kernel, k_now_ps(run->pair->kernel) + FAKE_MS(10));
+        assert_int_equal(run->n, 1);
+        run_free(run);
+    }
+    struct run *run = run_new(NULL); /* an adapter that knows no rules */
+    options.steer = OPENMX_STEER_PROCESS;
+    openmx_free(run->pair->omx[0]);
+    assert_null(
+        openmx_new(run->pair->rig->end[0].net, &run->pair->rig->end[0].dev, NULL, &options));
+    run->pair->omx[0] = openmx_new(run->pair->rig->end[0].net, &run->pair->rig->end[0].dev, NULL,
+                                   &openmx_options_default);
+    run_free(run);
 }
 
 /* ---- Regions that are kept ------------------------------------------------------------------------ */
@@ -327,10 +504,16 @@ static void test_kept_regions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_events),       cmocka_unit_test(test_slots_and_regions),
-        cmocka_unit_test(test_engine),       cmocka_unit_test(test_engine_fails),
-        cmocka_unit_test(test_binding),      cmocka_unit_test(test_kept_regions),
+        cmocka_unit_test(test_events),
+        cmocka_unit_test(test_slots_and_regions),
+        cmocka_unit_test(test_engine),
+        cmocka_unit_test(test_engine_fails),
+        cmocka_unit_test(test_binding),
+        cmocka_unit_test(test_kept_regions),
         cmocka_unit_test(test_grace_period),
+        cmocka_unit_test(test_rules_cover_all_packets),
+        cmocka_unit_test(test_steering_to_the_process),
+        cmocka_unit_test(test_rules_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,7 +37,10 @@ struct base {
 #define COPY_ENGINES " ring=4 poll_ns=400 queue=shared queues=8 batch=2"
 #define BANDWIDTH    "workload.measure=bandwidth workload.op=read_write workload.window_bytes=1048576 "
 #define MPI          "programs.p.message_bytes=10000 programs.p.repetitions=4 "
-#define IOMMU        "hosts.server.iommu.enabled=true " BANDWIDTH
+#define JUMBO                                                                                \
+    "network.server.mtu_bytes=9000 network.client.mtu_bytes=9000 devices.nic.mtu_bytes=9000" \
+    " devices.client_nic.mtu_bytes=9000"
+#define IOMMU "hosts.server.iommu.enabled=true " BANDWIDTH
 /* Of the hosts' ports that the bridges of lend.cfg are at, and one more device. */
 #define GENERATION_2(DEVICE)                                                     \
     "+hosts.borrower.ports.[0].generation=2+hosts.lender.ports.[0].generation=2" \
@@ -104,6 +107,8 @@ static const struct base bases[] = {
     { "mpi.queues", "openmx",
       MPI
       "programs.p.cpu=1 devices.nic.firmware=multiqueue devices.client_nic.firmware=multiqueue" },
+    { "mpi.nic", "net", "programs.p.type=imb " MPI JUMBO TO_ITS_END },
+    { "mpi.steered", "net", "programs.p.type=imb programs.p.steering=cpu " MPI JUMBO TO_ITS_END },
     { "mpi.then", "openmx", MPI "programs.p.then=true programs.p.then_bytes=1000" },
     { "mpi.large", "openmx", MPI "programs.p.message_bytes=200000" },
     { "mpi.text", "openmx", MPI "hosts.server.cache.l1i_size=4096" },
@@ -562,10 +567,13 @@ static const struct row rows[] = {
         "benchmark=alltoall message_bytes=2000 repetitions=6 warm_ups=5 cpu=1 busy=false then=true"),
     PROGRAM("imb", "mpi.queues", "bind=true"),
     PROGRAM("imb", "mpi.then", "then_bytes=2000"),
+    PROGRAM("imb", "mpi.nic", "steering=cpu+programs.p.steering_cpu=5"),
+    PROGRAM("imb", "mpi.steered", "steering_cpu=5"),
     PROGRAM("imb", "mpi.large", "ioat=true volume_bytes=400000"),
     REASON("imb", "first second", NAMES),
     PROGRAM("nas", "nas", "benchmark=mg.B.16 compute_us=200 warm_units=2 units=3 ioat=true"),
-    REASON("nas", "bind cpu busy", "the code of imb's, and no CPU without a process"),
+    REASON("nas", "bind cpu busy steering steering_cpu",
+           "the code of imb's, and no CPU without a process"),
     REASON("nas", "first second", NAMES),
     REASON("copy_latency", "on", NAMES),
     REASON("copy_bandwidth", "on", NAMES),
