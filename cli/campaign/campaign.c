@@ -165,12 +165,14 @@ static bool store(const struct campaign *campaign, const struct plan_job *job,
                   const struct worker_report *report, char **message)
 {
     const struct plan_point *point = plan_point(campaign->plan, job->point);
+    /* with what the process that died has printed, whatever that is */
+    g_autofree char *error = report->error != NULL ? g_utf8_make_valid(report->error, -1) : NULL;
     struct run_record record = {
         .scenario = scenario_name(point->scenario),
         .point = plan_point_name(point),
         .seed = job->seed,
         .status = report->error == NULL ? "done" : "failed",
-        .error = report->error,
+        .error = error,
         .command_line = campaign->command_line,
         .host = g_get_host_name(),
         .started_utc = job->started_utc,

@@ -79,6 +79,8 @@ static void check_part(const struct plan *plan, const struct part *part, bool pr
             g_array_append_val(points, i);
         }
         sim_error_move(errors, &own);
+        if (errors->n_messages > SIM_ERRORS_PRINTED) /* nobody reads those of the other points */
+            return;
     }
 }
 

@@ -81,12 +81,27 @@ static int refuse_option_first(int argc, char **argv)
     return CLI_WRONG;
 }
 
+/* Patterns, names and messages are text in UTF-8. */
+static bool arguments_are_text(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        if (g_utf8_validate(argv[i], -1, NULL))
+            continue;
+        g_autofree char *escaped = g_strescape(argv[i], NULL);
+        fprintf(stderr, "nudma: argument %d, \"%s\", is not in UTF-8\n", i, escaped);
+        return false;
+    }
+    return true;
+}
+
 static int dispatch(int argc, char **argv)
 {
     if (argc < 2) {
         print_help(stderr);
         return CLI_WRONG;
     }
+    if (!arguments_are_text(argc, argv))
+        return CLI_WRONG;
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
         (strcmp(argv[1], "help") == 0 && argc == 2)) {
         print_help(stdout);

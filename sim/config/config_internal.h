@@ -83,6 +83,10 @@ bool config_check_unknown_below(struct config_node *node, struct sim_error_list 
 bool config_is_name(const char *text, size_t n);
 /* Whether a and b are the same setting, or one is a part of the other. */
 bool config_paths_overlap(const char *a, const char *b);
+/* False with a message if a string has what cannot be shown: bytes that are no UTF-8 (of escapes),
+ * control characters but for tab and newline. */
+bool config_string_valid(const char *string, const char *path, struct config_place place,
+                         struct sim_error_list *errors);
 /* The value as written for --set, made as the only child "value" of a new tree. */
 struct config *config_parse_value(const char *text, const char *path, struct config_place place,
                                   struct sim_error_list *errors);
@@ -101,6 +105,9 @@ enum config_number config_scan_number(const char *p, size_t *n, bool *long_suffi
 const char *config_skip_blanks(const char *p);
 /* The end of the string that begins at p, NULL if there is none. */
 const char *config_string_end(const char *p);
+/* Whether an integer has a zero before its digits: 0100, which C reads as 64. */
+bool config_leading_zero(const char *p);
+#define CONFIG_LEADING_ZERO "%s: found %.40s, expected an integer without a zero before it"
 /* False if it does not fit in 64 bits. */
 bool config_parse_integer(const char *p, int64_t *value);
 

@@ -31,7 +31,8 @@ static enum config_kind kind_of(const config_setting_t *setting)
 }
 
 /* Every getter is of the setting's own type: of another it would return 0. */
-static void take_value(struct config_node *node, const config_setting_t *setting)
+static void take_value(struct config_node *node, const config_setting_t *setting,
+                       struct sim_error_list *errors)
 {
     switch (config_setting_type(setting)) {
     case CONFIG_TYPE_INT: node->integer = config_setting_get_int(setting); break;
@@ -41,13 +42,14 @@ static void take_value(struct config_node *node, const config_setting_t *setting
     case CONFIG_TYPE_STRING:
         node->string = g_string_chunk_insert(node->config->strings,
                                              config_setting_get_string(setting));
+        config_string_valid(node->string, node->path, node->place, errors);
         break;
     default: break;
     }
 }
 
 static void take_children(struct config_node *node, const config_setting_t *setting,
-                          const struct config_scan *scan)
+                          const struct config_scan *scan, struct sim_error_list *errors)
 {
     int n = config_setting_length(setting);
 
@@ -58,9 +60,9 @@ static void take_children(struct config_node *node, const config_setting_t *sett
                                                     kind_of(from), place, -1);
 
         if (config_setting_is_aggregate(from))
-            take_children(child, from, scan);
+            take_children(child, from, scan, errors);
         else
-            take_value(child, from);
+            take_value(child, from, errors);
     }
 }
 
@@ -72,16 +74,12 @@ struct config *config_load_scanned(const struct config_scan *scan, struct sim_er
     config_init(&parsed);
     if (config_read_string(&parsed, scan->text->str)) {
         config = config_new();
-        take_children(config->root, config_root_setting(&parsed), scan);
+        take_children(config->root, config_root_setting(&parsed), scan, errors);
     } else {
         struct config_place place = place_of(scan, (unsigned)config_error_line(&parsed));
         const char *text = config_error_text(&parsed);
 
-        sim_error_add(errors, place.file, place.line, "%s%s", text,
-                      strcmp(text, "duplicate setting name") == 0
-                          ? "; to change what an included file sets, use set = ( \"path=value\" ); "
-                            "within @repeat, names need its index"
-                          : "");
+        sim_error_add(errors, place.file, place.line, "%s", text);
     }
     config_destroy(&parsed);
     return config;

@@ -14,12 +14,15 @@
 #include <string.h>
 
 #include "sim/config/config_internal.h"
+#include "sim/config/text.h"
 
-#define MAX_INCLUDES   16 /* files open at once */
-#define MAX_BRACKETS   64 /* open at once */
-#define MAX_FILE_BYTES (16U * 1024 * 1024)
-#define MAX_REPEATS    10000 /* in a file with all that it includes */
-#define MAX_NESTED     16    /* repetitions in each other */
+#define MAX_INCLUDES 16                  /* files open at once */
+#define MAX_BRACKETS 64                  /* open at once */
+#define MAX_REPEATS  10000               /* in a file with all that it includes */
+#define MAX_FILES    20000               /* included, with what they include */
+#define MAX_TOTAL    (16U * 1024 * 1024) /* bytes of tokens, with what it includes and repeats */
+#define MAX_SETTINGS 10000 /* in a group: libconfig compares each with all before it */
+#define MAX_NESTED   16    /* repetitions in each other */
 
 /* What the grammar allows next. */
 enum expect { EXPECT_NAME, EXPECT_ASSIGN, EXPECT_VALUE, EXPECT_AFTER };
@@ -28,6 +31,7 @@ struct bracket {
     char open;
     struct config_place place;
     bool empty;       /* nothing in it so far */
+    unsigned n;       /* settings in a group so far */
     const char *name; /* of the setting, NULL for an element of a list */
     unsigned index;   /* of the element that is being read, in a list */
 };
@@ -51,7 +55,10 @@ struct scanner {
     unsigned n_brackets;
     unsigned n_outer;             /* brackets opened outside of the innermost repetition */
     unsigned n_repeats, n_nested; /* repetitions so far; those that are open */
+    unsigned n_files;             /* included so far */
     const char *name;             /* of the setting that is being read, where a group is open */
+    unsigned n_top;               /* settings outside of all groups */
+    GHashTable *set;              /* path of each setting -> struct config_place, owned */
     enum expect expect;
     bool after_string; /* the last token was a string */
     bool may_separate; /* the last token ended a setting: ";" or "," may follow */
@@ -129,6 +136,12 @@ enum config_number config_scan_number(const char *p, size_t *n, bool *long_suffi
     return is_float ? CONFIG_NUMBER_FLOAT : CONFIG_NUMBER_INT;
 }
 
+bool config_leading_zero(const char *p)
+{
+    p += *p == '-' || *p == '+';
+    return p[0] == '0' && g_ascii_isdigit(p[1]);
+}
+
 bool config_parse_integer(const char *p, int64_t *value)
 {
     bool hex = p[0] == '0' && (p[1] == 'x' || p[1] == 'X');
@@ -165,7 +178,9 @@ static char *checked_integer(struct scanner *s, struct config_place place, const
     char size[64];
     int64_t value = 0;
 
-    if (!config_parse_integer(token, &value)) {
+    if (config_leading_zero(token)) {
+        syntax_error(s, place, CONFIG_LEADING_ZERO, path, token);
+    } else if (!config_parse_integer(token, &value)) {
         syntax_error(s, place, "%s: found %.40s, expected an integer of at most 64 bits", path,
                      token);
         value = 0;
@@ -263,8 +278,9 @@ static void take_open(struct scanner *s, struct config_place place, char open)
         syntax_error(s, place, "groups and lists nested deeper than %d", MAX_BRACKETS);
         return;
     }
-    s->brackets[s->n_brackets] = (struct bracket){ open, place, true, in_group(s) ? s->name : NULL,
-                                                   0 };
+    s->brackets[s->n_brackets] = (struct bracket){
+        .open = open, .place = place, .empty = true, .name = in_group(s) ? s->name : NULL
+    };
     s->n_brackets++;
     /* libconfig's arrays refuse 1 next to 1L; for us they are lists like any other */
     emit(s, place, open == '[' ? "(" : &open, 1, false);
@@ -317,6 +333,25 @@ static void take_mark(struct scanner *s, struct config_place place, char mark)
     s->after_string = s->may_separate = false;
 }
 
+/* A name may be set once only, and libconfig does not say where it was. */
+static void know_setting(struct scanner *s, struct config_place place)
+{
+    unsigned *n = s->n_brackets ? &s->brackets[s->n_brackets - 1].n : &s->n_top;
+    g_autofree char *path = path_here(s);
+    const struct config_place *before = g_hash_table_lookup(s->set, path);
+
+    if (before)
+        syntax_error(s, place,
+                     "%s: is set already%s%s:%d; to change what an included file sets, use set = ( "
+                     "\"path=value\" ); within @repeat, names need its index",
+                     path, before->file ? " at " : "", before->file ? before->file : "",
+                     before->line);
+    else if (++*n > MAX_SETTINGS)
+        syntax_error(s, place, "%s: more than %d settings in one group", path, MAX_SETTINGS);
+    else
+        g_hash_table_insert(s->set, g_steal_pointer(&path), g_memdup2(&place, sizeof(place)));
+}
+
 static void take_name(struct scanner *s, struct config_place place, const char *token, size_t n)
 {
     bool is_bool = (n == 4 && g_ascii_strncasecmp(token, "true", 4) == 0) ||
@@ -338,6 +373,7 @@ static void take_name(struct scanner *s, struct config_place place, const char *
     }
     emit(s, place, token, n, false);
     s->name = g_string_chunk_insert_len(s->scan->strings, token, (gssize)n);
+    know_setting(s, place);
     if (s->n_brackets)
         s->brackets[s->n_brackets - 1].empty = false;
     s->expect = EXPECT_ASSIGN;
@@ -481,36 +517,6 @@ static void take_word(struct scanner *s, struct source *source)
 
 /* ---- Files ----------------------------------------------------------------------------------- */
 
-/* What is wrong with a file that was read, NULL if nothing. */
-static const char *file_fault(FILE *file, const GString *text)
-{
-    if (ferror(file))
-        return g_strerror(errno);
-    if (text->len > MAX_FILE_BYTES)
-        return "it is larger than 16 MiB";
-    return memchr(text->str, '\0', text->len) ? "it is not a text file" : NULL;
-}
-
-/* The whole file, or NULL with the reason in *why; the caller g_free()s the text. */
-static char *read_file(const char *path, const char **why)
-{
-    FILE *file = fopen(path, "rb");
-    GString *text;
-    char block[4096];
-    size_t n;
-
-    if (!file) {
-        *why = g_strerror(errno);
-        return NULL;
-    }
-    text = g_string_new(NULL);
-    while (text->len <= MAX_FILE_BYTES && (n = fread(block, 1, sizeof(block), file)) > 0)
-        g_string_append_len(text, block, (gssize)n);
-    *why = file_fault(file, text);
-    fclose(file);
-    return g_string_free(text, *why != NULL);
-}
-
 /* The first folder that has the file; all of them, for the message, in *searched. */
 static char *find_include(const struct scanner *s, const char *name, GString *searched)
 {
@@ -569,6 +575,10 @@ static bool include_allowed(struct scanner *s, const struct source *source, cons
         syntax_error(s, source->place, "includes nested deeper than %d", MAX_INCLUDES);
         return false;
     }
+    if (s->n_files++ == MAX_FILES) {
+        syntax_error(s, source->place, "more than %d files are included", MAX_FILES);
+        return false;
+    }
     return true;
 }
 
@@ -584,8 +594,10 @@ static void include_file(struct scanner *s, struct source *source, const char *n
         syntax_error(s, source->place, "cannot include \"%s\": no such file in %s%s", name,
                      searched->len ? searched->str : "any folder", suggestion);
     } else if (include_allowed(s, source, path)) {
-        text = read_file(path, &why);
-        if (text) {
+        text = text_read(path, &why);
+        if (text && !text_check(text, path, s->errors)) {
+            s->scan->syntax_error = true;
+        } else if (text) {
             struct source included = { .above = source,
                                        .depth = source->depth + 1,
                                        .path = path,
@@ -719,6 +731,13 @@ static void scan_source(struct scanner *s, struct source *source)
     while (!s->scan->syntax_error) {
         const char *next = config_skip_blanks(source->p);
 
+        if (s->scan->text->len > MAX_TOTAL) {
+            syntax_error(s, source->place,
+                         "with what it includes and repeats the file is larger than %u MiB",
+                         MAX_TOTAL >> 20);
+            return;
+        }
+
         if (!next) {
             syntax_error(s, source->place, "a comment that does not end");
             return;
@@ -737,7 +756,7 @@ void config_scan(struct config_scan *scan, const char *path, const char *text,
     struct scanner s = { .scan = scan, .errors = errors, .include_dirs = include_dirs };
     struct source source = { .path = path ? path : "", .place = place, .fixed = text != NULL };
     const char *why = NULL;
-    g_autofree char *content = text ? g_strdup(text) : read_file(path, &why);
+    g_autofree char *content = text ? g_strdup(text) : text_read(path, &why);
 
     *scan = (struct config_scan){ .text = g_string_new(NULL),
                                   .places = g_array_new(FALSE, FALSE, sizeof(place)),
@@ -747,13 +766,19 @@ void config_scan(struct config_scan *scan, const char *path, const char *text,
         scan->syntax_error = true;
         return;
     }
+    if (!text && !text_check(content, path, errors)) {
+        scan->syntax_error = true;
+        return;
+    }
     source.p = content;
     if (!text) {
         source.place = (struct config_place){
             .file = g_string_chunk_insert_const(scan->strings, path), .line = 1
         };
     }
+    s.set = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     scan_source(&s, &source);
+    g_hash_table_destroy(s.set);
     if (!scan->syntax_error && s.n_brackets)
         syntax_error(&s, s.brackets[s.n_brackets - 1].place, "syntax error: \"%c\" without its end",
                      s.brackets[s.n_brackets - 1].open);

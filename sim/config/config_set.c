@@ -2,6 +2,18 @@
 #include <string.h>
 
 #include "sim/config/config_internal.h"
+#include "sim/config/text.h"
+
+bool config_string_valid(const char *string, const char *path, struct config_place place,
+                         struct sim_error_list *errors)
+{
+    g_autofree char *fault = text_fault(string);
+
+    if (fault)
+        sim_error_add(errors, place.file, place.line,
+                      "%s: found %s, expected text that can be shown", path, fault);
+    return !fault;
+}
 
 /* A scalar that stands without quotes; NULL and a message if it does not fit. */
 static struct config *parse_bare(const char *text, const char *path, struct config_place place,
@@ -22,8 +34,12 @@ static struct config *parse_bare(const char *text, const char *path, struct conf
     node->truth = truth;
     if (kind == CONFIG_FLOAT)
         node->real = g_ascii_strtod(text, NULL);
-    if (kind == CONFIG_STRING)
+    if (kind == CONFIG_STRING) {
         node->string = g_string_chunk_insert(config->strings, text);
+        config_string_valid(text, path, place, errors);
+    }
+    if (kind == CONFIG_INT && config_leading_zero(text))
+        sim_error_add(errors, place.file, place.line, CONFIG_LEADING_ZERO, path, text);
     if (kind == CONFIG_INT && !config_parse_integer(text, &node->integer)) {
         sim_error_add(errors, place.file, place.line,
                       "%s: found %.40s, expected an integer of at most 64 bits", path, text);

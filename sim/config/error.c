@@ -13,12 +13,13 @@ struct sim_error_place {
 /* Takes the text over. */
 static void add(struct sim_error_list *errors, struct sim_error_place place, char *text)
 {
-    for (size_t i = 0; i < errors->n_messages; i++) {
-        if (strcmp(errors->message[i], text) == 0) {
-            g_free(text);
-            return;
-        }
+    if (!errors->known)
+        errors->known = g_hash_table_new(g_str_hash, g_str_equal);
+    if (g_hash_table_contains(errors->known, text)) {
+        g_free(text);
+        return;
     }
+    g_hash_table_add(errors->known, text);
     errors->message = g_renew(char *, errors->message, errors->n_messages + 1);
     errors->place = g_renew(struct sim_error_place, errors->place, errors->n_messages + 1);
     errors->place[errors->n_messages] = place;
@@ -45,6 +46,8 @@ bool sim_error_move(struct sim_error_list *errors, struct sim_error_list *more)
 {
     const bool any = more->n_messages > 0;
 
+    if (more->known)
+        g_hash_table_remove_all(more->known); /* before the texts are another's */
     for (size_t i = 0; i < more->n_messages; i++) {
         add(errors, more->place[i], more->message[i]);
         more->message[i] = NULL;
@@ -57,12 +60,17 @@ void sim_error_append(struct sim_error_list *errors, size_t i, const char *text)
 {
     char *longer = g_strconcat(errors->message[i], text, NULL);
 
+    g_hash_table_remove(errors->known, errors->message[i]);
+    g_hash_table_add(errors->known, longer);
     g_free(errors->message[i]);
     errors->message[i] = longer;
 }
 
 void sim_error_release(struct sim_error_list *errors)
 {
+    if (errors->known)
+        g_hash_table_destroy(errors->known);
+    errors->known = NULL;
     for (size_t i = 0; i < errors->n_messages; i++)
         g_free(errors->message[i]);
     g_free(errors->message);
@@ -99,8 +107,10 @@ void sim_error_print(const struct sim_error_list *errors, FILE *out)
     for (size_t i = 0; i < errors->n_messages; i++)
         g_array_append_val(order, i);
     g_array_sort_with_data(order, by_place, (gpointer)(uintptr_t)errors);
-    for (guint i = 0; i < order->len; i++)
+    for (guint i = 0; i < MIN(order->len, SIM_ERRORS_PRINTED); i++)
         fprintf(out, "%s\n", errors->message[g_array_index(order, size_t, i)]);
+    if (order->len > SIM_ERRORS_PRINTED)
+        fprintf(out, "and %u mistakes more\n", order->len - SIM_ERRORS_PRINTED);
 }
 
 char *sim_error_join(const struct sim_error_list *errors)

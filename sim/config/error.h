@@ -15,6 +15,7 @@ struct sim_error_place;
 struct sim_error_list {
     char **message;                /* each without a newline */
     struct sim_error_place *place; /* of each; private */
+    void *known;                   /* the messages, for finding them; private */
     size_t n_messages;
 };
 
@@ -27,8 +28,9 @@ bool sim_error_move(struct sim_error_list *errors, struct sim_error_list *more);
 /* Appends the text to message i. */
 void sim_error_append(struct sim_error_list *errors, size_t i, const char *text);
 void sim_error_release(struct sim_error_list *errors);
+#define SIM_ERRORS_PRINTED 200
 /* One message a line, by file and line, then in the order in which they were found; those of no
- * file are the last. */
+ * file are the last. Of more than SIM_ERRORS_PRINTED the rest is counted. */
 void sim_error_print(const struct sim_error_list *errors, FILE *out);
 /* All of them as one line, "; " between them; the caller g_free()s it. */
 char *sim_error_join(const struct sim_error_list *errors);

@@ -170,8 +170,8 @@ static char *find_file(const char *name, const char *const *roots, struct sim_er
     return path;
 }
 
-/* Where included files are: the root of the file first, then the others; without roots the file's
- * own folder. g_strfreev() it. */
+/* Where included files are: the root of the file first, or if it is outside of all of them its own
+ * folder, then the others. g_strfreev() it. */
 static char **include_dirs(const char *path, const char *const *roots, size_t own)
 {
     GPtrArray *dirs = g_ptr_array_new();
@@ -181,12 +181,12 @@ static char **include_dirs(const char *path, const char *const *roots, size_t ow
         n_roots++;
     if (own < n_roots)
         g_ptr_array_add(dirs, g_strdup(roots[own]));
+    else
+        g_ptr_array_add(dirs, g_path_get_dirname(path));
     for (size_t i = 0; i < n_roots; i++) {
         if (i != own)
             g_ptr_array_add(dirs, g_strdup(roots[i]));
     }
-    if (n_roots == 0)
-        g_ptr_array_add(dirs, g_path_get_dirname(path));
     g_ptr_array_add(dirs, NULL);
     return (char **)g_ptr_array_free(dirs, FALSE);
 }
@@ -217,6 +217,8 @@ static void apply_node(struct scenario *scenario, const struct config_node *node
 {
     const char *axis = axes_win ? NULL : scenario_axis_of_setting(scenario, node->path);
 
+    if (*node->path && !axes_win && scenario_refuse_set(node->path, node->place, errors))
+        return;
     if (node->kind == CONFIG_GROUP && !config_value_form((struct config_node *)node)) {
         for (unsigned i = 0; i < config_count(node); i++)
             apply_node(scenario, node->children->pdata[i], axes_win, errors);
@@ -275,6 +277,26 @@ static void apply_file_sets(struct scenario *scenario, struct sim_error_list *er
     }
 }
 
+bool scenario_refuse_set(const char *path, struct config_place place, struct sim_error_list *errors)
+{
+    static const char *const fixed[][2] = {
+        { "axes", "--set axes.NAME=a,b chooses values of an axis" },
+        { "constraints", "--filter chooses points" },
+        { "quick", "--filter chooses points" },
+        { "set", "--set PATH=VALUE changes a setting" },
+    };
+
+    for (size_t i = 0; i < SIM_N_ELEMENTS(fixed); i++) {
+        if (!config_paths_overlap(path, fixed[i][0]))
+            continue;
+        sim_error_add(errors, place.file, place.line,
+                      "%s: cannot be changed here, since it has been read before; %s", path,
+                      fixed[i][1]);
+        return true;
+    }
+    return false;
+}
+
 static void apply_set(struct scenario *scenario, const char *text, struct sim_error_list *errors)
 {
     struct config_place place = { .file = "--set", .origin = "--set" };
@@ -290,6 +312,8 @@ static void apply_set(struct scenario *scenario, const char *text, struct sim_er
     axis = scenario_axis_naming(scenario, path);
     if (g_str_has_prefix(path, "axes."))
         scenario_override_axis(scenario, path + strlen("axes."), value, errors);
+    else if (scenario_refuse_set(path, place, errors))
+        return;
     else if (axis)
         sim_error_add(errors, "--set", 0,
                       "%s: set by the axis %s; to choose its values, --set axes.%s=...", path, axis,

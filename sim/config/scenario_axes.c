@@ -161,6 +161,11 @@ static void read_leader(const struct scenario *scenario, struct axis *axis,
 
     if (!config_expect(with, CONFIG_STRING, errors, "the name of an axis"))
         return;
+    if (strcmp(with->string, axis->name) == 0) {
+        config_mistake(with, errors, "the name of another axis, which stands before this one",
+                       NULL);
+        return;
+    }
     leader = axis_or_message(scenario, with->string, with->place, errors);
     if (leader)
         axis->leader = leader->leader;
@@ -216,6 +221,12 @@ static bool is_named(const struct axis *axis, const struct assignment *assignmen
     return axis->setting || !assignment->node;
 }
 
+/* Values of one setting all set the same. */
+static guint n_different(const struct axis *axis)
+{
+    return axis->setting ? MIN(axis->values->len, 1) : axis->values->len;
+}
+
 /* The axes that set this setting, or a part of it or what it is a part of; named: by name, not as one
  * of the settings of a file. */
 static const struct axis *axis_that_sets(const struct scenario *scenario, const char *path,
@@ -224,7 +235,7 @@ static const struct axis *axis_that_sets(const struct scenario *scenario, const 
     for (guint i = 0; i < scenario->axes->len; i++) {
         const struct axis *axis = scenario->axes->pdata[i];
 
-        for (guint j = 0; axis != but && j < axis->values->len; j++) {
+        for (guint j = 0; axis != but && j < n_different(axis); j++) {
             const struct axis_value *value = axis->values->pdata[j];
 
             for (guint k = 0; k < value->assignments->len; k++) {
@@ -286,7 +297,7 @@ static void check_overlaps(const struct scenario *scenario, struct sim_error_lis
     for (guint i = 0; i < scenario->axes->len; i++) {
         const struct axis *axis = scenario->axes->pdata[i];
 
-        for (guint j = 0; j < axis->values->len; j++) {
+        for (guint j = 0; j < n_different(axis); j++) {
             const struct axis_value *value = axis->values->pdata[j];
 
             for (guint k = 0; k < value->assignments->len; k++) {
@@ -324,7 +335,7 @@ void scenario_tell_axes(struct scenario *scenario)
     for (guint i = 0; i < scenario->axes->len; i++) {
         const struct axis *axis = scenario->axes->pdata[i];
 
-        for (guint j = 0; j < axis->values->len; j++) {
+        for (guint j = 0; j < n_different(axis); j++) {
             const struct axis_value *value = axis->values->pdata[j];
 
             for (guint k = 0; k < value->assignments->len; k++)
@@ -364,7 +375,9 @@ bool scenario_override_axis(struct scenario *scenario, const char *name, const c
     old = *axis;
     axis->values = g_ptr_array_new_with_free_func(axis_value_free);
     g_auto(GStrv) texts = g_strsplit(values, ",", -1);
-    for (char **text = texts; *text; text++) {
+    if (g_strv_length(texts) > AXIS_MAX_VALUES)
+        sim_error_add(errors, place.file, 0, "axes.%s: more than %d values", name, AXIS_MAX_VALUES);
+    for (char **text = texts; *text && errors->n_messages == before; text++) {
         struct config *parsed;
 
         g_strstrip(*text);

@@ -45,6 +45,8 @@ struct scenario {
     char **point_names;
 };
 
+#define AXIS_MAX_VALUES 10000
+
 /* Copies path and text; node may be NULL. */
 struct assignment *assignment_new(const char *path, struct config_node *node, const char *text,
                                   struct config_place place);
@@ -85,6 +87,9 @@ void scenario_read_quick(struct scenario *scenario, struct sim_error_list *error
 bool scenario_check_leaders(const struct scenario *scenario, struct sim_error_list *errors);
 /* Reads `constraints`, "axis>value || axis=value" each. */
 void scenario_read_constraints(struct scenario *scenario, struct sim_error_list *errors);
+/* True with a message if the setting is one that is read before --set and the values of axes. */
+bool scenario_refuse_set(const char *path, struct config_place place,
+                         struct sim_error_list *errors);
 /* The file that "@name" means, searched as an included one is (here_first: in the current folder
  * before); NULL with messages. The caller's. */
 struct config *scenario_load_set_file(const struct scenario *scenario, const char *name,

@@ -8,8 +8,6 @@
 #include "sim/config/scenario_internal.h"
 #include "sim/config/unit.h"
 
-#define MAX_AXIS_VALUES 10000
-
 void assignment_free(gpointer data)
 {
     struct assignment *assignment = data;
@@ -130,6 +128,11 @@ void axis_read_values(struct axis *axis, struct config_node *values, struct sim_
     if (config_count(values) == 0)
         sim_error_add(errors, values->place.file, values->place.line, "%s: axis %s has no values",
                       values->path, axis->name);
+    if (config_count(values) > AXIS_MAX_VALUES) {
+        sim_error_add(errors, values->place.file, values->place.line, "%s: more than %d values",
+                      values->path, AXIS_MAX_VALUES);
+        return;
+    }
     for (unsigned i = 0; i < config_count(values); i++)
         axis_add_value_of_setting(axis, config_child(values, i), axis->setting, errors);
 }
@@ -206,9 +209,9 @@ void axis_read_range(struct scenario *scenario, struct axis *axis, struct config
         double value = range_value(&range, i);
         struct config_node *made;
 
-        if (i == MAX_AXIS_VALUES || fabs(value) > 0x1p53) {
+        if (i == AXIS_MAX_VALUES || fabs(value) > 0x1p53) {
             sim_error_add(errors, place.file, place.line, "%s: more than %d values", node->path,
-                          MAX_AXIS_VALUES);
+                          AXIS_MAX_VALUES);
             return;
         }
         made = config_node_new(values, values->root, NULL, range.whole ? CONFIG_INT : CONFIG_FLOAT,
@@ -246,11 +249,17 @@ static void read_variant_sets(struct scenario *scenario, struct axis_value *valu
         } else if (*element->string == '@') {
             struct config *file = scenario_load_set_file(scenario, element->string + 1,
                                                          element->place, false, errors);
+            for (unsigned k = 0; file && k < config_count(file->root); k++) {
+                const struct config_node *top = config_child(file->root, k);
+
+                scenario_refuse_set(top->path, top->place, errors);
+            }
             if (file) {
                 g_ptr_array_add(scenario->parsed, file);
                 assign_all(value, file->root);
             }
-        } else if (config_split_setting(element->string, &path, &text, element->place, errors)) {
+        } else if (config_split_setting(element->string, &path, &text, element->place, errors) &&
+                   !scenario_refuse_set(path, element->place, errors)) {
             assign(value, path, NULL, text, element->place);
         }
     }

@@ -97,6 +97,8 @@ static void read_field(struct results_cursor *cursor, int i)
     switch (row_fields[cursor->rows][i]) {
     case 't':
         cursor->row.text[i] = null ? "" : (const char *)sqlite3_column_text(cursor->statement, i);
+        if (!g_utf8_validate(cursor->row.text[i], -1, NULL)) /* we have not written that */
+            cursor->code = SQLITE_CORRUPT;
         break;
     case 'i': cursor->row.integer[i] = sqlite3_column_int64(cursor->statement, i); break;
     default: cursor->row.real[i] = null ? (double)NAN : sqlite3_column_double(cursor->statement, i);
@@ -113,7 +115,7 @@ static const union row *next(struct results_cursor *cursor, enum row_kind rows)
         return NULL;
     for (int i = 0; row_fields[rows][i] != '\0'; i++)
         read_field(cursor, i);
-    return &cursor->row;
+    return cursor->code == SQLITE_ROW ? &cursor->row : NULL;
 }
 
 bool results_end(struct results_cursor *cursor, char **message)

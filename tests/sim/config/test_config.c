@@ -133,7 +133,7 @@ static void values_of_every_kind(void **state)
     struct fixture *f = *state;
     struct config *config = load_good(
         f, "i = 5; n = -7, h = 0x7fffffff\n l = 68719476736L; ll = 2147483648LL;\n"
-           "hl = 0xFFFFFFFFL; z = 012;\n"
+           "hl = 0xFFFFFFFFL; z = 0;\n"
            "f = 2.5; e = 1e3; g : .5; f1 = 1.; f2 = -.5; f3 = +1.5e-3; i3 = +3; f4 = 1e+3\n"
            "*n-a_m*e = 1; t = true; u = FALSE;\n"
            "s = \"a\\\"b\\\\c\\n\" \"d\" // comment\n\"e\";\n"
@@ -150,7 +150,7 @@ static void values_of_every_kind(void **state)
     assert_int_equal(config_int(at(config, "l")), INT64_C(68719476736));
     assert_int_equal(config_int(at(config, "ll")), INT64_C(2147483648));
     assert_int_equal(config_int(at(config, "hl")), INT64_C(0xFFFFFFFF));
-    assert_int_equal(config_int(at(config, "z")), 12);
+    assert_int_equal(config_int(at(config, "z")), 0);
     assert_string_equal(config_text(at(config, "f")), "2.5");
     assert_string_equal(config_text(at(config, "e")), "1000");
     assert_string_equal(config_text(at(config, "g")), "0.5");
@@ -268,9 +268,13 @@ static void syntax_errors_name_the_line(void **state)
         { "a = \x01;", "x.cfg:1: syntax error: found a character 0x01 outside of a string" },
         { "a = @include",
           "x.cfg:1: syntax error: expected @include \"file\" or @repeat i = FIRST to LAST { ... }" },
-        { "a = 1;\na = 2;", "x.cfg:2: duplicate setting name; to change what an included file "
-                            "sets, use set = ( \"path=value\" ); within @repeat, names "
-                            "need its index" },
+        { "a = 1;\nb = { a = ( { c = 1; }, { c = 2; \nd = 3; d = 4; } ); };",
+          "x.cfg:3: b.a.[1].d: is set already at x.cfg:3; to change what an included file "
+          "sets, use set = ( \"path=value\" ); within @repeat, names need its index" },
+        { "a = 1;\nb = -0100;",
+          "x.cfg:2: b: found -0100, expected an integer without a zero before it" },
+        { "# M\xc3\xbcller\n a\xc3\xa9 = \"\xe9\";",
+          "x.cfg:2: column 8: found the byte 0xe9, expected text in UTF-8 (iconv converts it)" },
     };
 
     for (size_t i = 0; i < SIM_N_ELEMENTS(cases); i++)
@@ -288,6 +292,58 @@ static void a_file_that_cannot_be_read(void **state)
     assert_true(g_file_set_contents("x.cfg", "a = 1;\0b = 2;", 13, NULL));
     assert_null(config_load("x.cfg", ".", &f->errors));
     EXPECT(f, "x.cfg: cannot be read: it is not a text file");
+    assert_int_equal(mkfifo("fifo.cfg", 0600), 0);
+    assert_null(config_load("fifo.cfg", ".", &f->errors));
+    EXPECT(f, "fifo.cfg: cannot be read: it is no regular file");
+    refuse(f, "@include \"fifo.cfg\"",
+           "x.cfg:1: cannot include \"fifo.cfg\": ./fifo.cfg: it is no regular file");
+}
+
+static void strings_that_cannot_be_shown(void **state)
+{
+    struct fixture *f = *state;
+
+    config_free(load(
+        f,
+        "a = \"\\xe9\";\nb = ( \"b\", \"a\\x1b[31m\" );\nc = \"\x07\"; d = \"\\n\\t\xc3\xa9\";"));
+    EXPECT(f, "x.cfg:1: a: found the byte 0xe9, which is no UTF-8, expected text that can be shown",
+           "x.cfg:2: b.[1]: found the control character U+001B, expected text that can be shown",
+           "x.cfg:3: c: found the control character U+0007, expected text that can be shown");
+    struct config *config = load(f, "a = 1;");
+    config_set(config, "a", "\x1b", "--set", &f->errors);
+    EXPECT(f, "--set: a: found the control character U+001B, expected text that can be shown");
+    config_free(config);
+}
+
+/* Eight includes of files with eight includes: 8^8 files. */
+static void includes_without_end(void **state)
+{
+    struct fixture *f = *state;
+
+    for (char level = '0'; level < '8'; level++) {
+        g_autoptr(GString) text = g_string_new(NULL);
+        g_autofree char *name = g_strdup_printf("i%c.cfg", level);
+
+        for (int i = 0; i < 8; i++)
+            g_string_append_printf(text, "a%d = { @include \"i%c.cfg\"\n };\n", i, level + 1);
+        write_file(name, text->str);
+    }
+    write_file("i8.cfg", "x = 1;\n");
+    assert_null(load(f, "@include \"i0.cfg\"\n"));
+    assert_int_equal(f->errors.n_messages, 1);
+    assert_non_null(strstr(f->errors.message[0], ": more than 20000 files are included"));
+    sim_error_release(&f->errors);
+    g_autoptr(GString) long_text = g_string_new("s = \"");
+    for (int i = 0; i < 1 << 20; i++)
+        g_string_append_c(long_text, 'x');
+    g_string_append(long_text, "\";\n");
+    write_file("long.cfg", long_text->str);
+    assert_null(load(f, "@repeat k = 1 to 64 { a{k} = { @include \"long.cfg\"\n }; }"));
+    EXPECT(f, "./long.cfg:1: with what it includes and repeats the file is larger than 16 MiB");
+    g_string_truncate(long_text, 0);
+    for (int i = 0; i < 10001; i++)
+        g_string_append_printf(long_text, "a%d = 1;\n", i);
+    refuse(f, long_text->str, "x.cfg:10001: a10000: more than 10000 settings in one group");
 }
 
 static void includes_keep_file_and_line(void **state)
@@ -397,9 +453,10 @@ static void mistakes_in_repetitions(void **state)
            "x.cfg:1: {i-2}: -1 for i = 1, expected no negative number");
     refuse(f, "@repeat i = 1 to 2 {\n {i} = 1; }",
            "x.cfg:2: syntax error: found \"1\", expected the name of a setting");
-    refuse(f, "@repeat i = 1 to 2 { a = 1; }",
-           "x.cfg:1: duplicate setting name; to change what an included file sets, use set = ( "
-           "\"path=value\" ); within @repeat, names need its index");
+    refuse(
+        f, "@repeat i = 1 to 2 { a = 1; }",
+        "x.cfg:1: a: is set already at x.cfg:1; to change what an included file sets, use set = ( "
+        "\"path=value\" ); within @repeat, names need its index");
     refuse(f, "@repeat i = 1 to 2 { a{i*2} = { b = \"c\"; }; }",
            "x.cfg:1: {i*2}: expected {i}, and of numbers {i+N} or {i-N}");
     refuse(f, "@repeat i = 1 to 2 {\n a{i} = ( 1; }",
@@ -1014,6 +1071,8 @@ int main(void)
         TEST(integers_beyond_32_bits_need_a_suffix),
         TEST(syntax_errors_name_the_line),
         TEST(a_file_that_cannot_be_read),
+        TEST(includes_without_end),
+        TEST(strings_that_cannot_be_shown),
         TEST(includes_keep_file_and_line),
         TEST(repeats_settings_and_elements),
         TEST(an_index_ends_with_its_file),

@@ -273,6 +273,9 @@ static void axes_in_lock_step(void **state)
            "axes = ( { name = \"a\"; setting = \"x\"; values = [1];\n with = \"b\"; },\n"
            "  { name = \"b\"; setting = \"y\"; values = [1]; } );",
            "scenarios/t.cfg:2: there is no axis \"b\"");
+    refuse(f, "axes = ( { name = \"a\"; setting = \"x\"; values = [1]; with = \"a\"; } );",
+           "scenarios/t.cfg:1: axes.[0].with: found \"a\" (a string), expected the name of another "
+           "axis, which stands before this one");
     refuse(f, "axes = ( { name = \"a\"; setting = \"x\"; values = [1]; with = 1; } );",
            "scenarios/t.cfg:1: axes.[0].with: found 1 (an integer), expected the name of an axis");
 }
@@ -498,6 +501,32 @@ static void variants_of_files(void **state)
 }
 
 /* What a variant takes from a file is a platform's, which --set may change; what it names is not. */
+static void what_is_read_before_cannot_be_set(void **state)
+{
+    struct fixture *f = *state;
+    g_autoptr(GString) many = g_string_new("axes.transfer_bytes=1");
+
+    refuse_sets(f, two_axes, "axes=()",
+                "--set: axes: cannot be changed here, since it has been read before; --set "
+                "axes.NAME=a,b chooses values of an axis");
+    refuse_sets(f, two_axes, "constraints.[0]=memory=local",
+                "--set: constraints.[0]: cannot be changed here, since it has been read before; "
+                "--filter chooses points");
+    write_file("scenarios/set.cfg", "quick = ( \"transfer_bytes=64\" );\n");
+    refuse_sets(f, two_axes, "@set.cfg",
+                "scenarios/set.cfg:1: quick: cannot be changed here, since it has been read "
+                "before; --filter chooses points");
+    refuse(f, "axes = ( { name = \"a\"; variants = ( { name = \"b\"; set = (\"set=1\"); } ); } );",
+           "scenarios/t.cfg:1: set: cannot be changed here, since it has been read before; --set "
+           "PATH=VALUE changes a setting");
+    for (int i = 2; i <= 10001; i++)
+        g_string_append_printf(many, ",%d", i);
+    refuse_sets(f, two_axes, many->str, "--set: axes.transfer_bytes: more than 10000 values");
+    refuse_sets(
+        f, two_axes, "axes.transfer_bytes=0100",
+        "--set: axis transfer_bytes: found 0100, expected an integer without a zero before it");
+}
+
 static void set_of_a_setting_that_a_file_of_an_axis_sets(void **state)
 {
     struct fixture *f = *state;
@@ -852,6 +881,7 @@ int main(void)
         TEST(settings_of_a_file),
         TEST(variants_of_files),
         TEST(set_of_a_setting_that_a_file_of_an_axis_sets),
+        TEST(what_is_read_before_cannot_be_set),
         TEST(mistakes_in_settings_of_a_file),
         TEST(set_of_a_setting_that_an_axis_sets),
         TEST(axes_are_replaced_by_name),
