@@ -34,7 +34,7 @@ char *text_read(const char *path, const char **why)
         *why = g_strerror(errno);
     else if (S_ISDIR(status.st_mode))
         *why = g_strerror(EISDIR);
-    else if (!S_ISREG(status.st_mode))
+    else if (!S_ISREG(status.st_mode) && !S_ISCHR(status.st_mode)) /* /dev/null is an empty file */
         *why = "it is no regular file";
     else
         *why = read_all(fd, text);
