@@ -215,7 +215,7 @@ messages:
 	$(again) $(BUILD)/tests/logic/openmx/test_openmx_wire
 	$(BUILD)/tests/logic/openmx/test_openmx_wire $(COUNT) $(SEED) $(PERMILLE)
 
-# RUNS inputs of one of the fuzzers of tests/fuzz/ (TARGET=nvme, rdma, nic, ioat, dsa); KEEP=1: what reaches
+# RUNS inputs of one of the fuzzers of tests/fuzz/ (TARGET=nvme, rdma, nic, ioat, dsa, myri); KEEP=1: what reaches
 # new code then goes into the corpus; FAST=1: without the sanitizers, but for what reached new code.
 fuzz:
 	@scripts/setup.sh fuzz

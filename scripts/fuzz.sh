@@ -2,7 +2,7 @@
 # Runs one of the fuzzers of tests/fuzz/ under the sanitizers, beginning with its corpus.
 #   scripts/fuzz.sh [--keep] [--fast] TARGET [RUNS]
 #
-# TARGET: nvme, rdma, nic, ioat or dsa. RUNS inputs (default 1000000); the last lines say how many a second, how
+# TARGET: nvme, rdma, nic, ioat, dsa or myri. RUNS inputs (default 1000000); the last lines say how many a second, how
 # much code they reached and whether one failed. Inputs that reach new code are collected in
 # build-fuzz/corpus/TARGET, which the next call begins with, too; --keep: as few of them as reach all code
 # that these do replace tests/fuzz/corpus/TARGET, but for what is called found-...: inputs that failed
@@ -29,7 +29,7 @@ while :; do
 done
 target=${1:-} runs=${2:-1000000}
 if [ -z "$target" ] || [ ! -f "tests/fuzz/test_fuzz_$target.c" ]; then
-    echo "fuzz: no target \"$target\": nvme, rdma, nic, ioat or dsa" >&2
+    echo "fuzz: no target \"$target\": nvme, rdma, nic, ioat, dsa or myri" >&2
     exit 2
 fi
 case $runs in

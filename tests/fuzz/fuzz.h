@@ -44,7 +44,7 @@ struct fuzz_target {
     /* An operation that a driver may well do; first: one that makes a world. */
     void (*invent)(struct fuzz_op *op, struct fuzz_random *random, int first);
 };
-extern const struct fuzz_target fuzz_nvme, fuzz_rdma, fuzz_nic, fuzz_ioat, fuzz_dsa;
+extern const struct fuzz_target fuzz_nvme, fuzz_rdma, fuzz_nic, fuzz_ioat, fuzz_dsa, fuzz_myri;
 
 /* Runs the target on an input; a rest that is no whole operation is left out. */
 void fuzz_input(const struct fuzz_target *target, const uint8_t *data, size_t bytes);

@@ -1,4 +1,4 @@
-/* What libFuzzer calls. FUZZ_TARGET: fuzz_nvme, fuzz_rdma, fuzz_nic, fuzz_ioat, fuzz_dsa. */
+/* What libFuzzer calls. FUZZ_TARGET: fuzz_nvme, fuzz_rdma, fuzz_nic, fuzz_ioat, fuzz_dsa, fuzz_myri. */
 #include "tests/fuzz/fuzz.h"
 
 #ifdef FUZZ_TARGET

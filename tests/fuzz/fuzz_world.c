@@ -359,7 +359,7 @@ void fuzz_set_config(struct fuzz_world *world, unsigned function, unsigned offse
                       value);
 }
 
-static unsigned capability(struct fuzz_world *world, unsigned id)
+unsigned fuzz_capability(struct fuzz_world *world, unsigned id)
 {
     unsigned at = fuzz_config_read(world, 0, FUZZ_ID(0), PCI_CAP_POINTER) & 0xff;
     while (at != 0) {
@@ -390,9 +390,9 @@ void fuzz_find_capabilities(struct fuzz_world *world)
     static struct fuzz_functions known; /* a process has one target */
     struct fuzz_functions *f = &world->functions;
     if (known.pcie == 0) {
-        known.msix = capability(world, PCI_CAP_ID_MSIX);
+        known.msix = fuzz_capability(world, PCI_CAP_ID_MSIX);
         known.sriov = f->n_vfs != 0 ? extended_capability(world, PCI_ECAP_ID_SRIOV) : 0;
-        known.pcie = capability(world, PCI_CAP_ID_PCIE);
+        known.pcie = fuzz_capability(world, PCI_CAP_ID_PCIE);
     }
     f->pcie = known.pcie;
     f->msix = known.msix;

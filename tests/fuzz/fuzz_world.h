@@ -126,6 +126,8 @@ unsigned fuzz_physical(const struct fuzz_world *world, unsigned port);
 bool fuzz_is_virtual(const struct fuzz_world *world, unsigned function);
 uint64_t fuzz_bar_of(const struct fuzz_world *world, unsigned function);
 void fuzz_set_config(struct fuzz_world *world, unsigned function, unsigned offset, uint32_t value);
+/* Where the physical function of port 0 has it. */
+unsigned fuzz_capability(struct fuzz_world *world, unsigned id);
 /* Looks where the physical function of port 0 has its capabilities, which all others have there, too. */
 void fuzz_find_capabilities(struct fuzz_world *world);
 /* Sends what sets up the functions of a port: BARs, Bus Master, device control, vectors (unmasked),
