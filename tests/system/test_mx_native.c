@@ -86,7 +86,8 @@ static void up_open_mx(struct side *s)
 static void down_open_mx(struct side *s)
 {
     struct net_device *dev = myri10ge_device(s->ethernet, 0);
-    k_sleep(s->kernel, 2 * openmx_options_default.grace_ps); /* nor anything pinned */
+    k_sleep(s->kernel, K_MS); /* its last packets have left */
+    k_sleep(s->kernel, openmx_options_default.grace_ps + K_MS);
     assert_int_equal(openmx_regions_live(s->omx), 0);
     openmx_free(s->omx);
     k_pci_remove(K_CONTAINER(dev->device, struct k_pci_dev, device), false);
