@@ -7,7 +7,7 @@
  * Leaves out: sleeping until an interrupt comes; regions of more than 256 segments.
  * Follows: Open-MX 0.9.2, which has the interface of MX's firmware (omx_reg.c, omx_endpoint.c).
  * Costs: a packet: the line, and a fence; data of small messages are copied together first. Regions: a system
- *   call, pin_cycles and pin_page_cycles, a command.
+ *   call, pin_cycles and pin_page_cycles, a command if a message leaves the host.
  */
 #include "logic/myri/mx_native_internal.h"
 
@@ -184,9 +184,14 @@ static int map_region(struct native_board *board, struct native_region *region)
     return 0;
 }
 
+/* The adapter gets to know the region before it is to carry the first message that leaves the host. */
 static int announce_region(struct native_port *port, unsigned number)
 {
-    const struct native_region *region = port->region[number];
+    struct native_region *region = port->region[number];
+    if (region == NULL)
+        return -EINVAL;
+    if (region->announced)
+        return 0;
     struct myri_mx_table *table = k_zalloc(sizeof *table);
     table->n_pieces = region->n;
     for (unsigned i = 0; i < region->n; i++)
@@ -195,6 +200,7 @@ static int announce_region(struct native_port *port, unsigned number)
     const int error = table_command(port->board, MYRI_MX_REGION_NEW, table, bytes,
                                     MYRI_MX_WHICH(port->port.id, number, port->sequence[number]));
     k_free(table);
+    region->announced = error == 0;
     return error;
 }
 
@@ -217,13 +223,7 @@ static int native_region_new(struct mx_port *p, const struct mx_segment *segment
     memcpy(region->segment, segment, n * sizeof *segment);
     for (unsigned s = 0; s < n; s++)
         region->bytes += segment[s].bytes;
-    int error = map_region(board, region);
-    if (error == 0) {
-        port->sequence[i]++;
-        error = announce_region(port, i);
-        if (error != 0)
-            unmap_region(board, region, n);
-    }
+    const int error = map_region(board, region);
     if (error != 0) {
         port->region[i] = NULL;
         k_free(region);
@@ -231,7 +231,7 @@ static int native_region_new(struct mx_port *p, const struct mx_segment *segment
     }
     board->n_regions++;
     *number = (uint8_t)i;
-    *sequence = port->sequence[i];
+    *sequence = ++port->sequence[i];
     return 0;
 }
 
@@ -253,7 +253,8 @@ static void native_region_free(struct mx_port *p, uint8_t number)
 {
     struct native_port *port = native_port_of(p);
     k_syscall(port->board->board.kernel);
-    command(port->board, MYRI_MX_REGION_FREE, MYRI_MX_WHICH(p->id, number, 0));
+    if (port->region[number]->announced)
+        command(port->board, MYRI_MX_REGION_FREE, MYRI_MX_WHICH(p->id, number, 0));
     region_free(port, number);
 }
 
@@ -371,6 +372,9 @@ static int native_send_rendezvous(struct mx_port *p, const struct mx_send *s, ui
     struct myri_mx_request r = send_of(MX_PACKET_RENDEZVOUS, s);
     if (native_is_local(native_port_of(p), s->to.nic_id))
         return native_local_rendezvous(native_port_of(p), s, region, region_sequence);
+    const int error = announce_region(native_port_of(p), region);
+    if (error != 0)
+        return error;
     r.large.region = region;
     r.large.region_sequence = region_sequence;
     return submit(native_port_of(p), &r);
@@ -395,6 +399,9 @@ static int native_pull(struct mx_port *p, const struct mx_pull_command *c)
         return -EINVAL;
     if (native_is_local(port, c->from.nic_id))
         return native_local_pull(port, c);
+    const int error = announce_region(port, c->local_region);
+    if (error != 0)
+        return error;
     r.bytes = c->bytes;
     r.pull.handle = c->handle;
     r.pull.region = c->region;

@@ -21,6 +21,7 @@ struct native_region {
     uint64_t dma[MX_SEGMENTS_MAX];
     uint64_t bytes;
     unsigned users; /* processes of the host that copy from it */
+    bool announced; /* the adapter knows it */
     bool closing;
     struct k_wait_queue idle;
 };

@@ -4,7 +4,7 @@
  *   LOCAL_BYTES stay in the sender's send ring, from where the receiver copies them before it
  *   acknowledges. Larger ones are copied once by the kernel, from process to process, when the
  *   receiver pulls. What finds the queue full is lost, and sent again by the library.
- * Leaves out: a queue for each pair of processes; the adapter still gets to know the regions.
+ * Leaves out: a queue for each pair of processes.
  * Follows: MX 1.2's shared memory, of which it is published that there is some (Open MPI switches it off by
  *   MX_DISABLE_SHMEM); the threshold, the protocol and the one copy are Open-MX's (omx_shared.c), which has
  *   MX's interface. The arrangement is ours.
