@@ -180,7 +180,7 @@ static inline void numa_note_present(struct numa *n, unsigned group, uint64_t li
 /* False: the L2 of the core group does not have the line. */
 static inline bool numa_may_have(const struct numa *n, unsigned group, uint64_t line)
 {
-    return n->present == NULL || (n->present[line] >> group & 1u) != 0;
+    return n->present == NULL || ((unsigned)n->present[line] >> group & 1u) != 0;
 }
 
 static inline unsigned core_group_of(const struct numa *n, unsigned core)

@@ -26,7 +26,7 @@ static void prefetch_present(const struct numa *numa, struct hpa hpa, unsigned b
 {
     for (uint64_t line = hpa.v >> LINE_LOG2; line <= (hpa.v + bytes - 1) >> LINE_LOG2; line++)
         for (uint32_t g = 0; g < numa->sockets * numa->groups_per_socket; g++)
-            if ((numa->present[line] >> g & 1u) != 0)
+            if (((unsigned)numa->present[line] >> g & 1u) != 0)
                 cache_prefetch_at(cache_place(&numa->core_group[g].l2, line).row, HOST_LINE_BYTES);
 }
 
