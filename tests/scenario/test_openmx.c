@@ -179,6 +179,28 @@ static void test_steering(void **state)
     scenario_refused(text, "at least 4130");
 }
 
+/* A whole exchange is extrapolated from shorter ones: the same within a tenth, computation not included. */
+static void test_sample(void **state)
+{
+    static const struct setup *const setups[] = { &queues, &native };
+    (void)state;
+#define FT "type = \"nas\"; benchmark = \"ft.W.16\"; compute_us = 3000; units = 3; "
+    for (unsigned i = 0; i < 2; i++) {
+        struct run_result *whole = scenario_run(scenario(setups[i], FT));
+        struct run_result *part = scenario_run(scenario(setups[i], FT "sample = true;"));
+        const double computed_s = 7 * 0.003;
+        const double whole_s = scenario_value(whole, "time_s") - computed_s;
+        const double part_s = scenario_value(part, "time_s") - computed_s;
+        assert_true(whole_s > 7 * 0.0016); /* 2 MiB each way: 1.7 ms of the wire */
+        assert_true(part_s > 0.9 * whole_s && part_s < 1.1 * whole_s && part_s != whole_s);
+        assert_true(scenario_value(whole, "sampled") == 1 && scenario_value(part, "sampled") == 4);
+        assert_true(scenario_value(whole, "stalled_s") == 0 &&
+                    scenario_value(part, "time_outs") == 0);
+        run_result_free(whole);
+        run_result_free(part);
+    }
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -201,8 +223,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_user_misses), cmocka_unit_test(test_idle_cores),
         cmocka_unit_test(test_sizes),       cmocka_unit_test(test_alltoall),
-        cmocka_unit_test(test_nas),         cmocka_unit_test(test_steering),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_nas),         cmocka_unit_test(test_sample),
+        cmocka_unit_test(test_steering),    cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,7 +77,7 @@ static bool wait_for_sites(struct mpi_job *job, struct mpi_rank *rank)
 
 static void open_site(struct mpi_job *job, unsigned h)
 {
-    job->site[h] = mx_site_new(job->program, job->host[h], &job->settings->mx);
+    job->site[h] = mx_site_new(job->program, job->host[h], &job->settings->mx, &job->stalls);
     if (job->site[h] == NULL) {
         job->failed = true;
         return;

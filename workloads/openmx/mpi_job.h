@@ -53,6 +53,7 @@ struct mpi_job {
     struct mpi_rank *rank;
     struct mpi_place place[MPI_PROCESSES_MAX];
     struct mx_site_losses losses; /* of both hosts, once all processes have ended */
+    struct mx_site_stalls stalls; /* of both hosts */
     unsigned n_ended;
     bool failed;
 };

@@ -15,6 +15,8 @@ struct mx_site {
     struct program *program;
     struct network_host *host;
     const struct mx_site_settings *settings;
+    struct mx_site_stalls *stalls;
+    struct mx_site *next;         /* of another host, among those of `stalls` */
     struct copy_engines *engines; /* or NULL */
     struct openmx *openmx;        /* NULL: native MX */
     struct mx_board *board;
@@ -92,6 +94,21 @@ void mx_site_check(struct program *program, struct network_host *host,
     lending->copy_engines->users++;
 }
 
+static void timed_out(void *context, uint64_t now_ps)
+{
+    struct mx_site_stalls *stalls = context;
+    sim_time from_ps = stalls->until_ps;
+    for (const struct mx_site *site = stalls->first; site != NULL; site = site->next) {
+        struct openmx_stats stats;
+        openmx_stats_get(site->openmx, &stats);
+        from_ps = SIM_MAX(from_ps, stats.reply_ps);
+    }
+    stalls->time_outs++;
+    /* CPUs may be a little ahead of each other. */
+    stalls->sum_ps += now_ps - SIM_MIN(now_ps, from_ps);
+    stalls->until_ps = SIM_MAX(stalls->until_ps, now_ps);
+}
+
 static bool open_openmx(struct mx_site *site)
 {
     struct openmx_options options = openmx_options_default;
@@ -99,6 +116,8 @@ static bool open_openmx(struct mx_site *site)
     options.ioat = site->settings->ioat;
     options.steer = (enum openmx_steer)site->settings->steering;
     options.steer_cpu = site->settings->steering_cpu;
+    options.timed_out = timed_out;
+    options.timed_out_context = site->stalls;
     if (site->settings->ioat) {
         site->engines = site->host->lending->copy_engines;
         dma = copy_engines_open(site->engines);
@@ -110,16 +129,19 @@ static bool open_openmx(struct mx_site *site)
         return false;
     }
     site->board = openmx_board(site->openmx);
+    site->next = site->stalls->first;
+    site->stalls->first = site;
     return true;
 }
 
 struct mx_site *mx_site_new(struct program *program, struct network_host *host,
-                            const struct mx_site_settings *settings)
+                            const struct mx_site_settings *settings, struct mx_site_stalls *stalls)
 {
     struct mx_site *site = sim_zalloc(1, sizeof(*site));
     site->program = program;
     site->host = host;
     site->settings = settings;
+    site->stalls = stalls;
     site->board = host->board;
     if (site->board != NULL || open_openmx(site))
         return site;
@@ -129,8 +151,14 @@ struct mx_site *mx_site_new(struct program *program, struct network_host *host,
 
 void mx_site_free(struct mx_site *site)
 {
-    if (site->openmx != NULL)
+    if (site->openmx != NULL) {
+        struct mx_site **link = &site->stalls->first;
+        while (*link != NULL && *link != site)
+            link = &(*link)->next;
+        if (*link != NULL)
+            *link = site->next;
         openmx_free(site->openmx);
+    }
     if (site->engines != NULL)
         copy_engines_close(site->engines);
     free(site);

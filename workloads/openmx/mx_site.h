@@ -30,14 +30,24 @@ extern const char *const mx_site_steering_names[];
 
 struct mx_site;
 
+/* What lost packets cost the hosts of a program: the time in which no reply to a pull came in any of them, until
+ * one timed out. */
+struct mx_site_stalls {
+    uint64_t time_outs;
+    sim_time sum_ps;
+    sim_time until_ps;     /* the latest time-out */
+    struct mx_site *first; /* of the hosts */
+};
+
 /* In check(), once per host: the settings fit the host; mistakes go to errors. cpu: handles interrupts of the copy
  * engines, if this program is the first that uses them. */
 void mx_site_check(struct program *program, struct network_host *host,
                    const struct mx_site_settings *settings, unsigned cpu,
                    struct sim_error_list *errors);
-/* [thread] NULL: the program has failed. The caller owns the result. */
+/* [thread] NULL: the program has failed. The caller owns the result. stalls: of the program; Open-MX's
+ * are added to them until the site is freed. */
 struct mx_site *mx_site_new(struct program *program, struct network_host *host,
-                            const struct mx_site_settings *settings);
+                            const struct mx_site_settings *settings, struct mx_site_stalls *stalls);
 /* [thread] After all endpoints have been closed. */
 void mx_site_free(struct mx_site *site);
 /* [thread] Opens endpoint `id` with this key for the calling process; the caller closes it (mx_close()). NULL:

@@ -15,10 +15,11 @@ struct nas_benchmark {
     uint64_t
         buffer_bytes; /* of the buffer of what a process sends, and of that of what it receives */
     const void *parameters; /* of the class */
+    unsigned sample; /* n, if a unit is computation and a long exchange: nas_part() with `sample` */
     /* What a process does in a unit. False: an error. */
     bool (*unit)(struct nas_rank *rank);
 };
-extern const struct nas_benchmark nas_cg_b, nas_mg_b, nas_ft_b, nas_is_b, nas_is_c;
+extern const struct nas_benchmark nas_cg_b, nas_mg_b, nas_ft_b, nas_ft_w, nas_is_b, nas_is_c;
 
 struct nas_rank {
     struct mpi_rank *rank;
@@ -27,7 +28,14 @@ struct nas_rank {
     struct kaddr out, in;    /* buffers */
     uint64_t compute_cycles; /* of a unit */
     unsigned id;
+    unsigned part, of; /* what is simulated of each message of a long exchange */
 };
+
+/* What is simulated of so many bytes of a long exchange. */
+static inline uint64_t nas_part(const struct nas_rank *rank, uint64_t bytes)
+{
+    return bytes * rank->part / rank->of;
+}
 
 /* Computes for a share of the unit's computation. */
 void nas_compute(struct nas_rank *rank, double share);

@@ -53,4 +53,4 @@ static bool cg_unit(struct nas_rank *rank)
 }
 
 const struct nas_benchmark nas_cg_b = { "cg.B.16", 75 * (INNER + 1), 75000 / SIDE * 8, &cg_b,
-                                        cg_unit };
+                                        0,         cg_unit };

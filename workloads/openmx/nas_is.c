@@ -35,9 +35,10 @@ static double below(double x)
 }
 
 /* Bytes of a process's keys that each process gets, and where they begin. */
-static void cut(const struct is_class *class, uint64_t *bytes, uint64_t *offset)
+static void cut(const struct nas_rank *rank, uint64_t *bytes, uint64_t *offset)
 {
-    const double own = (double)class->keys / NAS_PROCESSES;
+    const struct is_class *class = rank->benchmark->parameters;
+    const double own = (double)nas_part(rank, class->keys / NAS_PROCESSES);
     uint64_t done = 0;
     unsigned process = 0;
     for (unsigned b = 1; b <= BUCKETS && process < NAS_PROCESSES; b++) {
@@ -108,7 +109,7 @@ static bool is_unit(struct nas_rank *rank)
     const uint64_t tail = rank->benchmark->buffer_bytes - SMALL_BYTES;
     const struct kaddr from = kaddr_add(rank->in, tail), to = kaddr_add(from, SMALL_BYTES / 2);
     uint64_t bytes[NAS_PROCESSES], offset[NAS_PROCESSES];
-    cut(rank->benchmark->parameters, bytes, offset);
+    cut(rank, bytes, offset);
     nas_compute(rank, BEFORE);
     if (!reduce_sizes(rank, from, to) || !tell_counts(rank, from, to, bytes) ||
         !exchange_keys(rank, bytes, offset))
@@ -118,11 +119,11 @@ static bool is_unit(struct nas_rank *rank)
 }
 
 /* Keys, half as many more (SIZE_OF_BUFFERS), and room for the small messages. */
-const struct nas_benchmark nas_is_b = { "is.B.16", 10,
-                                        (UINT64_C(1) << 25) / NAS_PROCESSES *INT_BYTES / 2 * 3 +
-                                            SMALL_BYTES,
-                                        &is_b, is_unit };
-const struct nas_benchmark nas_is_c = { "is.C.16", 10,
-                                        (UINT64_C(1) << 27) / NAS_PROCESSES *INT_BYTES / 2 * 3 +
-                                            SMALL_BYTES,
-                                        &is_c, is_unit };
+const struct nas_benchmark nas_is_b = {
+    "is.B.16", 10, (UINT64_C(1) << 25) / NAS_PROCESSES *INT_BYTES / 2 * 3 + SMALL_BYTES,
+    &is_b,     0,  is_unit
+};
+const struct nas_benchmark nas_is_c = {
+    "is.C.16", 10, (UINT64_C(1) << 27) / NAS_PROCESSES *INT_BYTES / 2 * 3 + SMALL_BYTES,
+    &is_c,     16, is_unit
+};

@@ -127,5 +127,5 @@ static bool mg_unit(struct nas_rank *rank)
 }
 
 /* Two faces of 130 x 130 cells. */
-const struct nas_benchmark nas_mg_b = { "mg.B.16", 20, UINT64_C(2) * 8 * 132 * 132, &mg_b,
-                                        mg_unit };
+const struct nas_benchmark nas_mg_b = { "mg.B.16", 20, UINT64_C(2) * 8 * 132 * 132,
+                                        &mg_b,     0,  mg_unit };

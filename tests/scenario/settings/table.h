@@ -113,6 +113,9 @@ static const struct base bases[] = {
     { "mpi.large", "openmx", MPI "programs.p.message_bytes=200000" },
     { "mpi.text", "openmx", MPI "hosts.server.cache.l1i_size=4096" },
     { "nas", "openmx", "programs.p.type=nas programs.p.compute_us=100" },
+    { "nas.ft", "openmx",
+      "programs.p.type=nas programs.p.compute_us=100 programs.p.benchmark=ft.W.16"
+      " programs.p.units=1 programs.p.warm_units=0" },
     { "myri", "myri", "" },
     { "myri.several", "myri", "devices.nic.firmware=multiqueue" },
     { "myri.setup", "myri", "measure.warmup_us=0" },
@@ -574,6 +577,8 @@ static const struct row rows[] = {
     PROGRAM("nas", "nas", "benchmark=mg.B.16 compute_us=200 warm_units=2 units=3 ioat=true"),
     REASON("nas", "bind cpu busy steering steering_cpu",
            "the code of imb's, and no CPU without a process"),
+    PROGRAM("nas", "nas.ft", "sample=true"),
+    REASON("nas", "bind cpu busy", "the code of imb's, and no CPU without a process"),
     REASON("nas", "first second", NAMES),
     REASON("copy_latency", "on", NAMES),
     REASON("copy_bandwidth", "on", NAMES),
