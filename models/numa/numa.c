@@ -116,6 +116,11 @@ uint64_t numa_cache_bytes(const struct numa *n)
     return n->groups_per_socket * (p->l2_bytes + p->l2_cores * p->l1_bytes) + p->llc_bytes;
 }
 
+bool numa_has_llc(const struct numa *n)
+{
+    return n->params->cache->llc_bytes != 0;
+}
+
 sim_time numa_cycle_ps(const struct numa *n)
 {
     return cycles_ps(1, n->params->cpu->clock_ghz);

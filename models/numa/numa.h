@@ -117,6 +117,7 @@ sim_time numa_dma_read(struct numa *numa, unsigned socket, struct hpa hpa, unsig
 sim_time numa_dma_write(struct numa *numa, unsigned socket, struct hpa hpa, unsigned bytes,
                         sim_time at_ps, struct sim_stamp *stamp, enum numa_source *source);
 
+bool numa_has_llc(const struct numa *numa);
 /* Returns the first socket whose LLC holds the line, -1: none does, or there are no LLCs. Changes
  * nothing. */
 int numa_llc_holder(const struct numa *numa, struct hpa hpa);
@@ -157,10 +158,11 @@ void numa_warm_forgotten(struct numa *numa, unsigned socket, struct hpa hpa, uin
  * last. They count bytes of DRAM and interconnect by cause. */
 bool numa_stats(struct numa *numa, unsigned index, const char **prefix,
                 const struct stat_desc **table, void **state);
-/* Loads, stores and fetches of instructions of one core that its L1 could not answer by itself, and those
- * of them whose line its L2 did not have; since the beginning, never cleared. */
+/* Loads, stores and fetches of instructions of one core that its L1 could not answer by itself; those of
+ * them whose line its L2 did not have; those whose line, or ownership of it, no cache of its socket had.
+ * Since the beginning, never cleared. */
 struct numa_private_count {
-    uint64_t l2_accesses, l2_misses;
+    uint64_t l2_accesses, l2_misses, llc_misses;
 };
 struct numa_private_count numa_private_count(const struct numa *numa, unsigned core);
 /* Bytes read from and written to DRAM, of all sockets. */

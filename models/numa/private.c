@@ -425,6 +425,15 @@ static sim_time agree_in_group(const struct access *a)
     return dirty ? n->l1_ps + n->l2_ps : 0;
 }
 
+/* Counts what neither the own socket's LLC nor a cache of one of its cores had. */
+static inline struct fetched fetch_counted(const struct access *a, struct numa_result *r)
+{
+    const struct fetched now = fetch(a, r);
+
+    a->n->private_count[a->core].llc_misses += r->source >= NUMA_REMOTE_CACHE;
+    return now;
+}
+
 /* The access missed the L1 (way1 < 0), or is a store to a line of it that is not M there. */
 static inline __attribute__((always_inline)) struct numa_result
 miss_l1(const struct access *a, struct cache_place p1, int way1)
@@ -442,7 +451,7 @@ miss_l1(const struct access *a, struct cache_place p1, int way1)
     sim_stamp_mark(a->stamp, PART_CORE, known_ps);
     /* May take other lines from our caches, but not this one. */
     if (now.state == LINE_I || (a->store && now.state == LINE_S))
-        now = fetch(a, &r);
+        now = fetch_counted(a, &r);
     else if (!a->fast && a->c->prefetch != NULL)
         stream_prefetch_take(a->c->prefetch, a->line, known_ps, &r);
     if (a->store)

@@ -1,10 +1,11 @@
 /*
  * Cache accesses by what software does.
  *
- * Models: a counter of the core's L2 accesses and misses that is read whenever the software says that it
- *   does something else now (k_account()), at interrupts and at switches between threads.
+ * Models: counters of the core's L2 accesses, of its misses in the L2 and in all caches of its socket, that
+ *   are read whenever the software says that it does something else now (k_account()), at interrupts and at
+ *   switches between threads.
  * Does not model: the cost of reading a counter.
- * Sources: what PAPI_L2_TCA and PAPI_L2_TCM count: data and, where there is an L1I, instructions.
+ * Sources: what PAPI_L2_TCA, PAPI_L2_TCM and PAPI_L3_TCM count: data and, where there is an L1I, instructions.
  */
 #include "models/os/os_internal.h"
 
@@ -14,6 +15,7 @@ void os_account_settle(struct os_cpu *cpu, unsigned account)
 
     cpu->account[account].l2_accesses += now.l2_accesses - cpu->counted.l2_accesses;
     cpu->account[account].l2_misses += now.l2_misses - cpu->counted.l2_misses;
+    cpu->account[account].llc_misses += now.llc_misses - cpu->counted.llc_misses;
     cpu->counted = now;
 }
 
@@ -31,7 +33,7 @@ unsigned k_account(struct kernel *kernel, unsigned account)
 
 struct numa_private_count os_account(struct kernel *kernel, unsigned account)
 {
-    struct numa_private_count sum = { 0, 0 };
+    struct numa_private_count sum = { 0 };
 
     SIM_ASSERT(account < K_ACCOUNTS, "account %u of %u", account, K_ACCOUNTS);
     for (unsigned c = 0; c < kernel->n_cpus; c++) {
@@ -39,6 +41,7 @@ struct numa_private_count os_account(struct kernel *kernel, unsigned account)
         os_account_settle(cpu, cpu->running->account);
         sum.l2_accesses += cpu->account[account].l2_accesses;
         sum.l2_misses += cpu->account[account].l2_misses;
+        sum.llc_misses += cpu->account[account].llc_misses;
     }
     return sum;
 }

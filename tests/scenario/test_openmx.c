@@ -172,6 +172,10 @@ static void test_steering(void **state)
     const double own = steered("steering = \"process\";", "p.l2_misses.endpoint");
     const double other = steered("steering = \"cpu\"; steering_cpu = 1;", "p.l2_misses.endpoint");
     assert_true(own < 0.3 && other > 1);
+    const double in_llc = steered("steering = \"cpu\"; steering_cpu = 1;", "p.llc_misses.endpoint");
+    const double over_link = steered("steering = \"cpu\"; steering_cpu = 3;",
+                                     "p.llc_misses.endpoint");
+    assert_true(in_llc < 0.3 && over_link > 1);
     snprintf(text, sizeof(text), "%ssteering = \"cpu\"; steering_cpu = 4; }; };\n", NIC_TEXT);
     scenario_refused(text, "a CPU of each host: 0 to 3");
     scenario(&queues, PING_PONG);

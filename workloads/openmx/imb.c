@@ -28,7 +28,9 @@ struct phase {
     uint64_t bytes;
     unsigned repetitions;
     double time_ps; /* of a repetition: the sum over processes of their means */
-    struct numa_private_count count[K_ACCOUNTS]; /* both hosts, while it was measured */
+    /* Of both hosts, while it was measured. */
+    struct numa_private_count count[K_ACCOUNTS];
+    uint64_t dram_bytes, interconnect_bytes;
 };
 
 struct imb {
@@ -91,6 +93,23 @@ static const struct record_desc imb_records[] = {
     { ".l2_misses.user_event", RECORD_METRIC, "1",
       "misses per message: slots of event queues, by the library" },
     { ".l2_misses.user_data", RECORD_METRIC, "1", "misses per message: data, by the library" },
+    { "llc_misses", RECORD_METRIC, "1",
+      "misses per message of all caches of the socket, where it has an LLC" },
+    { ".llc_misses.kernel", RECORD_METRIC, "1", "of these: driver, stack, headers, pins" },
+    { ".llc_misses.endpoint", RECORD_METRIC, "1", "descriptors of endpoints and peers" },
+    { ".llc_misses.event", RECORD_METRIC, "1", "slots of event queues, by the kernel" },
+    { ".llc_misses.ring", RECORD_METRIC, "1", "eager data, by the kernel" },
+    { ".llc_misses.pull", RECORD_METRIC, "1", "states of pulls, regions" },
+    { ".llc_misses.data", RECORD_METRIC, "1", "data of large messages, by the kernel" },
+    { ".llc_misses.text", RECORD_METRIC, "1", "the kernel's instructions" },
+    { ".llc_misses.user", RECORD_METRIC, "1", "the program and MPI" },
+    { ".llc_misses.library", RECORD_METRIC, "1", "the library's endpoints and requests" },
+    { ".llc_misses.user_text", RECORD_METRIC, "1", "user space's instructions" },
+    { ".llc_misses.user_event", RECORD_METRIC, "1", "slots of event queues, by the library" },
+    { ".llc_misses.user_data", RECORD_METRIC, "1", "data, by the library" },
+    { "dram_bytes", RECORD_METRIC, "bytes", "of DRAM traffic per message, where there is an LLC" },
+    { "interconnect_bytes", RECORD_METRIC, "bytes",
+      "between sockets per message, where there is an LLC" },
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
@@ -176,6 +195,16 @@ static void verify(struct mpi_rank *rank, const struct buffers *b)
 
 /* ---- Measuring ------------------------------------------------------------------------------- */
 
+static uint64_t interconnect_bytes(const struct numa *numa)
+{
+    uint64_t bytes = 0;
+    for (unsigned from = 0; from < numa_sockets(numa); from++)
+        for (unsigned to = 0; to < numa_sockets(numa); to++)
+            if (from != to)
+                bytes += numa_interconnect_bytes(numa, from, to);
+    return bytes;
+}
+
 static void count(const struct mpi_rank *rank, struct phase *phase, bool begins)
 {
     for (unsigned h = 0; h < MPI_JOB_HOSTS; h++)
@@ -184,7 +213,14 @@ static void count(const struct mpi_rank *rank, struct phase *phase, bool begins)
             struct numa_private_count *sum = &phase->count[a];
             sum->l2_accesses += begins ? -now.l2_accesses : now.l2_accesses;
             sum->l2_misses += begins ? -now.l2_misses : now.l2_misses;
+            sum->llc_misses += begins ? -now.llc_misses : now.llc_misses;
         }
+    for (unsigned h = 0; h < MPI_JOB_HOSTS; h++) {
+        const struct numa *numa = host_numa(rank->job->host[h]->host);
+        const uint64_t dram_bytes = numa_dram_bytes(numa), bytes = interconnect_bytes(numa);
+        phase->dram_bytes += begins ? -dram_bytes : dram_bytes;
+        phase->interconnect_bytes += begins ? -bytes : bytes;
+    }
 }
 
 static void measure(struct mpi_rank *rank, struct phase *phase, const struct buffers *b)
@@ -269,16 +305,33 @@ static double n_messages(const struct imb *imb, const struct phase *phase)
 }
 
 /* By what they are for (logic/mx/mx_account.h). */
+static void record_cause(struct program *program, const char *what, unsigned account, double n)
+{
+    char name[40];
+    snprintf(name, sizeof(name), "%s.%s", what, mx_account_name(account));
+    program_metric(program, name, "1", n);
+}
+
 static void record_causes(struct program *program, const struct phase *phase)
 {
+    const struct imb *imb = program->state;
+    const bool llc = numa_has_llc(host_numa(imb->job.host[0]->host));
+    const double messages = n_messages(imb, phase);
+    double misses = 0;
     for (unsigned a = 0; a < K_ACCOUNTS; a++) {
-        char name[32];
         if (mx_account_name(a) == NULL)
             continue;
-        snprintf(name, sizeof(name), "l2_misses.%s", mx_account_name(a));
-        program_metric(program, name, "1",
-                       (double)phase->count[a].l2_misses / n_messages(program->state, phase));
+        record_cause(program, "l2_misses", a, (double)phase->count[a].l2_misses / messages);
+        if (llc)
+            record_cause(program, "llc_misses", a, (double)phase->count[a].llc_misses / messages);
+        misses += (double)phase->count[a].llc_misses;
     }
+    if (!llc)
+        return;
+    program_metric(program, "llc_misses", "1", misses / messages);
+    program_metric(program, "dram_bytes", "bytes", (double)phase->dram_bytes / messages);
+    program_metric(program, "interconnect_bytes", "bytes",
+                   (double)phase->interconnect_bytes / messages);
 }
 
 /* Misses and accesses of accounts from first to end. */

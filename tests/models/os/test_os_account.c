@@ -66,6 +66,7 @@ static void expect(struct rig *r, unsigned account, uint64_t misses)
     const struct numa_private_count n = os_account(r->k, account);
     assert_int_equal(n.l2_misses, misses);
     assert_int_equal(n.l2_accesses, misses);
+    assert_int_equal(n.llc_misses, misses);
 }
 
 static void test_who_touches_counts(void **state)
