@@ -88,8 +88,8 @@ char *cli_command_line(const char *subcommand, int argc, char **argv);
 struct cli_output;
 
 /* Opens a file for writing, which gets its name when it is complete: an older file stays until
- * then, and a partial one never does. Devices and pipes are written to directly. NULL with the
- * reason printed. */
+ * then, and a partial one never does. What is no regular file (devices, pipes) is written to directly, a
+ * link keeps pointing to its file. NULL with the reason printed. */
 struct cli_output *cli_output_new(const char *path);
 FILE *cli_output_file(struct cli_output *output);
 /* Closes the output and frees it; keep false discards what was written. False with the reason

@@ -1,7 +1,10 @@
 /* Files that are there whole or not at all: written beside, then given their name. */
 #include <errno.h>
+#include <fcntl.h>
 #include <glib/gstdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/base/cli.h"
 
@@ -26,13 +29,42 @@ static char *follow_links(const char *path)
     return NULL;
 }
 
+/* A new file in the folder of `target`, of a name that nobody can have prepared. -1 with errno. */
+static int open_beside(const char *target, char **name)
+{
+    g_autofree char *folder = g_path_get_dirname(target);
+    int fd = -1;
+    for (int n = 0; n < 100 && (n == 0 || (fd < 0 && errno == EEXIST)); n++) {
+        g_free(*name);
+        *name = g_strdup_printf("%s/.nudma-%08x", folder, g_random_int());
+        fd = open(*name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    }
+    return fd;
+}
+
+/* An older file that may not be written is not replaced either, and hands on who may read it. */
+static int open_new(const char *target, char **name)
+{
+    struct stat old;
+    const bool replaces = stat(target, &old) == 0;
+    if (replaces && access(target, W_OK) != 0)
+        return -1;
+    const int fd = open_beside(target, name);
+    if (fd >= 0 && replaces)
+        (void)!fchmod(fd, old.st_mode & 0777); /* or it is as a new one */
+    return fd;
+}
+
 struct cli_output *cli_output_new(const char *path)
 {
     const bool in_place = g_file_test(path, G_FILE_TEST_EXISTS) &&
                           !g_file_test(path, G_FILE_TEST_IS_REGULAR);
     char *target = follow_links(path); /* a link stays one */
-    char *new_path = in_place || target == NULL ? NULL : g_strconcat(target, ".new", NULL);
-    FILE *file = target != NULL ? fopen(in_place ? path : new_path, "w") : NULL;
+    char *new_path = NULL;
+    int fd = -1;
+    if (target != NULL)
+        fd = in_place ? open(path, O_WRONLY | O_TRUNC | O_CLOEXEC) : open_new(target, &new_path);
+    FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
     if (file == NULL) {
         fprintf(stderr, "%s: %s\n", path, g_strerror(errno));
         g_free(new_path);
