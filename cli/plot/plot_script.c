@@ -23,16 +23,19 @@ const char *plot_color(const struct plot_curve *curve)
     return colors[curve->color % SIM_N_ELEMENTS(colors)];
 }
 
-/* In single quotes nothing but the quote itself is special. */
+/* In single quotes nothing but the quote itself is special. Quotes stand by themselves, in double ones:
+ * of several in a row, or at the beginning, gnuplot takes two for the end of the string. */
 void plot_append_quoted(GString *script, const char *text)
 {
-    g_string_append_c(script, '\'');
-    for (; *text != '\0'; text++) {
-        if (*text == '\'')
-            g_string_append_c(script, '\'');
-        g_string_append_c(script, (unsigned char)*text < ' ' ? ' ' : *text);
-    }
-    g_string_append_c(script, '\'');
+    do {
+        const size_t n_quotes = strspn(text, "'");
+        if (n_quotes > 0)
+            g_string_append_printf(script, "\"%.*s\" . ", (int)n_quotes, text);
+        g_string_append_c(script, '\'');
+        for (text += n_quotes; *text != '\0' && *text != '\''; text++)
+            g_string_append_c(script, (unsigned char)*text < ' ' ? ' ' : *text);
+        g_string_append(script, *text != '\0' ? "' . " : "'");
+    } while (*text != '\0');
 }
 
 static bool is_small(const struct plot_output *output)
