@@ -208,7 +208,7 @@ bool worker_start(struct worker_pool *pool, const struct worker_task *task)
 /* Reads what is there and does not wait for it; closes the descriptor at its end. */
 static void read_report(struct worker *worker)
 {
-    char bytes[65536];
+    char bytes[16384]; /* stacks may be small: ulimit -s 64 */
     const ssize_t got = recv(worker->socket, bytes, sizeof(bytes), MSG_DONTWAIT);
     if (got > 0)
         g_byte_array_append(worker->report, (const guint8 *)bytes, (guint)got);
