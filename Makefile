@@ -253,8 +253,10 @@ check-layers: all
 
 SHARE    := $(DESTDIR)$(PREFIX)/share/nudma
 INSTALL_O := $(VERSION_C:%.c=$(BUILD)/install/%.o)
-TO_SHARE := $(shell find scenarios scripts -type f \( -name '*.cfg' -o -name '*.csv' -o \
-                    -name '*.gp' -o -name '*.md' -o -name '*.fio' \) 2>/dev/null)
+# What git knows, where this is a repository: files of the user beside them stay here.
+TO_SHARE = $(shell { [ -e .git ] && git ls-files -- scenarios scripts 2>/dev/null | grep . || \
+                     find scenarios scripts -type f; } | \
+                   grep -E '\.(cfg|csv|gp|md|fio)$$' | while read -r f; do [ ! -f "$$f" ] || echo "$$f"; done)
 
 $(BUILD)/install/%.o: %.c $(BUILD)/stamp/flags $(BUILD)/stamp/version $(BUILD)/stamp/prefix \
                       | require-libs
