@@ -5,7 +5,7 @@
 
 #include "cli/base/cli.h"
 #include "cli/campaign/plan.h"
-#include "cli/plot/plot_spec.h"
+#include "cli/plot/plot_measured.h"
 
 /* --set changes what is simulated, and leaves `plot` as it is in the file. */
 static bool is_changed(const char *const *sets)
@@ -21,13 +21,15 @@ static bool is_changed(const char *const *sets)
 
 /* Mistakes in how results would be shown are found before they are made. With --set the file's plot
  * may not suit what is left of the scenario: that is said, and stops no run. */
-static void check_plot(struct scenario *scenario, const char *const *sets,
-                       struct sim_error_list *errors)
+static void check_plot(const struct cli_options *options, struct scenario *scenario,
+                       const char *const *sets, struct sim_error_list *errors)
 {
     struct sim_error_list own = { 0 };
     struct plot_figure figure;
     if (plot_figure_read(scenario, &figure, &own))
         plot_figure_check(scenario, &figure, &own);
+    if (own.n_messages == 0)
+        plot_measured_check(options, scenario, &figure, &own);
     plot_figure_release(&figure);
     if (!is_changed(sets)) {
         sim_error_move(errors, &own);
@@ -184,7 +186,7 @@ struct plan *plan_new(const struct cli_options *options, char **arguments,
     g_autoptr(GPtrArray) filters = cli_filters(choice->filters, errors);
     for (guint i = 0; i < plan->scenarios->len; i++) {
         struct scenario *scenario = plan->scenarios->pdata[i];
-        check_plot(scenario, choice->sets, errors);
+        check_plot(options, scenario, choice->sets, errors);
         if (choice->quick)
             check_quick(scenario, errors);
         add_points(plan, scenario, choice->quick, filters);

@@ -4,6 +4,7 @@
 
 #include "cli/claims/claims.h"
 #include "cli/plot/plot_data.h"
+#include "cli/plot/plot_measured.h"
 #include "cli/results/result_set.h"
 
 #define STACK_PIXELS 500 /* a part of less than one of them cannot be seen */
@@ -257,26 +258,16 @@ bool plot_part_is_seen(const struct plot_data *data, const struct plot_curve *pa
 
 /* ---- Measured -------------------------------------------------------------------------------- */
 
-/* Rows "x,y"; the first that is no comment is the header. */
-static void parse_rows(struct collector *c, struct plot_curve *curve, const char *path,
-                       const char *content)
+static void add_rows(struct collector *c, struct plot_curve *curve, const char *path,
+                     const GArray *rows)
 {
-    g_auto(GStrv) lines = g_strsplit(content, "\n", -1);
-    bool header_seen = false;
-    for (int i = 0; lines[i] != NULL; i++) {
-        g_auto(GStrv) cells = g_strsplit(g_strstrip(lines[i]), ",", -1);
-        struct plot_value value = { 0 };
-        if (*lines[i] == '\0' || *lines[i] == '#') {
-            /* nothing */
-        } else if (!header_seen) {
-            header_seen = true;
-        } else if (g_strv_length(cells) < 2 || !to_number(g_strstrip(cells[1]), &value.y)) {
-            sim_error_add(c->errors, path, i + 1, "expected x,y");
-        } else if (to_x(c->data, g_strstrip(cells[0]), &value.x)) {
+    for (guint i = 0; i < rows->len; i++) {
+        const struct plot_row *row = &g_array_index(rows, struct plot_row, i);
+        struct plot_value value = { .y = row->y };
+        if (to_x(c->data, row->x, &value.x))
             g_array_append_val(curve->values, value);
-        } else if (c->data->categories->len == 0) {
-            sim_error_add(c->errors, path, i + 1, "\"%s\": expected a number", cells[0]);
-        }
+        else if (c->data->categories->len == 0)
+            sim_error_add(c->errors, path, row->line, "\"%s\": expected a number", row->x);
     }
 }
 
@@ -295,25 +286,22 @@ static char *measured_label(const struct collector *c, const struct plot_measure
 
 static void collect_measured(struct collector *c, const struct plot_measured *measured)
 {
-    g_autofree char *content = NULL;
-    g_autofree char *path = cli_find_file(c->options, measured->file);
     const struct plot_curve *simulated = NULL;
     for (guint i = 0; i < c->data->curves->len && simulated == NULL; i++) {
         const struct plot_curve *curve = c->data->curves->pdata[i];
         if (!curve->measured && strcmp(curve->series, measured->series) == 0)
             simulated = curve;
     }
-    if (path == NULL || !g_file_get_contents(path, &content, NULL, NULL)) {
-        sim_error_add(c->errors, config_file(measured->node), config_line(measured->node),
-                      "%s: no file \"%s\" below the scenarios", config_path(measured->node),
-                      measured->file);
-    } else {
-        struct plot_curve *curve = plot_curve_new(c->data, measured_label(c, measured, simulated),
-                                                  g_strdup(measured->series), NULL);
-        curve->measured = true;
-        curve->color = simulated != NULL ? simulated->color : c->data->curves->len - 1;
-        parse_rows(c, curve, path, content);
-    }
+    g_autofree char *path = NULL;
+    g_autoptr(GArray) rows = plot_measured_rows(c->options, c->scenario, measured, &path,
+                                                c->errors);
+    if (rows == NULL)
+        return;
+    struct plot_curve *curve = plot_curve_new(c->data, measured_label(c, measured, simulated),
+                                              g_strdup(measured->series), NULL);
+    curve->measured = true;
+    curve->color = simulated != NULL ? simulated->color : c->data->curves->len - 1;
+    add_rows(c, curve, path, rows);
 }
 
 /* ---- Published with claims ------------------------------------------------------------------- */

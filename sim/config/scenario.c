@@ -326,6 +326,16 @@ static void apply_set(struct scenario *scenario, const char *text, struct sim_er
 
 /* ---- Loading --------------------------------------------------------------------------------- */
 
+static char *changes_of(const char *const *sets)
+{
+    GString *text = g_string_new(NULL);
+
+    for (; sets && *sets; sets++)
+        if (!g_str_has_prefix(*sets, "axes.") && !g_str_has_prefix(*sets, "plot."))
+            g_string_append_printf(text, "%s%s", text->len ? "; " : "", *sets);
+    return g_string_free(text, FALSE);
+}
+
 static void free_config(gpointer config)
 {
     config_free(config);
@@ -359,6 +369,7 @@ struct scenario *scenario_load(const char *name_or_path, const char *const *root
     scenario = g_new0(struct scenario, 1);
     scenario->name = name;
     scenario->path = path;
+    scenario->has_root = roots && roots[root];
     scenario->base = base;
     scenario->include_dirs = dirs;
     scenario->axes = g_ptr_array_new_with_free_func(axis_free);
@@ -371,6 +382,7 @@ struct scenario *scenario_load(const char *name_or_path, const char *const *root
     scenario_read_constraints(scenario, errors);
     for (size_t i = 0; sets && sets[i]; i++)
         apply_set(scenario, sets[i], errors);
+    scenario->changes = changes_of(sets);
     scenario->title = read_text(base, "title", errors);
     scenario->text = read_text(base, "text", errors);
     for (size_t i = 0; aside[i]; i++) {
@@ -396,6 +408,7 @@ void scenario_free(struct scenario *scenario)
     g_ptr_array_free(scenario->axes, TRUE);
     g_ptr_array_free(scenario->parsed, TRUE);
     config_free(scenario->base);
+    g_free(scenario->changes);
     g_free(scenario->title);
     g_free(scenario->text);
     g_free(scenario->name);
@@ -464,6 +477,16 @@ const char *scenario_title(const struct scenario *scenario)
 const char *scenario_text(const struct scenario *scenario)
 {
     return scenario->text;
+}
+
+const char *scenario_changes(const struct scenario *scenario)
+{
+    return scenario->changes;
+}
+
+bool scenario_has_root(const struct scenario *scenario)
+{
+    return scenario->has_root;
 }
 
 struct config *scenario_base(struct scenario *scenario)

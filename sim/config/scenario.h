@@ -33,6 +33,11 @@ const char *scenario_name(const struct scenario *scenario);
 const char *scenario_path(const struct scenario *scenario);  /* of the file */
 const char *scenario_title(const struct scenario *scenario); /* "" if it has none */
 const char *scenario_text(const struct scenario *scenario);  /* "" if it has none */
+/* What --set has changed of what is simulated, "a.b=1; @fit.cfg"; "" without. Values of axes, which
+ * stand in the names of points, and `plot` do not count. */
+const char *scenario_changes(const struct scenario *scenario);
+/* False for a file outside of the scenarios folders, of which others may have the same name. */
+bool scenario_has_root(const struct scenario *scenario);
 /* The file with `set` and --set applied, without axis values: for `plot`. */
 struct config *scenario_base(struct scenario *scenario);
 

@@ -33,7 +33,8 @@ struct axis {
 };
 
 struct scenario {
-    char *name, *path, *title, *text;
+    char *name, *path, *title, *text, *changes;
+    bool has_root; /* the file is below one of the roots */
     char **include_dirs;
     struct config *base;
     GPtrArray *axes;   /* of struct axis, owned */
