@@ -191,6 +191,12 @@ bool cli_parse(struct cli_options *options, const char *usage, const char *summa
         *status = CLI_WRONG;
         return false;
     }
+    if (g_strcmp0(options->db, RESULTS_IN_MEMORY) == 0) {
+        fprintf(stderr, "%s: --db %s: would keep nothing, expected a file\n", g_get_prgname(),
+                options->db);
+        *status = CLI_WRONG;
+        return false;
+    }
     if (options->db == NULL)
         options->db = g_build_filename("results", default_db, NULL);
     options->roots = find_roots(options->scenarios);

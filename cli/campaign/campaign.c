@@ -12,6 +12,7 @@
 #include "cli/campaign/campaign.h"
 #include "cli/campaign/history.h"
 #include "cli/campaign/progress.h"
+#include "cli/results/result_set.h"
 #include "workloads/experiment.h"
 
 struct running {
@@ -31,6 +32,17 @@ struct running {
 
 /* ---- In the worker --------------------------------------------------------------------------- */
 
+/* What the name of the scenario does not say of where the run comes from. */
+static void note_origin(struct run_result *result, const struct scenario *scenario)
+{
+    if (*scenario_changes(scenario) != '\0')
+        run_result_note(result, RESULT_NOTE_CHANGES + strlen("note."), scenario_changes(scenario));
+    if (!scenario_has_root(scenario)) {
+        g_autofree char *path = g_canonicalize_filename(scenario_path(scenario), NULL);
+        run_result_note(result, RESULT_NOTE_FILE + strlen("note."), path);
+    }
+}
+
 /* A worker is killed rather than interrupted: it has nothing that could be left half done. Of the
  * plan it knows the points; jobs may have been added since it was made. */
 static void run_job(void *context, const struct worker_task *task, struct worker_report *report)
@@ -42,6 +54,7 @@ static void run_job(void *context, const struct worker_task *task, struct worker
     struct experiment_outcome outcome = { 0 };
     struct config *config = scenario_point(point->scenario, point->index, &errors);
     report->result = run_result_new();
+    note_origin(report->result, point->scenario);
     if (config == NULL)
         report->error = sim_error_join(&errors);
     else if (!experiment_run(config, task->seed, report->result, &outcome, &never,
@@ -354,6 +367,24 @@ static sigset_t stop_signals(void)
     return stops;
 }
 
+/* Two files of one name have their results under that name. */
+static void say_what_is_mixed(const struct campaign *campaign)
+{
+    for (guint i = 0; i < campaign->plan->scenarios->len; i++) {
+        const struct scenario *scenario = campaign->plan->scenarios->pdata[i];
+        g_autofree char *path = g_canonicalize_filename(scenario_path(scenario), NULL);
+        struct results_cursor *cursor = results_noted(campaign->db, scenario_name(scenario),
+                                                      RESULT_NOTE_FILE);
+        for (const char *file; (file = results_next_name(cursor)) != NULL;)
+            if (strcmp(file, path) != 0)
+                fprintf(stderr,
+                        "%s: %s has results of another file of this name, %s: they stand under one "
+                        "name (a file below a scenarios folder has its folder in its name)\n",
+                        scenario_path(scenario), results_path(campaign->db), file);
+        cli_end(cursor);
+    }
+}
+
 static void say_what_is_left_out(const struct campaign *campaign)
 {
     const unsigned n = plan_count(campaign->plan, PLAN_STORED_BEFORE);
@@ -406,6 +437,7 @@ int campaign_run(const struct campaign *campaign)
         results_set_wait(campaign->db, cli_wait_for_database, NULL);
         return CLI_FAILED;
     }
+    say_what_is_mixed(campaign);
     say_what_is_left_out(campaign);
     malloc_trim(
         0); /* what building all points has left would be copied page by page for each worker */
@@ -419,7 +451,7 @@ int campaign_run(const struct campaign *campaign)
     const bool finished = work(&running);
     worker_pool_free(running.pool);
     results_set_wait(campaign->db, cli_wait_for_database, NULL);
-    progress_end(&running.progress);
+    progress_sum(&running.progress);
     if (!finished) {
         struct signalfd_siginfo taken; /* or it would come once signals are let in again */
         const ssize_t got = read(running.signal_fd, &taken, sizeof(taken));

@@ -197,6 +197,20 @@ void progress_run(struct progress *progress, const struct plan_job *job, const c
     print_log(log);
 }
 
+void progress_sum(struct progress *progress)
+{
+    const struct plan *plan = progress->plan;
+    const unsigned n = plan_count(plan, PLAN_DONE) + plan_count(plan, PLAN_FAILED);
+    progress_end(progress);
+    if (progress->quiet || !progress->on_terminal || n == 0)
+        return;
+    char elapsed[32];
+    duration_text((double)(g_get_monotonic_time() - progress->begun_us) / 1e6, elapsed,
+                  sizeof(elapsed));
+    fprintf(stderr, "%u run%s in %s, %u failed\n", n, n == 1 ? "" : "s", elapsed,
+            plan_count(plan, PLAN_FAILED));
+}
+
 void progress_end(struct progress *progress)
 {
     if (progress->on_terminal && !progress->quiet && progress->shown_us != 0)

@@ -21,5 +21,7 @@ void progress_run(struct progress *progress, const struct plan_job *job, const c
                   const char *log);
 /* Takes the line away. */
 void progress_end(struct progress *progress);
+/* The same at the end: on a terminal, where runs have left no lines, their sum stays. */
+void progress_sum(struct progress *progress);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "cli/base/json.h"
 #include "cli/claims/claims.h"
+#include "cli/results/result_set.h"
 #include "sim/store/version.h"
 
 /* ---- As a table ------------------------------------------------------------------------------ */
@@ -63,6 +64,16 @@ static bool is_overtaken(struct results_db *db, const struct claim_reference *r)
     return found;
 }
 
+static bool is_changed(struct results_db *db, const struct claim_reference *r)
+{
+    bool changed = false;
+    struct results_cursor *cursor = results_params(db, r->scenario, r->point);
+    for (const struct results_param *param; (param = results_next_param(cursor)) != NULL;)
+        changed = changed || strcmp(param->name, RESULT_NOTE_CHANGES) == 0;
+    results_end(cursor, NULL);
+    return changed;
+}
+
 /* Points behind the claims whose newest run had not settled, or is not the last; each once. */
 static void print_notes(const struct claims_file *file, struct results_db *db)
 {
@@ -78,6 +89,8 @@ static void print_notes(const struct claims_file *file, struct results_db *db)
                 if (g_str_has_prefix(param->name, "note.not_settled."))
                     printf("not settled: %s %s: %s\n", r->scenario, r->point, param->value);
             results_end(cursor, NULL);
+            if (is_changed(db, r))
+                printf("changed by --set: %s %s\n", r->scenario, r->point);
             if (is_overtaken(db, r))
                 printf("of an earlier run: %s %s: a later one has failed\n", r->scenario, r->point);
         }

@@ -483,7 +483,7 @@ int cli_diff(int argc, char **argv)
 {
     struct diff_request request = { .limit = 50 };
     const GOptionEntry entries[] = {
-        { "scenario", 's', 0, G_OPTION_ARG_STRING_ARRAY, &request.scenarios,
+        { "scenario", 0, 0, G_OPTION_ARG_STRING_ARRAY, &request.scenarios,
           "Only these: a name, a folder, wildcards (again for more; default: all)", "NAME" },
         { "metric", 'm', 0, G_OPTION_ARG_STRING_ARRAY, &request.metrics,
           "Only these; with * and ? (again for more; default: all)", "NAME" },

@@ -24,6 +24,7 @@ struct csv_columns {
     GPtrArray *axes;   /* char *, owned */
     GArray *metrics;   /* struct result_quantity, not owned */
     GArray *intervals; /* bool: some point has one */
+    bool changes;      /* what --set has changed of some point */
 };
 
 static void csv_text(FILE *out, const char *text)
@@ -81,6 +82,8 @@ static void add_columns(struct csv_columns *columns, const struct result_set *se
         }
         g_array_index(columns->intervals, bool, k) |= intervals;
     }
+    for (guint i = 0; i < set->points->len && !columns->changes; i++)
+        columns->changes = ((const struct result_point *)set->points->pdata[i])->changes != NULL;
 }
 
 static void csv_head(FILE *out, const struct csv_columns *columns)
@@ -90,7 +93,7 @@ static void csv_head(FILE *out, const struct csv_columns *columns)
         putc(',', out);
         csv_text(out, columns->axes->pdata[i]);
     }
-    fputs(",seeds", out);
+    fputs(columns->changes ? ",seeds,set" : ",seeds", out);
     for (guint i = 0; i < columns->metrics->len; i++) {
         const struct result_quantity *quantity = &g_array_index(columns->metrics,
                                                                 struct result_quantity, i);
@@ -120,6 +123,10 @@ static void csv_row(FILE *out, const struct csv_columns *columns, const struct r
         csv_text(out, axis_at[i] >= 0 ? point->axis[axis_at[i]] : "");
     }
     fprintf(out, ",%d", n_seeds);
+    if (columns->changes) {
+        putc(',', out);
+        csv_text(out, point->changes != NULL ? point->changes : "");
+    }
     for (guint i = 0; i < columns->metrics->len; i++) {
         const struct result_value *value = metric_at[i] >= 0 ? &point->values[metric_at[i]] : NULL;
         putc(',', out);
@@ -300,6 +307,8 @@ static bool json_point(FILE *out, const struct result_set *set, const struct res
 {
     json_member(out, "    {\n      ", "scenario", set->scenario);
     json_member(out, ",\n      ", "point", point->name);
+    if (point->changes != NULL)
+        json_member(out, ",\n      ", "set", point->changes);
     fputs(",\n", out);
     json_axes(out, set, point);
     json_metrics(out, set, point);
@@ -373,8 +382,18 @@ static int export_results(const struct export_request *request)
     return status;
 }
 
-static bool is_sound(const struct export_request *request)
+/* As the file ends; of standard output csv. NULL if it ends otherwise. g_free(). */
+static char *format_of(const char *output)
 {
+    if (output == NULL || strcmp(output, "-") == 0 || g_str_has_suffix(output, ".csv"))
+        return g_strdup("csv");
+    return g_str_has_suffix(output, ".json") ? g_strdup("json") : NULL;
+}
+
+static bool is_sound(struct export_request *request)
+{
+    if (request->format == NULL)
+        request->format = format_of(request->output);
     const char *format = request->format;
     if (format != NULL && (strcmp(format, "csv") == 0 || strcmp(format, "json") == 0)) {
         if (!request->params || strcmp(format, "json") == 0)
@@ -382,8 +401,13 @@ static bool is_sound(const struct export_request *request)
         fprintf(stderr, "nudma export: --params: csv has no place for them, json has\n");
         return false;
     }
-    fprintf(stderr, "nudma export: --format %s: expected csv or json\n",
-            format != NULL ? format : "is missing");
+    if (format == NULL)
+        fprintf(stderr,
+                "nudma export: --output %s: ends neither with .csv nor with .json: --format "
+                "says which it is\n",
+                request->output);
+    else
+        fprintf(stderr, "nudma export: --format \"%s\": expected csv or json\n", format);
     return false;
 }
 
@@ -391,7 +415,8 @@ int cli_export(int argc, char **argv)
 {
     struct export_request request = { .format = NULL };
     const GOptionEntry entries[] = {
-        { "format", 0, 0, G_OPTION_ARG_STRING, &request.format, "csv or json", "FORMAT" },
+        { "format", 'F', 0, G_OPTION_ARG_STRING, &request.format,
+          "csv or json (default: as FILE ends; csv on standard output)", "FORMAT" },
         { "metric", 'm', 0, G_OPTION_ARG_STRING_ARRAY, &request.metrics,
           "Only these; with * and ? (again for more; default: all)", "NAME" },
         { "filter", 'f', 0, G_OPTION_ARG_STRING_ARRAY, &request.filters,

@@ -9,6 +9,7 @@
 #include "cli/base/script.h"
 #include "cli/commands/run.h"
 #include "cli/plot/plot_script.h"
+#include "cli/results/result_set.h"
 
 struct plot_request {
     const struct cli_options *options;
@@ -130,16 +131,17 @@ static bool draw_whole(const struct drawing *drawing, enum plot_format format, c
     size_t n_bytes = 0;
     g_autofree char *folder = g_path_get_dirname(path);
     g_autofree char *bytes = picture_of(drawing, format, path, &n_bytes);
-    g_autoptr(GError) error = NULL;
     if (bytes == NULL)
         return false;
-    if (g_mkdir_with_parents(folder, 0777) != 0)
+    if (g_mkdir_with_parents(folder, 0777) != 0) {
         fprintf(stderr, "%s: %s (--output DIR writes elsewhere)\n", folder, g_strerror(errno));
-    else if (!g_file_set_contents(path, bytes, (gssize)n_bytes, &error))
-        fprintf(stderr, "%s: %s (--output DIR writes elsewhere)\n", path, error->message);
-    else
-        return true;
-    return false;
+        return false;
+    }
+    struct cli_output *output = cli_output_new(path);
+    if (output == NULL)
+        return false;
+    fwrite(bytes, 1, n_bytes, cli_output_file(output));
+    return cli_output_end(output, true);
 }
 
 static bool draw_file(const struct plot_request *request, const struct scenario *scenario,
@@ -284,6 +286,25 @@ static void warn_of_overtaken(const struct plot_request *request, const struct s
                 n == 1 ? "it" : "them");
 }
 
+/* A figure of runs that --set has changed says so, in its title and beside it. NULL, or the new title,
+ * which lives as long as the figure; g_free(). */
+static char *title_with_changes(const struct plot_request *request, const struct scenario *scenario,
+                                struct plot_figure *figure)
+{
+    g_autofree char *changes = result_changes(request->db, scenario_name(scenario));
+    if (changes == NULL)
+        return NULL;
+    fprintf(stderr, "%s: changed by %s\n", scenario_name(scenario), changes);
+    char *title = g_strdup_printf("%s (changed by --set)", figure->title);
+    for (guint i = 0; i < figure->panels->len; i++) {
+        struct plot_spec *panel = figure->panels->pdata[i];
+        if (panel->title == figure->title)
+            panel->title = title;
+    }
+    figure->title = title;
+    return title;
+}
+
 static void plot_scenario(struct plot_request *request, struct scenario *scenario,
                           struct sim_error_list *errors)
 {
@@ -294,6 +315,7 @@ static void plot_scenario(struct plot_request *request, struct scenario *scenari
     if (errors->n_messages == before && figure.panels->len == 0)
         sim_error_add(errors, scenario_path(scenario), 0, "no group `plot` says what to plot");
     else if (errors->n_messages == before) {
+        g_autofree char *title = title_with_changes(request, scenario, &figure);
         warn_of_ambiguous(scenario, &figure);
         warn_of_overtaken(request, scenario);
         if (!collect_and_draw(request, scenario, &figure, errors))
@@ -328,14 +350,14 @@ static unsigned parse_formats(const char *text)
 {
     static const char *const names[] = { "text", "png", "svg", "gnuplot", NULL };
     unsigned formats = 0;
-    g_auto(GStrv) words = g_strsplit(text, ",", -1);
+    g_auto(GStrv) words = g_strsplit(*text != '\0' ? text : ",", ",", -1);
     for (char **word = words; *word != NULL; word++) {
         unsigned i = 0;
         while (names[i] != NULL && strcmp(names[i], *word) != 0)
             i++;
         if (names[i] == NULL) {
             g_autofree char *suggestion = sim_suggestion(*word, names);
-            fprintf(stderr, "%s: --format %s: no such format; %s\n", g_get_prgname(), *word,
+            fprintf(stderr, "%s: --format \"%s\": no such format; %s\n", g_get_prgname(), *word,
                     *suggestion != '\0' ? suggestion : "expected text, png, svg or gnuplot");
             formats = 0;
             break;
@@ -350,7 +372,7 @@ int cli_plot(int argc, char **argv)
     struct cli_options options = { 0 };
     g_autofree char *format = NULL, *folder = NULL;
     const GOptionEntry entries[] = {
-        { "format", 'f', 0, G_OPTION_ARG_STRING, &format,
+        { "format", 'F', 0, G_OPTION_ARG_STRING, &format,
           "text (default), png, svg, gnuplot (the script), or several: png,svg", "FORMAT" },
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &folder,
           "Write PNG and SVG files below DIR (default results/plots)", "DIR" },

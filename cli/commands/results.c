@@ -15,6 +15,31 @@ static void free_layout(gpointer layout)
     result_layout_free(layout);
 }
 
+#define FAILURES_SHOWN 20
+
+/* Why points have no results, or older ones. */
+static bool print_failures(struct results_db *db, const char *scenario)
+{
+    unsigned n = 0;
+    struct results_cursor *cursor = results_failures(db, scenario);
+    for (const struct results_quantity *row; (row = results_next_quantity(cursor)) != NULL; n++)
+        if (n < FAILURES_SHOWN)
+            printf("failed: %s%s%s: %s\n", scenario, *row->name != '\0' ? " " : "", row->name,
+                   row->unit);
+    if (n > FAILURES_SHOWN)
+        printf("and %u points more\n", n - FAILURES_SHOWN);
+    return cli_end(cursor);
+}
+
+/* Below its tables. */
+static bool print_remarks(struct results_db *db, const char *scenario)
+{
+    g_autofree char *changes = result_changes(db, scenario);
+    if (changes != NULL)
+        printf("changed by %s\n", changes);
+    return print_failures(db, scenario);
+}
+
 /* As the scenario has them if it can be found. */
 static void order_and_choose(struct result_set *set, const struct results_request *request)
 {
@@ -43,9 +68,11 @@ static int print_results(const struct results_request *request, struct results_d
         g_ptr_array_add(layouts, result_layout_new(set, &request->table, &errors));
     }
     for (guint i = 0; errors.n_messages == 0 && status == CLI_DONE && i < layouts->len; i++) {
-        if (result_set_read(sets->pdata[i], db))
+        const struct result_set *set = sets->pdata[i];
+        const bool read = result_set_read(sets->pdata[i], db);
+        if (read)
             result_layout_print(layouts->pdata[i], i == 0);
-        else
+        if (!read || !print_remarks(db, set->scenario))
             status = CLI_FAILED;
     }
     if (errors.n_messages > 0)
@@ -59,6 +86,7 @@ static int print_results(const struct results_request *request, struct results_d
 static int print_overview(struct results_db *db)
 {
     struct cli_table *table = cli_table_new("scenario|>points|>seeds|>done|>failed|last run (UTC)");
+    g_autoptr(GPtrArray) failed = g_ptr_array_new_with_free_func(g_free);
     struct results_cursor *cursor = results_overviews(db);
     for (const struct results_overview *row; (row = results_next_overview(cursor)) != NULL;) {
         const int64_t numbers[] = { row->n_points, row->n_seeds, row->n_done, row->n_failed };
@@ -66,11 +94,15 @@ static int print_overview(struct results_db *db)
         for (size_t i = 0; i < SIM_N_ELEMENTS(numbers); i++)
             cli_table_cell(table, "%" PRId64, numbers[i]);
         cli_table_cell(table, "%s", row->last_utc);
+        if (row->n_failed > 0)
+            g_ptr_array_add(failed, g_strdup(row->scenario));
     }
-    const bool good = cli_end(cursor);
+    bool good = cli_end(cursor);
     if (good)
         cli_table_print(table, "", stdout);
     cli_table_free(table);
+    for (guint i = 0; good && i < failed->len; i++)
+        good = print_failures(db, failed->pdata[i]);
     return good ? CLI_DONE : CLI_FAILED;
 }
 

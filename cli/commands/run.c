@@ -100,6 +100,21 @@ static void check_until(const struct plan *plan, const struct until *until,
     }
 }
 
+#define MOST_RUNS 5000000 /* some 500 MB of a plan */
+
+static void check_size(const struct plan *plan, const struct run_request *request,
+                       struct sim_error_list *errors)
+{
+    const uint64_t n_seeds = request->until.metric != NULL ? UNTIL_FIRST_SEEDS
+                                                           : (uint64_t)request->n_seeds;
+    const uint64_t n = plan->points->len * n_seeds;
+    if (n > MOST_RUNS)
+        sim_error_add(errors, NULL, 0,
+                      "%u points of %" G_GUINT64_FORMAT " seeds are %" G_GUINT64_FORMAT
+                      " runs, expected at most %d (--shard or --filter takes a part)",
+                      plan->points->len, n_seeds, n, MOST_RUNS);
+}
+
 int run_scenarios(const struct run_request *request, char **arguments)
 {
     struct sim_error_list errors = { 0 };
@@ -112,9 +127,11 @@ int run_scenarios(const struct run_request *request, char **arguments)
     struct plan *plan = plan_new(&request->options, arguments, &choice, &errors);
     int status = CLI_WRONG;
     const bool traced = request->trace_text != NULL || request->n_steps != 0;
+    if (!request->list)
+        check_size(plan, request, &errors);
     if ((request->list || traced) && errors.n_messages == 0)
         plan_check_first(plan, &errors);
-    if (!request->list && !traced)
+    if (!request->list && !traced && plan->points->len <= MOST_RUNS)
         plan_check(plan, (unsigned)request->n_workers,
                    request->print_config && errors.n_messages == 0, &errors);
     if (errors.n_messages == 0)

@@ -84,13 +84,11 @@ static int write_topology(const char *drawn, const char *output)
         fputs(drawn, stdout);
         return CLI_DONE;
     }
-    FILE *out = fopen(output, "w");
-    bool good = out != NULL && fputs(drawn, out) >= 0;
-    if (out != NULL)
-        good = fclose(out) == 0 && good;
-    if (!good)
-        fprintf(stderr, "%s: %s\n", output, g_strerror(errno));
-    return good ? CLI_DONE : CLI_FAILED;
+    struct cli_output *out = cli_output_new(output);
+    if (out == NULL)
+        return CLI_FAILED;
+    fputs(drawn, cli_output_file(out));
+    return cli_output_end(out, true) ? CLI_DONE : CLI_FAILED;
 }
 
 static int run_topology(const struct cli_options *options, char **sets, const char *format,
@@ -121,10 +119,10 @@ int cli_topology(int argc, char **argv)
     g_autofree char *format = NULL, *output = NULL;
     g_auto(GStrv) sets = NULL;
     const GOptionEntry entries[] = {
-        { "format", 'f', 0, G_OPTION_ARG_STRING, &format,
+        { "format", 'F', 0, G_OPTION_ARG_STRING, &format,
           "text (default), dot (for Graphviz), svg; without: as FILE ends", "FORMAT" },
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &output, "Write FILE", "FILE" },
-        { "set", 0, 0, G_OPTION_ARG_STRING_ARRAY, &sets, "Change a setting, as run does",
+        { "set", 's', 0, G_OPTION_ARG_STRING_ARRAY, &sets, "Change a setting, as run does",
           "PATH=VALUE" },
         { .long_name = NULL },
     };

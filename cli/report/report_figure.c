@@ -5,6 +5,7 @@
 #include "cli/base/script.h"
 #include "cli/plot/plot_script.h"
 #include "cli/report/report.h"
+#include "cli/results/result_set.h"
 
 #define PICTURE_COLUMNS 620
 #define PICTURE_ROWS    430
@@ -385,6 +386,9 @@ void report_scenario(struct report *report, const struct report_paper *paper,
              NULL);
     html_add(html, n > 0 ? "</p>\n" : ": no results yet; <code>nudma run ", n > 0 ? "" : name,
              n > 0 ? "" : "</code> makes them</p>\n", NULL);
+    g_autofree char *changes = n > 0 ? result_changes(report->db, name) : NULL;
+    if (changes != NULL)
+        html_add(html, "<p class=\"meta\">Changed by <code>", changes, "</code></p>\n", NULL);
     if (n > 0)
         append_results(report, paper, scenario);
     else

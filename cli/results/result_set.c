@@ -26,6 +26,7 @@ static void free_point(gpointer pointer)
     g_strfreev(point->axis);
     g_free(point->rank);
     g_free(point->values);
+    g_free(point->changes);
     g_free(point);
 }
 
@@ -482,9 +483,22 @@ static bool read_overtaken(struct result_set *set, struct results_db *db)
     return cli_end(cursor);
 }
 
+static bool read_changes(struct result_set *set, struct results_db *db)
+{
+    struct results_cursor *cursor = results_noted_points(db, set->scenario, RESULT_NOTE_CHANGES);
+    for (const struct results_quantity *row; (row = results_next_quantity(cursor)) != NULL;) {
+        struct result_point *point = result_set_point(set, row->name);
+        if (point != NULL) {
+            g_free(point->changes);
+            point->changes = g_strdup(row->unit);
+        }
+    }
+    return cli_end(cursor);
+}
+
 bool result_set_read(struct result_set *set, struct results_db *db)
 {
-    bool good = read_overtaken(set, db);
+    bool good = read_overtaken(set, db) && read_changes(set, db);
     for (guint i = 0; i < set->points->len; i++) {
         struct result_point *point = set->points->pdata[i];
         g_free(point->values);
@@ -493,6 +507,31 @@ bool result_set_read(struct result_set *set, struct results_db *db)
     for (guint m = 0; good && m < set->metrics->len; m++)
         good = read_metric(set, m, db);
     return good;
+}
+
+static unsigned count_names(struct results_cursor *cursor)
+{
+    unsigned n = 0;
+    while (results_next_name(cursor) != NULL)
+        n++;
+    return cli_end(cursor) ? n : 0;
+}
+
+char *result_changes(struct results_db *db, const char *scenario)
+{
+    GString *text = g_string_new(NULL);
+    struct results_cursor *cursor = results_noted(db, scenario, RESULT_NOTE_CHANGES);
+    for (const char *change; (change = results_next_name(cursor)) != NULL;)
+        g_string_append_printf(text, "%s--set %s", text->len > 0 ? ", " : "", change);
+    if (!cli_end(cursor) || text->len == 0)
+        return g_string_free(text, TRUE);
+    unsigned n_changed = 0;
+    cursor = results_noted_points(db, scenario, RESULT_NOTE_CHANGES);
+    while (results_next_quantity(cursor) != NULL)
+        n_changed++;
+    if (cli_end(cursor) && n_changed < count_names(results_points(db, scenario)))
+        g_string_append(text, "; at some points only");
+    return g_string_free(text, FALSE);
 }
 
 const struct result_value *result_set_value(const struct result_set *set, const char *point,

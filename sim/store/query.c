@@ -181,6 +181,45 @@ struct results_cursor *results_overtaken(struct results_db *db, const char *scen
                scenario, NULL, NULL);
 }
 
+/* The values are few, the runs many: by the sets of parameters that the runs share. */
+#define NOTED                                                                         \
+    " JOIN setting s ON s.name = ?2 JOIN setting_member m ON m.set_id = x.set_id AND" \
+    " m.setting_id = s.id"
+
+struct results_cursor *results_noted(struct results_db *db, const char *scenario,
+                                     const char *param_name)
+{
+    return ask(db, ROW_NAME,
+               "SELECT DISTINCT s.value FROM (SELECT DISTINCT r.set_id AS set_id FROM newest w"
+               "  JOIN run_row r ON r.id = w.run_id WHERE"
+               "  w.scenario_id = (SELECT id FROM label WHERE text = ?1)) x" NOTED
+               " ORDER BY s.value",
+               scenario, param_name, NULL);
+}
+
+struct results_cursor *results_noted_points(struct results_db *db, const char *scenario,
+                                            const char *param_name)
+{
+    return ask(db, ROW_QUANTITY,
+               "SELECT DISTINCT p.text, s.value FROM newest w JOIN run_row x ON x.id = w.run_id"
+               " JOIN label p ON p.id = w.point_id" NOTED
+               " WHERE w.scenario_id = (SELECT id FROM label WHERE text = ?1)",
+               scenario, param_name, NULL);
+}
+
+struct results_cursor *results_failures(struct results_db *db, const char *scenario)
+{
+    return ask(db, ROW_QUANTITY,
+               "SELECT p.text, f.error FROM (SELECT max(r.id) AS id FROM run_row r WHERE"
+               "  r.scenario_id = (SELECT id FROM label WHERE text = ?1) AND r.status = 'failed'"
+               "  AND NOT EXISTS (SELECT 1 FROM run_row d WHERE d.scenario_id = r.scenario_id"
+               "   AND d.point_id = r.point_id AND d.seed = r.seed AND d.config_id = r.config_id"
+               "   AND d.id > r.id AND d.status = 'done') GROUP BY r.point_id) newest_failed"
+               " JOIN run_row f ON f.id = newest_failed.id JOIN label p ON p.id = f.point_id"
+               " ORDER BY f.id",
+               scenario, NULL, NULL);
+}
+
 struct results_cursor *results_versions(struct results_db *db)
 {
     return ask(db, ROW_NAME,
@@ -417,7 +456,10 @@ static bool take_value(sqlite3_stmt *statement, double *value, char **message)
     const int code = sqlite3_step(statement);
     if (code != SQLITE_ROW) {
         *message = g_strdup(code == SQLITE_DONE ? "yields no value"
-                                                : sqlite3_errmsg(sqlite3_db_handle(statement)));
+                            : code == SQLITE_INTERRUPT
+                                ? "does not end: it takes more than 20 million "
+                                  "steps"
+                                : sqlite3_errmsg(sqlite3_db_handle(statement)));
         return false;
     }
     switch (sqlite3_column_type(statement, 0)) {
@@ -428,6 +470,17 @@ static bool take_value(sqlite3_stmt *statement, double *value, char **message)
     }
 }
 
+/* An expression of claims reads some hundred values: what takes more, a recursive query without an end
+ * say, is a mistake in it. Counted in steps, not in time, so that it is the same one everywhere. */
+#define STEPS_AT_A_TIME 10000
+#define MOST_STEPS      20000000
+#define MOST_BYTES      1000000 /* of a text in it */
+
+static int count_steps(void *n_times)
+{
+    return ++*(int *)n_times > MOST_STEPS / STEPS_AT_A_TIME;
+}
+
 bool results_evaluate(struct results_db *db, const char *expression, double *value, char **message)
 {
     sqlite3_stmt *statement = NULL;
@@ -436,12 +489,17 @@ bool results_evaluate(struct results_db *db, const char *expression, double *val
     const int code = sqlite3_prepare_v2(db->sqlite, sql, -1, &statement, &rest);
     bool good = false;
     *value = (double)NAN;
+    int n_times = 0;
+    const int most_bytes = sqlite3_limit(db->sqlite, SQLITE_LIMIT_LENGTH, MOST_BYTES);
+    sqlite3_progress_handler(db->sqlite, STEPS_AT_A_TIME, count_steps, &n_times);
     if (code != SQLITE_OK || statement == NULL)
         *message = g_strdup(sqlite3_errmsg(db->sqlite));
     else if (*g_strchug((char *)(uintptr_t)rest) != '\0' || !sqlite3_stmt_readonly(statement))
         *message = g_strdup("is not one expression");
     else
         good = take_value(statement, value, message);
+    sqlite3_progress_handler(db->sqlite, 0, NULL, NULL);
+    sqlite3_limit(db->sqlite, SQLITE_LIMIT_LENGTH, most_bytes);
     /* an expression's own mistake is SQLITE_ERROR */
     const int failure = sqlite3_errcode(db->sqlite) & 0xff;
     db->failed = db->failed || (!good && (failure == SQLITE_CORRUPT || failure == SQLITE_IOERR ||

@@ -41,6 +41,9 @@ struct results_cursor *results_points(struct results_db *db, const char *scenari
 /* The points of which a run has failed after the newest run of its seed, in the same configuration: what
  * is known of them is older than the last trial. In no particular order. */
 struct results_cursor *results_overtaken(struct results_db *db, const char *scenario);
+/* Parameter note.<name> of the newest runs that have it: each value once. */
+struct results_cursor *results_noted(struct results_db *db, const char *scenario,
+                                     const char *param_name);
 /* The versions of all newest runs, sorted. */
 struct results_cursor *results_versions(struct results_db *db);
 /* The next name of one of the above, or NULL. */
@@ -55,6 +58,13 @@ struct results_quantity {
  * were first stored. */
 struct results_cursor *results_quantities(struct results_db *db, const char *scenario);
 const struct results_quantity *results_next_quantity(struct results_cursor *cursor);
+
+/* The points of the newest runs that have the parameter, each with its value. */
+struct results_cursor *results_noted_points(struct results_db *db, const char *scenario,
+                                            const char *param_name);
+/* Failed runs after which none of the same point, seed and configuration is done: the point, and why; of
+ * each point the newest. */
+struct results_cursor *results_failures(struct results_db *db, const char *scenario);
 
 struct results_value {
     const char *point;

@@ -238,20 +238,20 @@ is "named" "$(cat files.txt)" "plots/$size.png
 plots/$size.svg"
 is "PNG" "$(head -c 4 plots/$size.png | tail -c 3)" PNG
 has "SVG" "$(cat plots/$size.svg)" 'mean latency'
-has "the script" "$("$nudma" plot $size --db one.db -f gnuplot)" '^plot .curve0 '
+has "the script" "$("$nudma" plot $size --db one.db -F gnuplot)" '^plot .curve0 '
 mkdir small
 printf '#!/bin/sh\ntrap "" XFSZ\nulimit -f 8\nexec "%s" "$@"\n' "$(command -v gnuplot)" >small/gnuplot
 chmod +x small/gnuplot
 cp -r plots before
 for format in png svg; do
-    out=$(PATH=$PWD/small:$PATH "$nudma" plot $size --db one.db -f $format --output plots 2>&1)
+    out=$(PATH=$PWD/small:$PATH "$nudma" plot $size --db one.db -F $format --output plots 2>&1)
     is "a $format for which there is no room" $? 1
     has "is said to be cut off" "$out" "plots/$size.$format: .*disk full"
 done
 is "and the pictures that were there stay" "$(diff -r before plots)" ""
 mkdir slow temporary
 printf '#!/bin/sh\nexec sleep 100\n' >slow/gnuplot && chmod +x slow/gnuplot
-TMPDIR=$PWD/temporary PATH=$PWD/slow:$PATH env --default-signal=INT "$nudma" plot $size --db one.db -f png \
+TMPDIR=$PWD/temporary PATH=$PWD/slow:$PATH env --default-signal=INT "$nudma" plot $size --db one.db -F png \
     --output none &
 pid=$!
 child=$(wait_for_child $pid | head -n 1)
@@ -264,10 +264,10 @@ rm -f one.db-shm one.db-wal
 limited() { (ulimit -f "$1" && shift && exec "$nudma" "$@" --db one.db >/dev/null) 2>&1; }
 has "plot, where files may not grow: names what cannot be written" "$(limited 4 plot $size)" \
     '^one.db: disk I/O error: one.db-shm, which .*ulimit -f allows files of 4 KiB'
-has "or what cannot" "$(limited 32 plot $size -f png -o limited)" "^limited/$size.png: gnuplot could not .*ulimit -f"
+has "or what cannot" "$(limited 32 plot $size -F png -o limited)" "^limited/$size.png: gnuplot could not .*ulimit -f"
 is "has made no folder" "$([ -e limited ] && echo there)" ""
 has "the page of a report" "$(limited 32 report -o limited.html $size)" '^limited.html: .*(ulimit -f|too large)'
-out=$("$nudma" plot $size --db one.db -f pdf 2>&1); is "a format that is none" $? 2
+out=$("$nudma" plot $size --db one.db -F pdf 2>&1); is "a format that is none" $? 2
 out=$("$nudma" plot pcie_bench/latency_numa --db one.db 2>&1); is "nothing to plot" $? 1
 has "says what makes it" "$out" 'nudma run pcie_bench/latency_numa'
 out=$(PATH=/nowhere "$nudma" plot $size --db one.db 2>&1); is "without gnuplot" $? 1

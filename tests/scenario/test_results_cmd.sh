@@ -201,7 +201,9 @@ has "its date" "$(json "select $point.runs[0].started_utc')")" '^20[0-9-]{8}T[0-
 is "its git state" "$(json "select $point.runs[0].git')")" "$("$nudma" --version | cut -d ' ' -f 3)"
 is "its parameters" "$(json "select $point.parameters.\"workload.transfer_bytes\".value'),
     $point.parameters.\"workload.transfer_bytes\".unit')")" '64|bytes'
-out=$(export_ 2>&1); is "no format" $? 2
+is "no format: CSV" "$(export_)" "$(export_ --format csv)"
+export_ -o ends.json; is "or as the file ends" "$? $(head -c 1 ends.json)" "0 {"
+out=$(export_ -o ends.txt 2>&1); is "if it ends so" "$? $([ -e ends.txt ] && echo there)" "2 "
 out=$(export_ --format xml 2>&1); is "a format that is none" $? 2
 out=$(export_ --format csv --params 2>&1); is "parameters as CSV" $? 2
 out=$(export_ --format csv --metric none 2>&1); is "no such metric" $? 2

@@ -101,8 +101,8 @@ has "of many names the first and the last" "$out" '^  IOMMU on, lends a0 ... a33
 has "of hosts alike, too" "$out" '^b: as a, with .*; IOMMU on, lends b0 ... b33 \(34\)$'
 has "and a guest" "$("$nudma" topology smartio/text_migration)" '^  IOMMU on, borrows gpu0 of lender, runs a guest$'
 # shellcheck disable=SC2086
-has "in a graph" "$("$nudma" topology $lending -f dot)" '<b>lender</b><br align="left"/>IOMMU off, lends gpu0, gpu1<'
-has "Ethernet is dashed there" "$("$nudma" topology examples/lend_nic -f dot)" 'd0 -- w0 \[penwidth=1.5, style=dashed'
+has "in a graph" "$("$nudma" topology $lending -F dot)" '<b>lender</b><br align="left"/>IOMMU off, lends gpu0, gpu1<'
+has "Ethernet is dashed there" "$("$nudma" topology examples/lend_nic -F dot)" 'd0 -- w0 \[penwidth=1.5, style=dashed'
 
 # ---- Sixty hosts ---------------------------------------------------------------------------------
 {
@@ -139,7 +139,7 @@ read_by_dot "sixty hosts without a switch: a table, and what is at none" many.do
 # ---- Picture -------------------------------------------------------------------------------------
 shown() { grep -cE "<text[^>]*>[^<>[:alnum:]]*($1) *</text>" "$2"; } # shown REGEX FILE: pieces of text
 size() { grep -oE "<svg.* $1=\"[0-9]+" "$2" | grep -oE '[0-9]+$'; } # size width|height FILE: points
-"$nudma" topology $switch -f svg >switch.svg; is "a picture" $? 0
+"$nudma" topology $switch -F svg >switch.svg; is "a picture" $? 0
 is "well-formed" "$(well_formed switch.svg)" ""
 is "every box" "$(shown 'server|sw|adapter' switch.svg)" 3
 is "sockets and their ports" "$(shown 'socket [01]|rp[01]' switch.svg)" 6
@@ -156,7 +156,7 @@ out=$(PATH=/nowhere "$nudma" topology $switch -o none.svg 2>&1); is "without Gra
 is "is said once" "$out" "dot is not installed, and draws the topologies (apt-get install graphviz)"
 is "and nothing is written" "$(ls none.svg 2>/dev/null)" ""
 mkdir -p bin && printf '#!/bin/sh\necho broken >&2; exit 3\n' >bin/dot && chmod +x bin/dot
-out=$(PATH=$PWD/bin:$PATH "$nudma" topology $switch -f svg 2>&1); is "if it fails" $? 1
+out=$(PATH=$PWD/bin:$PATH "$nudma" topology $switch -F svg 2>&1); is "if it fails" $? 1
 has "what it says" "$out" '^dot failed: broken'
 
 # ---- All scenarios -------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ has "what it says" "$out" '^dot failed: broken'
 faults() { # faults SCENARIO [OPTION...]
     "$nudma" topology "$@" -o all.svg 2>&1 || echo "status $?"
     well_formed all.svg
-    "$nudma" topology "$@" -f dot | dot -Tsvg -o /dev/null 2>&1
+    "$nudma" topology "$@" -F dot | dot -Tsvg -o /dev/null 2>&1
     "$nudma" topology "$@" | grep -oE '^[A-Za-z_0-9]+(: | \()' | tr -d ': (' | grep -vx Ethernet | while read -r name; do
         [ "$(shown "$name" all.svg)" -ge 1 ] || echo "missing: $name"
     done
@@ -189,7 +189,7 @@ END
 
 # ---- What the picture shows ----------------------------------------------------------------------
 "$nudma" topology device_lending/fig04_ntb_dma -o k.svg; is "bridges back to back" $? 0
-is "their cable is drawn, below them" "$("$nudma" topology device_lending/fig04_ntb_dma -f dot |
+is "their cable is drawn, below them" "$("$nudma" topology device_lending/fig04_ntb_dma -F dot |
     grep -cE 'rank=sink; c[0-9]+ .*Gen[0-9] x')" 1
 is "Ethernet is dashed" "$("$nudma" topology examples/lend_nic -o lend.svg; grep -c 'stroke-dasharray' lend.svg)" 2
 # shellcheck disable=SC2086
@@ -242,7 +242,7 @@ is "of NICs beside each other the one with two says which" "$(faults ioctopus/bo
 } >pairs.cfg
 is "cables between many hosts" "$(faults pairs.cfg)" ""
 is "all of them" "$(shown 'Gen3 x16' all.svg) $(shown '100 Gb/s' all.svg) $(grep -c 'stroke-dasharray' all.svg)" "4 2 2"
-is "each from host to host" "$("$nudma" topology pairs.cfg -f dot | grep -oE '^  h[0-9] -- h[0-9]' | tr -d ' \n')" \
+is "each from host to host" "$("$nudma" topology pairs.cfg -F dot | grep -oE '^  h[0-9] -- h[0-9]' | tr -d ' \n')" \
     "h0--h1h2--h3h4--h5h6--h7h0--h8h2--h6"
 
 # ---- A cluster -----------------------------------------------------------------------------------
@@ -259,14 +259,14 @@ is "a switch that hangs on another: nothing is lost" "$(faults smartio/cluster60
 
 # ---- Mistakes ------------------------------------------------------------------------------------
 out=$("$nudma" topology 2>&1); is "no scenario" $? 2
-out=$("$nudma" topology numa -f svg 2>&1); is "several pictures" $? 2
+out=$("$nudma" topology numa -F svg 2>&1); is "several pictures" $? 2
 has "is said" "$out" 'expected one'
-out=$("$nudma" topology $switch -f pdf 2>&1); is "no such format" $? 2
+out=$("$nudma" topology $switch -F pdf 2>&1); is "no such format" $? 2
 has "which there are" "$out" '"text", "dot", "svg"'
 out=$("$nudma" topology $switch -o x.pdf 2>&1); is "no such ending" $? 2
 has "which there are, too" "$out" 'x.pdf: no format has this ending; expected .txt, .dot or .svg'
 is "nothing is written" "$(ls x.pdf 2>/dev/null)" ""
-"$nudma" topology $switch -f text -o x.pdf; is "unless the format is said" "$? $(head -c 7 x.pdf)" "0 server:"
+"$nudma" topology $switch -F text -o x.pdf; is "unless the format is said" "$? $(head -c 7 x.pdf)" "0 server:"
 mkdir -p folder.d; "$nudma" topology $switch -o folder.d/tree; is "no ending" "$? $(head -c 7 folder.d/tree)" "0 server:"
 out=$("$nudma" topology examples/write_stream_swich 2>&1); is "no such scenario" $? 2
 out=$("$nudma" topology $switch --set devices.sw.lanes=5 2>&1); is "a mistake in it" $? 2

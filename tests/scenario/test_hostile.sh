@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# What a clumsy or hostile user does: the command neither hangs nor is silently wrong, and writes what it
+# was told to write, and nothing else.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+. tests/scenario/lib.sh
+size=pcie_bench/latency_size
+nudma() { timeout 60 "$nudma" "$@"; }
+said() { out=$(nudma "$@" 2>&1); echo "$? $out"; } # said ARGUMENT...: status and output
+refused() { # refused NAME PATTERN ARGUMENT...: exit status 2 and this message
+    has "$1" "$(said "${@:3}")" "^2 $2"
+}
+mine() { sed "$1" "$NUDMA_SCENARIOS/$size.cfg" >"$2"; } # mine SED-COMMANDS FILE
+"$simulate" run $size --quick -q --db one.db >/dev/null
+
+# ---- Text ---------------------------------------------------------------------------------------
+mine $'s/^title = .*/title = "caf\xe9";/' latin.cfg
+refused "a title that is no UTF-8" 'latin.cfg:[0-9]+: column 13: found the byte 0xe9' run latin.cfg
+refused "an argument that is none" 'nudma: argument 2, "pcie_.351.", is not in UTF-8' results $'pcie_\xe9*'
+mine 's/^title = .*/title = "\\x1b[31m";/' escape.cfg
+refused "a title with control characters" 'escape.cfg:[0-9]+: title: found the control character U\+001B' run escape.cfg
+mine "s/^title = .*/title = \"'s''gravenhage'\";/" quote.cfg
+"$simulate" run quote.cfg --quick -q --db one.db >/dev/null
+has "a title that begins with a quote" "$(nudma plot quote.cfg --db one.db)" "^ *'s''gravenhage'"
+cp one.db bytes.db
+query bytes.db "update label set text = cast(x'e92a' as text) where text = '$size'" >/dev/null
+has "a database with other bytes" "$(said results --db bytes.db)" '^1 .*malformed'
+
+# ---- What never ends ----------------------------------------------------------------------------
+mkfifo pipe.cfg pipe.csv
+printf '@include "pipe.cfg"\n' >over.cfg
+refused "a pipe as an include" 'over.cfg:1: cannot include "pipe.cfg": ./pipe.cfg: it is no regular file' run over.cfg
+refused "a pipe as claims" 'pipe.cfg: cannot be read: it is no regular file' check pipe.cfg --db one.db
+printf 'claims = ( { id = "a"; use = "K"; lo = 1.0; hi = 2.0; published = "x"; text = "t"; expr = "(%s)"; } );\n' \
+    'with recursive r(n) as (select 1 union all select n + 1 from r) select max(n) from r' >claims.cfg
+refused "a claim without an end" 'claims.cfg:1: a: expr: does not end' check claims.cfg --db one.db
+refused "more runs than memory" '.* are 28000000 runs, expected at most' run $size --seeds 1000000 --db no.db
+if [ "${CONFIG:-}" != san ]; then # whose frames are larger
+    is "a small stack" "$(ulimit -s 64; nudma run $size --quick -q --db small.db | tail -n 1)" \
+        "$(nudma run $size --quick -q --db one.db | tail -n 1)"
+fi
+
+# ---- What is written ----------------------------------------------------------------------------
+echo old >target && chmod 600 target && ln -s target link && ln -s planted link.new && ln -s planted target.new
+nudma export $size --db one.db -F csv -o link
+is "a link stays one, and its file as it was" \
+    "$(readlink link) $(stat -c %a target) $(head -c 8 target) $([ -e planted ] && echo planted)" "target 600 scenario "
+(umask 077 && nudma topology $size -F svg -o private.svg); is "the umask counts" "$(stat -c %a private.svg)" 600
+mkfifo out
+cat out >through & nudma topology $size -o out -F text; wait
+is "a pipe is written to, and stays one" "$(stat -c %F out) $(head -c 6 through)" "fifo server"
+mkdir -p pictures/pcie_bench && ln -s elsewhere.svg pictures/$size.svg
+nudma plot $size --db one.db -F svg -o pictures >/dev/null
+is "so does the link of a picture" "$(readlink pictures/$size.svg) $(grep -c '</svg>' pictures/pcie_bench/elsewhere.svg)" \
+    "elsewhere.svg 1"
+echo old >kept.svg
+has "a picture that cannot be drawn" "$(PATH=/nowhere said topology $size -o kept.svg 2>&1; cat kept.svg)" '^old$'
+is "nothing is left beside them" "$(find . -name '.nudma-*')" ""
+
+# ---- What was not said --------------------------------------------------------------------------
+refused "--set of constraints" '--set: constraints: cannot be changed here' run $size --set 'constraints=("op=read")' --list
+refused "no database" 'nudma run: --db :memory:: would keep nothing' run $size --db :memory:
+refused "no format" 'nudma plot: --format "": no such format' plot $size --db one.db --format ''
+"$simulate" run $size --quick -q --db one.db --filter op=read --set hosts.server.root_complex.inbound_ns=500 >/dev/null
+set='--set hosts.server.root_complex.inbound_ns=500'
+has "results say what --set has changed" "$(nudma results $size --db one.db)" "^changed by $set; at some points only\$"
+is "CSV too" "$(nudma export $size --db one.db | cut -d , -f 5 | paste -sd ,)" "set,${set#* },${set#* },,"
+is "and a figure" "$(nudma plot $size --db one.db 2>&1 | grep -c -e "changed by $set" -e '(changed by --set)')" 2
+nudma report $size --db one.db -o page.html >/dev/null
+is "and the report" "$(grep -o 'Changed by <code>[^;]*' page.html)" "Changed by <code>$set"
+has "and claims" "$(nudma check pcie_bench --db one.db)" "^changed by --set: $size op=read transfer_bytes=64\$"
+mkdir -p a b && mine 's/^x//' a/same.cfg && mine 's/^x//' b/same.cfg
+"$simulate" run a/same.cfg --quick -q --db one.db >/dev/null
+has "two files of one name" "$(nudma run b/same.cfg --quick -q --db one.db 2>&1)" \
+    "^b/same.cfg: one.db has results of another file of this name, /.*/a/same.cfg"
+measured() { # measured NAME TEXT PATTERN: a measured file, looked at before anything runs
+    printf '%b' "$2" >pipe2.csv
+    refused "measured: $1" "(\./)?$3" run measured.cfg --db no.db
+}
+mine 's|data/pcie_bench/latency_size_read.csv|pipe2.csv|' measured.cfg
+measured "no header" '1,2\n3,4\n' 'pipe2.csv:1: found numbers, expected a header'
+measured "nothing" '' 'pipe2.csv: has no values'
+measured "a third column" 'x,y\n1,2,3\n' 'pipe2.csv:2: expected x,y'
+measured "a NUL" 'x,y\n1,2\0\n' 'pipe2.csv: cannot be read: it is not a text file'
+sed -i 's/pipe2/pipe/' measured.cfg
+refused "measured: a pipe" './pipe.csv: cannot be read: it is no regular file' run measured.cfg --db no.db
+sqlite3 one.db "insert into run_row select null, scenario_id, point_id, seed + 7, 'failed', 'for want of a nail', version_id,
+    config_id, command_id, host_id, set_id, started_utc, wall_s, sim_ps, events, fingerprint, peak_memory_bytes
+    from run_row where id = 1"
+has "why a run has failed" "$(nudma results --db one.db)" "^failed: $size op=.*: for want of a nail\$"
+
+echo "1..$cases"
+[ $failed = 0 ]
