@@ -64,6 +64,9 @@ static void read_axes(const struct result_set *set, const char *option, char **t
     }
 }
 
+#define MOST_COLUMNS \
+    20 /* of metrics on a line without an end, unless it is said what makes columns */
+
 struct result_layout *result_layout_new(const struct result_set *set,
                                         const struct result_table_choice *choice,
                                         struct sim_error_list *errors)
@@ -92,8 +95,10 @@ struct result_layout *result_layout_new(const struct result_set *set,
             g_array_append_val(rest, axis);
     }
     if (!contains(layout->rows, metric) && !contains(layout->columns, metric)) {
+        const bool many = choice->width == 0 && choice->rows == NULL && choice->columns == NULL &&
+                          set->metrics->len > MOST_COLUMNS;
         layout->one_metric = set->metrics->len == 1 && layout->columns->len > 0;
-        g_array_append_val(layout->columns, metric);
+        g_array_append_val(many ? layout->rows : layout->columns, metric);
     }
     return layout;
 }

@@ -96,7 +96,8 @@ is "quotes" "$(rows "op = 'read' transfer_bytes=\"64\"")" "read/64"
 all=$(results $size -m '*' --width 80); is "everything" $? 0
 is "fits 80 columns" "$(awk 'length > 80' <<<"$all")" ""
 is "and has every value" "$(grep -c '^read  *64 ' <<<"$all")" "$(grep -c '^op  *transfer_bytes ' <<<"$all")"
-is "is one table where it is piped" "$(results $size -m '*' | wc -l)" 6
+is "is one table where it is piped" "$(results $size -m '*' --columns metric | wc -l)" 6
+is "but not of lines without an end" "$(results $size -m '*' | awk 'length > 150')" ""
 script -qec "stty cols 80; '$nudma' results --db a.db $size -m '*'" /dev/null </dev/null |
     tr -d '\r' >terminal.txt
 is "fits the terminal" "$(awk 'length > 80' terminal.txt)" ""
