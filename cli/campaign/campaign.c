@@ -281,12 +281,12 @@ static void store_job(void *context, size_t index, const struct worker_report *r
 {
     struct running *running = context;
     const struct campaign *campaign = running->campaign;
-    struct plan_job *job = plan_job(campaign->plan, index);
     char *message = NULL;
     if (running->database_refused)
         return;
     running->most_bytes = MAX(running->most_bytes, report->peak_memory_bytes);
     start_workers(running); /* so that none waits for the database; tried again if it fails */
+    struct plan_job *job = plan_job(campaign->plan, index); /* they may have moved */
     job->wall_s = report->wall_s;
     job->sim_ps = report->sim_ps;
     const bool twice = is_stored(campaign, job);
