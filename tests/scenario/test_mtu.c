@@ -89,17 +89,19 @@ static void test_receiver_takes_more(void **unused)
     static const unsigned mtu[][2] = { { 1800, 1500 }, { 2000, 1500 }, { 3000, 1500 },
                                        { 4000, 1500 }, { 9000, 1500 }, { 9000, 2000 },
                                        { 9000, 576 },  { 9216, 1000 } };
+    unsigned before = 0;
+    double gbit_s[2];
     (void)unused;
     for (unsigned i = 0; i < SIM_N_ELEMENTS(mtu); i += scenario_stride(4)) {
         const unsigned server = mtu[i][0], client = mtu[i][1];
-        double gbit_s[2];
-        for (unsigned same = 0; same < 2; same++) {
+        for (unsigned same = 0; same < (client == before ? 1 : 2); same++) {
             const unsigned own = same != 0 ? client : server;
             struct run_result *result = run((struct mtus){ own, client, own, client }, 20000, 3000,
                                             "");
             gbit_s[same] = scenario_value(result, "throughput_gbit_s");
             run_result_free(result);
         }
+        before = client;
         if (gbit_s[0] < 0.9 * gbit_s[1])
             fail_msg("MTU %u of the server, %u of the client: %g Gbit/s, not %g", server, client,
                      gbit_s[0], gbit_s[1]);

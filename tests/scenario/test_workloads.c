@@ -238,6 +238,10 @@ static void test_streams_are_warm(void **unused)
     done(&outcome);
 }
 
+/* A host whose LLC is soon full. */
+#define SMALL \
+    "hosts = { server = { cache = { llc_size = 4194304; llc_slices = 2; llc_ways = 16; }; }; };\n"
+
 /* Stores write back what they read; copies and sums store a line for each, or for every two, that
  * they load, through the caches or past them; of a remote socket as well. */
 static void test_accesses(void **unused)
@@ -253,10 +257,9 @@ static void test_accesses(void **unused)
         for (unsigned to = 0; to < 2; to++) {
             char text[400], name[64];
             snprintf(text, sizeof(text),
-                     "hosts = { server = { }; };\n"
-                     "workload = { type = \"memory\"; mode = \"bandwidth\"; access = \"%s\";"
-                     " buffer_bytes = \"16 MiB\"; to_socket = %u; };"
-                     "measure = { warmup_us = 5; duration_us = 20; };",
+                     SMALL "workload = { type = \"memory\"; mode = \"bandwidth\"; access = \"%s\";"
+                           " buffer_bytes = \"16 MiB\"; to_socket = %u; };"
+                           "measure = { warmup_us = 5; duration_us = 20; };",
                      cases[i].access, to);
             struct outcome outcome = run(text);
             assert_true(outcome.ok);
@@ -500,8 +503,8 @@ static void test_memory_modes(void **unused)
     (void)unused;
     for (unsigned m = 0; m < 3; m++) {
         snprintf(text, sizeof(text),
-                 "hosts = { server = { }; };\n" SHORT
-                 "workload = { type = \"memory\"; mode = \"%s\"; to_socket = 1; };",
+                 SMALL SHORT "workload = { type = \"memory\"; mode = \"%s\"; to_socket = 1;"
+                             " buffer_bytes = \"16 MiB\"; };",
                  modes[m]);
         struct outcome outcome = run(text);
         assert_true(outcome.ok);
