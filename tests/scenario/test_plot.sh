@@ -324,7 +324,7 @@ drawn "panels" p/panels
 has "one below the other" "$text" 'DMA latency over transfer size: Latency'
 has "ratios below" "$text" "^op=write_read over op=read: 64 $want, 2048 "
 rm -f wrong.cfg good.cfg
-"$nudma" report --scenarios . --db kinds.db -o r.html >/dev/null; is "a report" $? 0
+"$nudma" report p --scenarios . --db kinds.db -o r.html >/dev/null; is "a report" $? 0
 is "has every panel" "$(grep -c '<figure>' r.html)" $((1 + 1 + 1 + 1 + 1 + 3 + $(query kinds.db "select count(distinct
     scenario) from result where metric like 'latency_part_ns.%' and mean > 0 and scenario <> 'p/stack'") + \
     $(grep -c 'class="topology"' r.html)))
