@@ -41,7 +41,7 @@ coverage="$coverage -fsanitize-coverage-allowlist=tests/fuzz/coverage.txt"
 # The fuzzer in the folder $1, with the sanitizers $2.
 compile() {
     make --no-print-directory -j"${JOBS:-$(nproc 2>/dev/null || echo 2)}" BUILD="$1" CC=clang \
-        OPT="-O2 $coverage" SANITIZE="$2" "$1/fuzz/$target" >&2 || exit 2
+        OPT="-O2 $coverage" TEST_OPT= SANITIZE="$2" "$1/fuzz/$target" >&2 || exit 2
 }
 compile "$build" address,undefined
 [ -z "$fast" ] || compile "$build-fast" ''
