@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # claims-table.sh FOLDER DATABASE [WITHOUT]: runs the points that the claims of a folder are about
 # (not the scenarios whose names hold WITHOUT) with SEEDS seeds (1) as far as the database lacks
-# them, and prints the claims with what came out as a table for docs/validation.md. SHORTER is
-# "SCENARIO:SETTING=VALUE" for a scenario that is to take less time.
+# them, and prints the claims with what came out as a table for docs/validation.md. SHORTER has words
+# "SCENARIO:SETTING=VALUE", for scenarios that are to take less time.
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
 nudma=${NUDMA:-build/nudma}
@@ -17,9 +17,11 @@ grep -o "v('$1/[a-z0-9_]*'" "$claims" | sed "s/v('//; s/'//" | sort -u |
     while read -r scenario; do
         if [ -n "${3:-}" ] && [[ $scenario == *"$3"* ]]; then continue; fi
         points=$(points_of "$scenario")
-        set=
-        if [ "${SHORTER:+${SHORTER%%:*}}" = "$scenario" ]; then set=${SHORTER#*:}; fi
-        "$nudma" run "$scenario" ${set:+--set "$set"} ${points:+--filter "$points"} --seeds "${SEEDS:-1}" --quiet --db "$2" >/dev/null
+        set=()
+        for word in ${SHORTER:-}; do
+            if [ "${word%%:*}" = "$scenario" ]; then set+=(--set "${word#*:}"); fi
+        done
+        "$nudma" run "$scenario" "${set[@]}" ${points:+--filter "$points"} --seeds "${SEEDS:-1}" --quiet --db "$2" >/dev/null
     done
 
 echo '| claim | use | published | accepted | simulated | verdict |'
