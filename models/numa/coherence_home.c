@@ -1,320 +1,24 @@
 /*
- * Coherence by home agents: home snoop with an in-memory directory and opportunistic broadcast.
+ * Coherence by home agents: cores and devices of a socket. What a home agent does for them is in
+ * home_agent.c.
  *
  * Models:
- *   every miss of a socket's caching agent goes to the line's home agent, which reads
- *   DRAM (data and directory come together), looks into its own socket's caches, and
- *   snoops the other sockets if the directory says so, or at once if the link is lightly
- *   loaded (opportunistic broadcast). It answers when it knows enough:
- *     load, store   a cache that has the line answers at once; else DRAM and every snoop
- *                   that the directory asks for
- *     DMA read      DRAM and the snoop of the home's caches, whichever is later; a line
- *                   modified in a third place comes from there
- *     ownership     (full-line DMA write, non-temporal store, upgrade) from a remote
- *                   agent: the directory read, for which DRAM is read; a remote
- *                   device's line may be tracked by the I/O directory cache instead.
- *                   From the home's own socket: as long as the links are light, snoops
- *                   are broadcast and DRAM is not read; else the directory is
- *   Directory changes are DRAM writes, unless data is written to the line anyway.
- * Does not model: home-tracker limits, the directory cache for migratory lines (HitME), conflicts
- *   between concurrent requests to a line (a transaction is atomic).
+ *   a hit in the socket's LLC or, if another core has the line, in that core; a miss goes to the
+ *   line's home agent. A device's write updates a line that the LLC has; else it allocates there or,
+ *   for another socket's memory, goes where remote_dma_write says. A device's read changes nothing.
  * Timing:
  *   idle load, local  = L2 + request + home agent + DRAM idle read + return
  *   idle load, remote = local + request flit + data flits + 2 one-way
  *   DMA write, hit    = IIO + request [+ core snoop]
  *   DMA write, miss   = hit + ownership + (if a dirty victim) request + home agent, the
  *   victim's way to its home agent or to the link to it, + what full queues (link, DRAM
- *   writes) hold it up; a core's fill waits for the latter, too. Ownership: local = home agent +
- *   2 one-way + 2 flits + snoop; remote = 2 one-way + 2 flits + home agent + DRAM.
- * Sources: docs/sources.md#a1, #a3 (snoop modes), #a4 (DMA)
+ *   writes) hold it up; a core's fill waits for the latter, too.
+ * Sources: docs/sources.md#a1, #a4 (DMA)
  */
 #include "models/numa/numa_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-enum want {
-    WANT_READ, /* a load */
-    WANT_RFO,  /* data and ownership */
-    WANT_OWN,  /* ownership only: the requester has the data or replaces all of it */
-    WANT_LOOK  /* DMA read: data as they are now, no copy is kept */
-};
-
-static const enum snoop snoop_of[] = {
-    [WANT_READ] = SNOOP_SHARE,
-    [WANT_RFO] = SNOOP_INVALIDATE,
-    [WANT_OWN] = SNOOP_INVALIDATE,
-    [WANT_LOOK] = SNOOP_LOOK,
-};
-
-/* When the snoop of another socket was sent, was there, was answered. All 0: there was none. */
-struct snoop_path {
-    sim_time sent_ps, there_ps, answered_ps;
-};
-
-/* One transaction at a home agent. */
-struct request {
-    uint64_t line;
-    unsigned from, home; /* sockets */
-    enum want want;
-    enum read_cause cause;
-    sim_time home_ps;       /* the home agent has it */
-    sim_time dram_ps;       /* data and directory are there; home_ps if DRAM is not read */
-    sim_time reply_ps;      /* the last answer the home agent waits for */
-    sim_time forward_ps;    /* data from another socket's cache reach the requester, or 0 */
-    struct snoop_path path; /* that led to forward_ps, or else to reply_ps */
-    enum directory_state directory, directory_then;
-    sim_time waits_ps; /* the DRAM's full write queue holds up what the home agent writes */
-    bool home_had;     /* the home's caches had a copy ... */
-    bool home_dirty;   /* ... which was modified */
-    bool others_keep;  /* a socket besides requester and home may have a copy afterwards */
-    bool wrote;        /* data were written to the line in DRAM: the directory goes with them */
-    bool tracked;      /* by the I/O directory cache: the directory is neither read nor changed */
-    bool blind;        /* ownership without a look at the directory: everybody is asked */
-};
-
-struct answer {
-    sim_time done_ps; /* at the requesting agent, ring included */
-    enum numa_source source;
-    enum line_state grant;
-};
-
-/* The home agent writes the line, or its directory alone, and keeps the transaction open until the
- * write queue has accepted that. */
-static void write_home(struct numa *n, struct request *q, enum write_cause cause, sim_time at_ps)
-{
-    const sim_time accepted_ps = numa_dram_write(n, q->line, cause, at_ps);
-
-    q->waits_ps = SIM_MAX(q->waits_ps, accepted_ps - at_ps);
-}
-
-/* The home agent looks into its own socket's caches for a remote requester. */
-static void snoop_home(struct numa *n, struct request *q)
-{
-    const struct snooped s = agent_snoop(n, q->home, q->line, snoop_of[q->want]);
-
-    q->reply_ps = q->home_ps + n->params->coherence->snoop_lookup_ps + s.core_ps;
-    q->home_had = s.was != LINE_I;
-    q->home_dirty = s.was == LINE_M;
-    if (q->home_dirty && (q->want == WANT_READ || q->want == WANT_OWN)) {
-        write_home(n, q, WRITE_SNOOP, q->reply_ps);
-        q->wrote = true;
-    }
-}
-
-/* Another socket answers a snoop: data to the requester if it had them modified. */
-static void answer_snoop(struct numa *n, struct request *q, unsigned socket, enum line_state was,
-                         struct snoop_path path)
-{
-    const bool dirty = was == LINE_M;
-    const sim_time t = path.answered_ps;
-
-    if (dirty && q->want != WANT_OWN) {
-        q->forward_ps = numa_send(n, socket, q->from, MESSAGE_DATA, t);
-        q->path = path;
-        if (q->from != q->home)
-            numa_send(n, socket, q->home, MESSAGE_RESPONSE, t);
-    } else {
-        const enum message m = dirty ? MESSAGE_WRITEBACK : MESSAGE_RESPONSE;
-        const sim_time back_ps = numa_send(n, socket, q->home, m, t);
-        if (back_ps > q->reply_ps && q->forward_ps == 0)
-            q->path = path;
-        q->reply_ps = SIM_MAX(q->reply_ps, back_ps);
-    }
-    if (dirty && (q->want == WANT_READ || q->want == WANT_OWN)) {
-        if (q->want == WANT_READ && q->from != q->home)
-            numa_send(n, socket, q->home, MESSAGE_WRITEBACK, t);
-        write_home(n, q, WRITE_SNOOP, t);
-        q->wrote = true;
-    }
-    if (was != LINE_I && q->want != WANT_RFO && q->want != WANT_OWN)
-        q->others_keep = true;
-}
-
-/* The home agent may send the socket a snoop before it knows the directory. */
-static bool may_broadcast(const struct numa *n, const struct request *q, unsigned socket)
-{
-    return n->params->coherence->opportunistic_broadcast &&
-           interconnect_light(&n->interconnect, q->home, socket, q->home_ps, n->light_ratio_256);
-}
-
-/* Ownership for an agent of the home's socket: snoops to all others spare the DRAM read of the
- * directory, if the home agent may send them. */
-static bool broadcast_instead(const struct numa *n, const struct request *q)
-{
-    if (q->want != WANT_OWN || q->from != q->home)
-        return false;
-    for (unsigned s = 0; s < n->sockets; s++) {
-        if (s != q->home && !may_broadcast(n, q, s))
-            return false;
-    }
-    return true;
-}
-
-static void snoop_others(struct numa *n, struct request *q)
-{
-    const struct numa_coherence_params *p = n->params->coherence;
-    const bool own = q->want == WANT_RFO || q->want == WANT_OWN;
-    const bool blind = q->blind;
-    const bool must = blind || q->directory == DIRECTORY_A || (own && q->directory == DIRECTORY_S);
-    bool found = false, asked = false;
-
-    if (!must && q->directory == DIRECTORY_S)
-        q->others_keep = true;
-    if (n->sockets == 2 && q->from != q->home)
-        return;
-    for (unsigned s = 0; s < n->sockets; s++) {
-        if (s == q->from || s == q->home)
-            continue;
-        const bool early = blind || may_broadcast(n, q, s);
-        if (!must && !early)
-            continue;
-        const sim_time send_ps = early ? q->home_ps : q->dram_ps;
-        const sim_time there_ps = numa_send(n, q->home, s, MESSAGE_SNOOP, send_ps);
-        const sim_time looked_ps = there_ps + p->snoop_lookup_ps;
-        NUMA_COUNT(n, q->home, snoops_sent);
-        if (!must) { /* nobody waits for the answer, and there is nothing to find */
-            numa_send(n, s, q->home, MESSAGE_RESPONSE, looked_ps);
-            continue;
-        }
-        asked = true;
-        /* What the directory does not know of is not there: no look into the host's memory. */
-        const struct snooped r = q->directory == DIRECTORY_I
-                                     ? (struct snooped){ LINE_I, 0 }
-                                     : agent_snoop(n, s, q->line, snoop_of[q->want]);
-        found |= r.was != LINE_I;
-        answer_snoop(n, q, s, r.was,
-                     (struct snoop_path){ send_ps, there_ps, looked_ps + r.core_ps });
-    }
-    /* All others have been asked: what the directory says of them is known now. A look changes
-     * nothing but may find that nobody has it any more. A blind snoop that found nothing leaves
-     * the directory unread. */
-    if (q->from != q->home || !asked)
-        return;
-    if (blind ? found : (own || !found))
-        q->directory_then = DIRECTORY_I;
-    else if (found && q->want == WANT_READ)
-        q->directory_then = DIRECTORY_S;
-}
-
-/* What the requester may have, and what the directory says then. */
-static enum line_state grant(struct request *q)
-{
-    const bool remote = q->from != q->home;
-
-    if (q->want == WANT_LOOK)
-        return LINE_I;
-    if (q->want != WANT_READ) {
-        if (remote && !q->tracked)
-            q->directory_then = DIRECTORY_A;
-        return LINE_E;
-    }
-    const bool alone = !q->home_had && !q->others_keep;
-    if (remote && alone && q->directory != DIRECTORY_S)
-        q->directory_then = DIRECTORY_A;
-    else if (remote)
-        q->directory_then = DIRECTORY_S;
-    return alone && !(remote && q->directory == DIRECTORY_S) ? LINE_E : LINE_S;
-}
-
-/* When the home agent answers, and from where the data come. */
-static sim_time answer_ps(const struct request *q, enum numa_source *source)
-{
-    const bool remote = q->from != q->home;
-
-    *source = remote ? NUMA_REMOTE_DRAM : NUMA_LOCAL_DRAM;
-    if (q->home_had && q->want != WANT_OWN) {
-        *source = NUMA_REMOTE_CACHE;
-        /* A load is answered by the home's cache at once. So is a store if the cache owned the
-         * line; if it was shared, others have to be asked first. */
-        if (q->want == WANT_READ || (q->want == WANT_RFO && q->home_dirty))
-            return q->reply_ps;
-    }
-    return SIM_MAX(q->dram_ps, q->reply_ps);
-}
-
-/* What the home agent has waited for until ready_ps, or for a forward until it was sent. */
-static void mark_wait(const struct request *q, sim_time ready_ps, struct sim_stamp *stamp)
-{
-    if (stamp == NULL)
-        return;
-    if (q->forward_ps == 0 && ready_ps == q->dram_ps) {
-        sim_stamp_mark(stamp, PART_DRAM, ready_ps);
-        return;
-    }
-    if (q->path.sent_ps == 0) {
-        sim_stamp_mark(stamp, PART_CACHE, ready_ps); /* the home's own caches */
-        return;
-    }
-    sim_stamp_mark(stamp, PART_DRAM, q->path.sent_ps); /* the directory was waited for */
-    sim_stamp_mark(stamp, PART_INTERCONNECT, q->path.there_ps);
-    sim_stamp_mark(stamp, PART_CACHE, q->path.answered_ps);
-    if (q->forward_ps == 0)
-        sim_stamp_mark(stamp, PART_INTERCONNECT, ready_ps);
-}
-
-/* Ownership of a line that a remote device writes and that goes home at once; others keep their
- * lines longer than an entry of the I/O directory cache is to be held. */
-static bool track(struct numa *n, const struct request *q, enum read_cause cause)
-{
-    struct io_directory *d = &n->socket[q->home].io_directory;
-
-    if (q->want != WANT_OWN || cause != READ_DMA || q->from == q->home || n->quiet || d->n == 0 ||
-        n->params->coherence->remote_dma_write != REMOTE_DMA_OWN_THEN_DRAM)
-        return false;
-    const bool taken = io_directory_take(d, q->home_ps);
-    if (taken)
-        NUMA_COUNT(n, q->home, io_directory_hits);
-    else
-        NUMA_COUNT(n, q->home, io_directory_misses);
-    return taken;
-}
-
-static struct answer acquire(struct numa *n, unsigned from, uint64_t line, enum want want,
-                             enum read_cause cause, sim_time at_ps, struct sim_stamp *stamp)
-{
-    const struct numa_coherence_params *p = n->params->coherence;
-    struct request q = { .line = line, .from = from, .home = home_of(n, line), .want = want };
-    struct directory *directory = &n->socket[q.home].directory;
-    const bool remote = from != q.home;
-    struct answer a;
-
-    q.home_ps = remote ? numa_send(n, from, q.home, MESSAGE_REQUEST, at_ps) : at_ps;
-    sim_stamp_mark(stamp, PART_INTERCONNECT, q.home_ps);
-    q.home_ps += p->home_agent_ps;
-    sim_stamp_mark(stamp, PART_CACHE, q.home_ps);
-    q.directory = q.directory_then = directory_get(directory, home_line(n, line));
-    q.dram_ps = q.reply_ps = q.home_ps;
-    q.tracked = track(n, &q, cause);
-    q.blind = q.tracked || broadcast_instead(n, &q);
-    if (!q.blind)
-        q.dram_ps = numa_dram_read(n, line, want == WANT_OWN ? READ_DIRECTORY : cause, q.home_ps);
-    if (remote)
-        snoop_home(n, &q);
-    if (n->sockets > 1)
-        snoop_others(n, &q);
-    a.grant = grant(&q);
-
-    const sim_time ready_ps = answer_ps(&q, &a.source);
-    if (q.directory_then != q.directory) {
-        directory_set(directory, home_line(n, line), q.directory_then);
-        if (!q.wrote)
-            write_home(n, &q, WRITE_DIRECTORY, SIM_MAX(ready_ps, q.dram_ps));
-    }
-    a.done_ps = ready_ps;
-    mark_wait(&q, ready_ps, stamp);
-    if (q.forward_ps != 0) {
-        a.done_ps = q.forward_ps;
-        a.source = NUMA_REMOTE_CACHE;
-    } else if (remote) {
-        a.done_ps = numa_send(n, q.home, from, want == WANT_OWN ? MESSAGE_RESPONSE : MESSAGE_DATA,
-                              ready_ps);
-    }
-    sim_stamp_mark(stamp, PART_INTERCONNECT, a.done_ps);
-    a.done_ps += q.waits_ps;
-    sim_stamp_mark(stamp, PART_DRAM, a.done_ps);
-    return a;
-}
 
 /* ---- Cores ----------------------------------------------------------------------------------- */
 
@@ -366,7 +70,8 @@ static enum line_state hit_store(struct numa *n, unsigned socket, struct holder 
             result->source = NUMA_PEER_CACHE;
     }
     if (line_state(word) == LINE_S) {
-        const struct answer a = acquire(n, socket, line, WANT_OWN, READ_RFO, *t, stamp);
+        const struct home_answer a = home_agent_acquire(n, socket, line, WANT_OWN, READ_RFO, *t,
+                                                        stamp);
         *t = a.done_ps;
         holder_put(h, LINE_E, bit);
     } else {
@@ -392,8 +97,8 @@ static struct fetched fetch(struct numa *n, unsigned core, uint64_t line, bool s
     sim_stamp_mark(stamp, PART_CACHE, t);
     if (h.way < 0) {
         NUMA_COUNT(n, socket, core_llc_misses);
-        const struct answer a = acquire(n, socket, line, store ? WANT_RFO : WANT_READ,
-                                        store ? READ_RFO : READ_LOAD, t, stamp);
+        const struct home_answer a = home_agent_acquire(
+            n, socket, line, store ? WANT_RFO : WANT_READ, store ? READ_RFO : READ_LOAD, t, stamp);
         const struct victim victim = agent_insert_at(n, socket, h.cache, h.place, a.grant, bit, t,
                                                      &h.way);
         const sim_time there_ps = SIM_MAX(a.done_ps, t + victim.waits_ps);
@@ -432,30 +137,6 @@ static bool drop_own(struct numa *n, unsigned socket, struct holder h, uint64_t 
     return s.was >= LINE_E;
 }
 
-/* A line that the socket owns is written to DRAM; returns when the socket knows that it was. */
-static sim_time write_owned(struct numa *n, unsigned socket, uint64_t line, enum write_cause cause,
-                            sim_time t, struct sim_stamp *stamp)
-{
-    const unsigned home = home_of(n, line);
-
-    if (home != socket) {
-        t = numa_send(n, socket, home, MESSAGE_WRITEBACK, t);
-        directory_set(&n->socket[home].directory, home_line(n, line), DIRECTORY_I);
-        sim_stamp_mark(stamp, PART_INTERCONNECT, t);
-    }
-    t += n->params->coherence->home_agent_ps;
-    sim_stamp_mark(stamp, PART_CACHE, t);
-    t = numa_dram_write(n, line, cause, t);
-    if (cause == WRITE_DMA)
-        t += n->params->coherence->write_accept_ps;
-    sim_stamp_mark(stamp, PART_DRAM, t);
-    io_directory_release(&n->socket[home].io_directory, t);
-    if (home != socket)
-        t = numa_send(n, home, socket, MESSAGE_RESPONSE, t);
-    sim_stamp_mark(stamp, PART_INTERCONNECT, t);
-    return t;
-}
-
 static sim_time store_nt(struct numa *n, unsigned core, uint64_t line, sim_time at_ps,
                          struct sim_stamp *stamp)
 {
@@ -467,8 +148,8 @@ static sim_time store_nt(struct numa *n, unsigned core, uint64_t line, sim_time 
     sim_stamp_mark(stamp, PART_CACHE, t);
     /* The old content of our own copy need not be kept: the whole line is replaced. */
     if (!drop_own(n, socket, agent_find(n, socket, line), line, &dirty))
-        t = acquire(n, socket, line, WANT_OWN, READ_RFO, t, stamp).done_ps;
-    return write_owned(n, socket, line, WRITE_NT, t, stamp);
+        t = home_agent_acquire(n, socket, line, WANT_OWN, READ_RFO, t, stamp).done_ps;
+    return home_agent_write_owned(n, socket, line, WRITE_NT, t, stamp);
 }
 
 static sim_time flush(struct numa *n, unsigned core, uint64_t line, sim_time at_ps)
@@ -478,7 +159,7 @@ static sim_time flush(struct numa *n, unsigned core, uint64_t line, sim_time at_
     bool dirty;
 
     if (!drop_own(n, socket, agent_find(n, socket, line), line, &dirty)) {
-        t = acquire(n, socket, line, WANT_OWN, READ_RFO, t, NULL).done_ps;
+        t = home_agent_acquire(n, socket, line, WANT_OWN, READ_RFO, t, NULL).done_ps;
         /* Nobody keeps a copy, nor does the requester; the next owner finds the directory as it
          * is, which may name this socket. */
     }
@@ -511,7 +192,8 @@ static sim_time dma_read(struct numa *n, unsigned socket, uint64_t line, sim_tim
         *source = NUMA_LLC;
     } else {
         NUMA_COUNT(n, socket, dma_read_misses);
-        const struct answer a = acquire(n, socket, line, WANT_LOOK, READ_DMA, t, stamp);
+        const struct home_answer a = home_agent_acquire(n, socket, line, WANT_LOOK, READ_DMA, t,
+                                                        stamp);
         *source = a.source;
         t = a.done_ps;
     }
@@ -536,7 +218,7 @@ static sim_time update(struct numa *n, unsigned socket, struct holder h, uint64_
     }
     if (shared) {
         const sim_time owned_ps =
-            acquire(n, socket, line, WANT_OWN, READ_RFO, at_ps, stamp).done_ps;
+            home_agent_acquire(n, socket, line, WANT_OWN, READ_RFO, at_ps, stamp).done_ps;
         t = SIM_MAX(t, owned_ps);
     }
     if (h.cache == &n->socket[socket].llc) {
@@ -557,11 +239,6 @@ static sim_time update(struct numa *n, unsigned socket, struct holder h, uint64_
 static sim_time write_to_dram(struct numa *n, unsigned socket, struct holder own, uint64_t line,
                               bool full, sim_time at_ps, struct sim_stamp *stamp)
 {
-    const struct numa_coherence_params *p = n->params->coherence;
-    const unsigned home = home_of(n, line);
-    struct request q = { .line = line, .from = socket, .home = home, .want = WANT_OWN };
-    struct directory *directory = &n->socket[home].directory;
-    const bool remote = home != socket;
     bool dirty;
 
     /* A partial write keeps the rest: a modified copy of ours is written back first. */
@@ -570,29 +247,8 @@ static sim_time write_to_dram(struct numa *n, unsigned socket, struct holder own
         at_ps += agent_write_home(n, socket, line, WRITE_SNOOP, at_ps);
         sim_stamp_mark(stamp, PART_DRAM, at_ps);
     }
-    sim_time t = remote ? numa_send(n, socket, home, MESSAGE_WRITEBACK, at_ps) : at_ps;
-    sim_stamp_mark(stamp, PART_INTERCONNECT, t);
-    q.home_ps = t + p->home_agent_ps;
-    sim_stamp_mark(stamp, PART_CACHE, q.home_ps);
-    q.directory = q.directory_then = directory_get(directory, home_line(n, line));
-    /* As for ownership. */
-    q.dram_ps = q.reply_ps = q.home_ps;
-    q.blind = broadcast_instead(n, &q);
-    if (!q.blind || !full)
-        q.dram_ps = numa_dram_read(n, line, full ? READ_DIRECTORY : READ_DMA, q.home_ps);
-    if (remote)
-        snoop_home(n, &q);
-    snoop_others(n, &q);
-    t = SIM_MAX(q.dram_ps, q.reply_ps);
-    mark_wait(&q, t, stamp);
-    directory_set(directory, home_line(n, line), DIRECTORY_I); /* written with the data */
-    t = numa_dram_write(n, line, WRITE_DMA, t + q.waits_ps) + p->write_accept_ps;
-    sim_stamp_mark(stamp, PART_DRAM, t);
-    if (remote)
-        t = numa_send(n, home, socket, MESSAGE_RESPONSE, t);
-    sim_stamp_mark(stamp, PART_INTERCONNECT, t);
     NUMA_COUNT(n, socket, dma_write_to_dram);
-    return t;
+    return home_agent_write(n, socket, line, full, at_ps, stamp);
 }
 
 /* remote_dma_write = own_then_dram: ownership is asked for without the data, which go home when it
@@ -605,9 +261,10 @@ static sim_time own_then_dram(struct numa *n, unsigned socket, struct holder own
 
     /* A modified copy of ours is what a partial write changes: it is not written back before. */
     if (!drop_own(n, socket, own, line, &dirty))
-        t = acquire(n, socket, line, full ? WANT_OWN : WANT_RFO, READ_DMA, t, stamp).done_ps;
+        t = home_agent_acquire(n, socket, line, full ? WANT_OWN : WANT_RFO, READ_DMA, t, stamp)
+                .done_ps;
     NUMA_COUNT(n, socket, dma_write_to_dram);
-    return write_owned(n, socket, line, WRITE_DMA, t, stamp);
+    return home_agent_write_owned(n, socket, line, WRITE_DMA, t, stamp);
 }
 
 /* The line goes into this socket's LLC; h: agent_find(); at_ps: the slice's answer. */
@@ -624,7 +281,8 @@ static sim_time write_to_llc(struct numa *n, unsigned socket, struct holder h, u
         return update(n, socket, h, line, at_ps, stamp);
     }
     NUMA_COUNT(n, socket, dma_write_allocates);
-    t = acquire(n, socket, line, full ? WANT_OWN : WANT_RFO, READ_DMA, at_ps, stamp).done_ps;
+    t = home_agent_acquire(n, socket, line, full ? WANT_OWN : WANT_RFO, READ_DMA, at_ps, stamp)
+            .done_ps;
     /* The way is free once the victim's data are with a home agent or on the link to one. */
     if (h.cache == &n->socket[socket].llc)
         displaced = agent_insert_at(n, socket, h.cache, h.place, LINE_M, 0, t, &way);

@@ -1,7 +1,7 @@
 /*
  * The in-memory directory of one home: two bits per line, kept in the ECC bits of DRAM, that say
  * what other sockets may hold. Reading them costs a DRAM read and changing them a DRAM write; both
- * are the caller's (coherence_home.c). Host memory: 8 KiB per touched 2 MiB with a line that is
+ * are the caller's (home_agent.c). Host memory: 8 KiB per touched 2 MiB with a line that is
  * not DIRECTORY_I.
  *
  * Invariant: a line valid in another socket is not DIRECTORY_I; one that is E or M there is

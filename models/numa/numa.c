@@ -2,7 +2,8 @@
  * The memory system of one host: building it, warming, statistics. What an access does is in
  * private.c (L1, L2) and in the coherence protocol's file.
  *
- * Models: see private.c, agent.c, coherence_home.c, coherence_fsb.c, interconnect.c, dram.c
+ * Models: see private.c, agent.c, coherence_home.c, home_agent.c, coherence_fsb.c, interconnect.c,
+ *   dram.c
  * Does not model: instruction fetches, TLBs, memory-mapped I/O (the root complex's)
  * Timing:
  *   idle load = coherence_ops.idle_load_ps; a refresh in progress adds up to tRFC, on

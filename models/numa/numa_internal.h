@@ -392,6 +392,34 @@ sim_time agent_write_home(struct numa *n, unsigned socket, uint64_t line, enum w
 sim_time agent_writeback(struct numa *n, unsigned group, uint64_t line, uint32_t llc_at, bool dirty,
                          sim_time at_ps);
 
+/* ---- Home agents: what a caching agent sends a line's home, and what comes back (home_agent.c) - */
+enum want {
+    WANT_READ, /* a load */
+    WANT_RFO,  /* data and ownership */
+    WANT_OWN,  /* ownership only: the requester has the data or replaces all of it */
+    WANT_LOOK  /* DMA read: data as they are now, no copy is kept */
+};
+
+struct home_answer {
+    sim_time done_ps; /* at the requesting agent, ring included */
+    enum numa_source source;
+    enum line_state grant; /* what the requester may have: E, S or (WANT_LOOK) I */
+};
+
+/* Asks the home of a line that socket `from` does not have as wanted. The request leaves the
+ * caching agent at at_ps. The caller puts the line where it belongs; what others had is settled. */
+struct home_answer home_agent_acquire(struct numa *n, unsigned from, uint64_t line, enum want want,
+                                      enum read_cause cause, sim_time at_ps,
+                                      struct sim_stamp *stamp);
+/* Sends the home a device's write with its data; no cache of socket `from` has the line. All copies
+ * go, and DRAM has the line. Returns when `from` knows. full: the write covers the line. */
+sim_time home_agent_write(struct numa *n, unsigned from, uint64_t line, bool full, sim_time at_ps,
+                          struct sim_stamp *stamp);
+/* Writes a line that the socket owns, and keeps no copy of, to DRAM; returns when the socket knows
+ * that it was. */
+sim_time home_agent_write_owned(struct numa *n, unsigned socket, uint64_t line,
+                                enum write_cause cause, sim_time at_ps, struct sim_stamp *stamp);
+
 /* ---- Checks ---------------------------------------------------------------------------------- */
 /* A condition that parameters must not meet, and the message if they do. */
 struct numa_rule {
