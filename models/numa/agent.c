@@ -174,11 +174,10 @@ sim_time agent_write_home(struct numa *n, unsigned socket, uint64_t line, enum w
     sim_time idle_ps = at_ps;
     sim_time t = at_ps;
 
+    numa_directory_forget(n, line);
     if (home != socket) {
         idle_ps += interconnect_idle_ps(&n->interconnect, MESSAGE_WRITEBACK);
         t = numa_send(n, socket, home, MESSAGE_WRITEBACK, t);
-        /* The line was M here, so nobody else has it; the data write carries the directory. */
-        directory_set(&n->socket[home].directory, home_line(n, line), DIRECTORY_I);
     }
     t = numa_dram_write(n, line, cause, t);
     if (home != socket)

@@ -130,6 +130,24 @@ static bool broadcast_instead(const struct numa *n, const struct request *q)
     return true;
 }
 
+/* All others have been asked for an agent of the home's socket: what the directory says of them is
+ * known now. A look changes nothing but may find that nobody has the line any more. A blind snoop that
+ * found nothing leaves the directory unread. Data that are about to be written need no other write. */
+static void all_known(const struct numa *n, struct request *q, bool found)
+{
+    const int stale = n->params->coherence->directory_stale;
+    const bool own = q->want == WANT_RFO || q->want == WANT_OWN;
+
+    if (found && q->want == WANT_READ)
+        q->directory_then = DIRECTORY_S;
+    else if (found && !own)
+        return;
+    else if (stale == DIRECTORY_STALE_CLEAR && (found || !q->blind))
+        q->directory_then = DIRECTORY_I;
+    else if (stale == DIRECTORY_STALE_SHARE && q->want == WANT_READ)
+        q->directory_then = DIRECTORY_S;
+}
+
 static void snoop_others(struct numa *n, struct request *q)
 {
     const struct numa_coherence_params *p = n->params->coherence;
@@ -165,15 +183,12 @@ static void snoop_others(struct numa *n, struct request *q)
         answer_snoop(n, q, s, r.was,
                      (struct snoop_path){ send_ps, there_ps, looked_ps + r.core_ps });
     }
-    /* All others have been asked: what the directory says of them is known now. A look changes
-     * nothing but may find that nobody has it any more. A blind snoop that found nothing leaves
-     * the directory unread. */
-    if (q->from != q->home || !asked)
+    if (!asked)
         return;
-    if (blind ? found : (own || !found))
-        q->directory_then = DIRECTORY_I;
-    else if (found && q->want == WANT_READ)
-        q->directory_then = DIRECTORY_S;
+    if (q->from == q->home)
+        all_known(n, q, found);
+    if (!found && q->want == WANT_READ && p->directory_stale == DIRECTORY_STALE_SHARE)
+        q->others_keep = true;
 }
 
 /* What the requester may have, and what the directory says then. */
@@ -340,9 +355,9 @@ sim_time home_agent_write_owned(struct numa *n, unsigned socket, uint64_t line,
 {
     const unsigned home = home_of(n, line);
 
+    numa_directory_forget(n, line);
     if (home != socket) {
         t = numa_send(n, socket, home, MESSAGE_WRITEBACK, t);
-        directory_set(&n->socket[home].directory, home_line(n, line), DIRECTORY_I);
         sim_stamp_mark(stamp, PART_INTERCONNECT, t);
     }
     t += n->params->coherence->home_agent_ps;

@@ -47,9 +47,17 @@ enum remote_dma_write {
     REMOTE_DMA_OWN_THEN_DRAM
 };
 
+/* What becomes of DIRECTORY_A when a read of the home's socket finds that nobody else has the line. */
+enum directory_stale {
+    DIRECTORY_STALE_CLEAR, /* I, written to DRAM */
+    DIRECTORY_STALE_SHARE, /* S, written to DRAM; the reader shares the line */
+    DIRECTORY_STALE_KEEP   /* nothing: the next write-back clears it */
+};
+
 struct numa_coherence_params {
     int protocol; /* index into coherence_protocols */
     int remote_dma_write;
+    int directory_stale;
     sim_time home_agent_ps;
     sim_time snoop_lookup_ps;
     bool opportunistic_broadcast;
@@ -391,6 +399,16 @@ sim_time agent_write_home(struct numa *n, unsigned socket, uint64_t line, enum w
 /* coherence_ops.writeback */
 sim_time agent_writeback(struct numa *n, unsigned group, uint64_t line, uint32_t llc_at, bool dirty,
                          sim_time at_ps);
+
+/* A socket that had the line M, so that nobody else has it, writes it to DRAM: the data carry the
+ * directory's bits. */
+static inline void numa_directory_forget(struct numa *n, uint64_t line)
+{
+    struct directory *d = &n->socket[home_of(n, line)].directory;
+
+    if (directory_get(d, home_line(n, line)) != DIRECTORY_I)
+        directory_set(d, home_line(n, line), DIRECTORY_I);
+}
 
 /* ---- Home agents: what a caching agent sends a line's home, and what comes back (home_agent.c) - */
 enum want {

@@ -24,6 +24,8 @@
 static const char *const remote_dma_names[] = { "device_side_llc", "dram_invalidate", "home_llc",
                                                 "own_then_dram", NULL };
 
+static const char *const directory_stale_names[] = { "clear", "share", "keep", NULL };
+
 static const struct param_desc cpu_table[] = {
     CPU("sockets", PARAM_U32, sockets, 2, 1, NUMA_MAX_SOCKETS, PROV_DATASHEET, "processor sockets"),
     CPU("cores_per_socket", PARAM_U32, cores_per_socket, 14, 1, 30, PROV_DATASHEET,
@@ -101,6 +103,10 @@ static const struct param_desc coherence_table[] = {
               PROV_DATASHEET, A3, "snoop without waiting for the directory if the link is idle"),
     COHERENCE("broadcast_load_ratio", PARAM_DOUBLE, broadcast_load_ratio, 0.25, 0, 1, PROV_ESTIMATE,
               A3, "link load below which it is idle enough"),
+    PARAM_ONE_OF(
+        "directory_stale", struct numa_coherence_params, directory_stale, 0, directory_stale_names,
+        PROV_PUBLISHED, A3,
+        "what the directory says when a local read finds that no other socket has the line"),
     COHERENCE("io_directory_entries", PARAM_U32, io_directory_entries, 0, 0, 4096, PROV_ESTIMATE,
               "docs/sources.md#k",
               "own_then_dram: lines of remote devices that a home tracks without the directory in "

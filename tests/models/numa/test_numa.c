@@ -516,6 +516,55 @@ static void test_ownership_at_home(void **state)
     numa_free(h.n);
 }
 
+/* The directory says A, but nobody has the line: what a local read makes of that; and that data
+ * which are written home clear it at no cost. */
+static void test_stale_directory(void **state)
+{
+    static const struct {
+        enum directory_stale policy;
+        enum directory_state then;
+        enum line_state granted;
+        uint64_t written;
+    } cases[] = {
+        { DIRECTORY_STALE_CLEAR, DIRECTORY_I, LINE_E, 64 },
+        { DIRECTORY_STALE_SHARE, DIRECTORY_S, LINE_S, 64 },
+        { DIRECTORY_STALE_KEEP, DIRECTORY_A, LINE_E, 0 },
+    };
+    struct host h;
+
+    (void)state;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(cases); i++) {
+        fixture_r730(&h.f);
+        h.f.coherence.directory_stale = (int)cases[i].policy;
+        h.f.coherence.opportunistic_broadcast = false;
+        h.n = fixture_new(&h.f);
+        h.t = 0;
+        const struct hpa a = fixture_hpa(h.n, 0, 0x20000);
+        const struct numa_counters *s0 = &h.n->socket[0].counters;
+        const struct directory *d = &h.n->socket[0].directory;
+        numa_warm_forgotten(h.n, 1, a, 64);
+        assert_int_equal(directory_get(d, a.v >> 6), DIRECTORY_A);
+        assert_int_equal(load(&h, 0, a, NUMA_LOCAL_DRAM), LOCAL + WAY + FLIT + LOOK + WAY + FLIT);
+        assert_int_equal(directory_get(d, a.v >> 6), cases[i].then);
+        assert_int_equal(core_group_peek(h.n, 0, a.v >> 6), cases[i].granted);
+        assert_int_equal(s0->write_bytes[WRITE_DIRECTORY], cases[i].written);
+        assert_int_equal(s0->snoops_sent, 1);
+        /* It goes without being written, and is read again: only A is snooped. */
+        numa_flush(h.n, 0, a, next(&h));
+        const uint64_t snoops = s0->snoops_sent;
+        load(&h, 0, a, NUMA_LOCAL_DRAM);
+        assert_int_equal(s0->snoops_sent - snoops, cases[i].then == DIRECTORY_A);
+        /* Modified and written home. */
+        store(&h, 0, a);
+        const uint64_t directory = s0->write_bytes[WRITE_DIRECTORY], all = s0->dram_write_bytes;
+        numa_flush(h.n, 0, a, next(&h));
+        assert_int_equal(directory_get(d, a.v >> 6), DIRECTORY_I);
+        assert_int_equal(s0->write_bytes[WRITE_DIRECTORY], directory);
+        assert_int_equal(s0->dram_write_bytes - all, 64);
+        numa_free(h.n);
+    }
+}
+
 /* A design that nobody has built: into the consumer's LLC, over the link. */
 static void test_dma_write_into_the_homes_llc(void **state)
 {
@@ -775,6 +824,7 @@ int main(void)
         cmocka_unit_test(test_dma_write),
         cmocka_unit_test(test_remote_dma_write_policies),
         cmocka_unit_test(test_ownership_at_home),
+        cmocka_unit_test(test_stale_directory),
         cmocka_unit_test(test_own_then_dram),
         cmocka_unit_test(test_dma_write_into_the_homes_llc),
         cmocka_unit_test(test_dma_write_without_ddio),

@@ -118,6 +118,7 @@ static void test_invariants_inclusive(void **state)
         run_random(&f, seed + 15);
         f.coherence.remote_dma_write = REMOTE_DMA_OWN_THEN_DRAM;
         f.coherence.io_directory_entries = 4 * (uint32_t)(seed - 1);
+        f.coherence.directory_stale = (int)(seed - 1);
         run_random(&f, seed + 17);
         f.coherence.opportunistic_broadcast = false;
         run_random(&f, seed + 20);
