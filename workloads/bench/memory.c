@@ -69,6 +69,7 @@ struct memory_state {
     const char *host_name;
     int mode, access;
     uint32_t from_socket, to_socket, sockets, cores, peer_core;
+    bool own_memory;
     uint64_t buffer_bytes;
     sim_time inject_delay_ps;
     /* running */
@@ -101,6 +102,8 @@ static const struct param_desc memory_params[] = {
           "socket of the cores"),
     PARAM("to_socket", PARAM_U32, struct memory_state, to_socket, 0, 0, 7, PROV_NONE, "",
           "socket of the memory"),
+    PARAM("own_memory", PARAM_BOOL, struct memory_state, own_memory, 0, 0, 1, PROV_NONE, "",
+          "each core uses memory of its own socket instead"),
     PARAM("sockets", PARAM_U32, struct memory_state, sockets, 1, 1, 8, PROV_NONE, "",
           "sockets whose cores are in use, from from_socket on"),
     PARAM("cores", PARAM_U32, struct memory_state, cores, 0, 0, 1024, PROV_NONE, "",
@@ -189,6 +192,9 @@ static void memory_check(struct workload *workload, struct sim_error_list *error
     if (memory->to_socket >= physmem_nodes(host_physmem(memory->host)))
         workload_mistake(workload, "to_socket", errors, "a socket of the host that has memory",
                          NULL);
+    if (memory->own_memory && physmem_nodes(host_physmem(memory->host)) < numa_sockets(numa))
+        workload_mistake(workload, "own_memory", errors,
+                         "false: sockets of the host have no memory", NULL);
     if (memory->mode == MEMORY_BANDWIDTH && workload->measure.precision_ratio != 0)
         config_mistake(config_find(config_root(workload->config), "measure.precision_ratio"),
                        errors, "no precision_ratio: it is that of a latency", NULL);
@@ -377,6 +383,12 @@ static void touch(const struct memory_state *memory, const struct memory_thread 
     }
 }
 
+/* The socket whose memory the cores of `socket` use. */
+static unsigned memory_of(const struct memory_state *memory, unsigned socket)
+{
+    return memory->own_memory ? socket : memory->to_socket;
+}
+
 /*
  * Leaves the state in which a pass over all buffers leaves caches and directory. Of buffers that
  * are larger than the caches together only the end of the pass is read, twice what the caches
@@ -390,7 +402,7 @@ static void touch_buffers(struct memory_state *memory)
 
     for (unsigned t = 0; t < memory->n_threads; t++) {
         const unsigned socket = numa_socket_of_core(numa, memory->thread[t].core->idx);
-        if (socket != memory->to_socket && n < memory->thread[t].n_lines)
+        if (socket != memory_of(memory, socket) && n < memory->thread[t].n_lines)
             numa_warm_forgotten(numa, socket, memory->thread[t].buffer, memory->buffer_bytes);
     }
     for (uint64_t i = 0; i < n; i++)
@@ -413,14 +425,14 @@ static bool start_threads(struct memory_state *memory)
         struct memory_thread *thread = &memory->thread[t];
         char name[48];
         snprintf(name, sizeof(name), "memory.%u", t);
+        const unsigned socket = memory->from_socket + t / cores;
         thread->memory = memory;
-        thread->core = host_core(memory->host,
-                                 (memory->from_socket + t / cores) * per_socket + t % cores);
+        thread->core = host_core(memory->host, socket * per_socket + t % cores);
         thread_init(thread, t, name);
-        if (!physmem_alloc(host_physmem(memory->host), memory->to_socket, memory->buffer_bytes,
-                           PAGE_BYTES, &thread->buffer)) {
+        if (!physmem_alloc(host_physmem(memory->host), memory_of(memory, socket),
+                           memory->buffer_bytes, PAGE_BYTES, &thread->buffer)) {
             sim_fail(workload->sim, "no memory for a buffer of %llu bytes on socket %u",
-                     (unsigned long long)memory->buffer_bytes, memory->to_socket);
+                     (unsigned long long)memory->buffer_bytes, memory_of(memory, socket));
             return false;
         }
         struct sim_task *task = sim_task_new(workload->sim, name, 0,
