@@ -117,17 +117,20 @@ static bool may_broadcast(const struct numa *n, const struct request *q, unsigne
            interconnect_light(&n->interconnect, q->home, socket, q->home_ps, n->light_ratio_256);
 }
 
-/* Ownership for an agent of the home's socket: snoops to all others spare the DRAM read of the
- * directory, if the home agent may send them. */
-static bool broadcast_instead(const struct numa *n, const struct request *q)
+static bool may_broadcast_to_all(const struct numa *n, const struct request *q)
 {
-    if (q->want != WANT_OWN || q->from != q->home)
-        return false;
     for (unsigned s = 0; s < n->sockets; s++) {
         if (s != q->home && !may_broadcast(n, q, s))
             return false;
     }
     return true;
+}
+
+/* Ownership for an agent of the home's socket: snoops to all others spare the DRAM read of the
+ * directory, if the home agent may send them. */
+static bool broadcast_instead(const struct numa *n, const struct request *q)
+{
+    return q->want == WANT_OWN && q->from == q->home && may_broadcast_to_all(n, q);
 }
 
 /* All others have been asked for an agent of the home's socket: what the directory says of them is
@@ -256,7 +259,8 @@ static bool track(struct numa *n, const struct request *q, enum read_cause cause
     if (q->want != WANT_OWN || cause != READ_DMA || q->from == q->home || n->quiet || d->n == 0 ||
         n->params->coherence->remote_dma_write != REMOTE_DMA_OWN_THEN_DRAM)
         return false;
-    const bool taken = io_directory_take(d, q->home_ps);
+    const bool taken = (!n->params->coherence->io_directory_gated || may_broadcast_to_all(n, q)) &&
+                       io_directory_take(d, q->home_ps);
     if (taken)
         NUMA_COUNT(n, q->home, io_directory_hits);
     else

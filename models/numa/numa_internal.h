@@ -63,6 +63,7 @@ struct numa_coherence_params {
     bool opportunistic_broadcast;
     double broadcast_load_ratio;
     uint32_t io_directory_entries;
+    bool io_directory_gated;
     sim_time write_accept_ps;
     bool snoop_filter;
     uint64_t snoop_filter_bytes; /* 0: without limit */

@@ -111,6 +111,8 @@ static const struct param_desc coherence_table[] = {
               "docs/sources.md#k",
               "own_then_dram: lines of remote devices that a home tracks without the directory in "
               "DRAM"),
+    COHERENCE("io_directory_gated", PARAM_BOOL, io_directory_gated, 0, 0, 1, PROV_PUBLISHED,
+              "docs/sources.md#k", "such a line is tracked only while the home may broadcast"),
     COHERENCE("write_accept_ns", PARAM_TIME, write_accept_ps, 0, 0, 500, PROV_CALIBRATED,
               "docs/sources.md#k",
               "home agent to the controller's write queue and back, for devices' writes to DRAM"),

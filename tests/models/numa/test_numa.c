@@ -413,6 +413,15 @@ static void test_remote_dma_write_policies(void **state)
     numa_free(h.n);
 }
 
+/* Lets `lines` lines cross from socket `from` to the other one in the microsecond before next(). */
+static void load_link(struct host *h, unsigned from, unsigned lines)
+{
+    const sim_time at = h->t + 10 * h->f.dram.trefi_ps - (UINT64_C(1) << LINK_WINDOW_LOG2);
+
+    for (unsigned i = 0; i < lines; i++)
+        interconnect_send(&h->n->interconnect, from, from ^ 1, MESSAGE_DATA, at);
+}
+
 /* Ownership first, then the data: two ways there and back. With an entry of the I/O directory cache
  * the home neither reads nor writes its directory. */
 static void test_own_then_dram(void **state)
@@ -463,13 +472,33 @@ static void test_own_then_dram(void **state)
     }
 }
 
-/* Lets `lines` lines cross from socket `from` to the other one in the microsecond before next(). */
-static void load_link(struct host *h, unsigned from, unsigned lines)
+/* The I/O directory cache of homes that gate it takes no line while the way from there is loaded. */
+static void test_io_directory_gated(void **state)
 {
-    const sim_time at = h->t + 10 * h->f.dram.trefi_ps - (UINT64_C(1) << LINK_WINDOW_LOG2);
+    struct host h;
 
-    for (unsigned i = 0; i < lines; i++)
-        interconnect_send(&h->n->interconnect, from, from ^ 1, MESSAGE_DATA, at);
+    (void)state;
+    for (unsigned gated = 0; gated < 2; gated++) {
+        fixture_r730(&h.f);
+        h.f.coherence.remote_dma_write = REMOTE_DMA_OWN_THEN_DRAM;
+        h.f.coherence.io_directory_entries = 8;
+        h.f.coherence.io_directory_gated = gated != 0;
+        h.n = fixture_new(&h.f);
+        h.t = 0;
+        const struct numa_counters *s1 = &h.n->socket[1].counters;
+        dma_write(&h, 0, fixture_hpa(h.n, 1, 0x20000), 64, NUMA_REMOTE_DRAM);
+        load_link(&h, 0, 130); /* the way to the home does not matter */
+        dma_write(&h, 0, fixture_hpa(h.n, 1, 0x30000), 64, NUMA_REMOTE_DRAM);
+        assert_int_equal(s1->io_directory_hits, 2);
+        load_link(&h, 1, 130);
+        dma_write(&h, 0, fixture_hpa(h.n, 1, 0x40000), 64, NUMA_REMOTE_DRAM);
+        assert_int_equal(s1->io_directory_hits, gated ? 2 : 3);
+        assert_int_equal(s1->io_directory_misses, gated);
+        assert_int_equal(s1->read_bytes[READ_DIRECTORY], gated * 64);
+        assert_int_equal(s1->write_bytes[WRITE_DIRECTORY], gated * 64);
+        assert_int_equal(s1->write_bytes[WRITE_DMA], 3 * 64);
+        numa_free(h.n);
+    }
 }
 
 /* Ownership at home: a snoop instead of the directory as long as the way there is idle. */
@@ -823,6 +852,7 @@ int main(void)
         cmocka_unit_test(test_dma_read),
         cmocka_unit_test(test_dma_write),
         cmocka_unit_test(test_remote_dma_write_policies),
+        cmocka_unit_test(test_io_directory_gated),
         cmocka_unit_test(test_ownership_at_home),
         cmocka_unit_test(test_stale_directory),
         cmocka_unit_test(test_own_then_dram),

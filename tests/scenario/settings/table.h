@@ -370,6 +370,8 @@ static const struct row rows[] = {
     SERVER("coherence", "bench.bw", "snoop_lookup_ns=16"),
     SERVER("coherence", "bench.remote", "remote_dma_write=dram_invalidate"),
     SERVER("coherence", "bench.own", "io_directory_entries=0 write_accept_ns=400"),
+    SERVER("coherence", "bench.own",
+           "io_directory_gated=true+hosts.server.coherence.opportunistic_broadcast=false"),
     SERVER("coherence", "pagerank", "directory_stale=keep"),
     SERVER("coherence", "bench", "protocol=front_side_bus+hosts.server.cache.llc_size=0"),
     SERVER("coherence", "bench.fsb", "snoop_filter=false hub_return_ns=30"),
