@@ -4,7 +4,8 @@
  * - A line of a private cache is in its socket's LLC or snoop filter, with the sharer bit of its
  *   core group, and at the place that the core group remembers (core_group.llc_at).
  * - A line that is E or M in a socket is in no other socket.
- * - A line in a socket that is not its home is not DIRECTORY_I; E or M: DIRECTORY_A.
+ * - A line in a socket that is not its home is not DIRECTORY_I; E or M: DIRECTORY_A. Unless snoop_mode
+ *   has no directory.
  */
 #include "models/numa/numa_internal.h"
 
@@ -62,7 +63,7 @@ static void check_socket_line(void *context, uint64_t line, int way, uint32_t wo
         if (other != 0 && (line_state(word) >= LINE_E || line_state(other) >= LINE_E))
             coherence_check_fail(w->check, line, "owned by one socket, but another has it");
     }
-    if (home == w->socket)
+    if (home == w->socket || n->params->coherence->snoop_mode != SNOOP_MODE_DIRECTORY)
         return;
     const enum directory_state d = directory_get(&n->socket[home].directory, home_line(n, line));
     if (d == DIRECTORY_I)

@@ -16,6 +16,8 @@
  *                   From the home's own socket: as long as the links are light, snoops
  *                   are broadcast and DRAM is not read; else the directory is
  *   Directory changes are DRAM writes, unless data is written to the line anyway.
+ *   Without a directory (snoop_mode) all others are snooped and all answers waited for: by
+ *   the home agent (home) or, at the time of the request, by the requester's agent (early).
  * Does not model: home-tracker limits, the directory cache for migratory lines (HitME), conflicts
  *   between concurrent requests to a line (a transaction is atomic).
  * Timing:
@@ -44,6 +46,8 @@ struct request {
     enum want want;
     enum read_cause cause;
     sim_time home_ps;       /* the home agent has it */
+    sim_time snoop_ps;      /* when other sockets may be snooped at the earliest ... */
+    unsigned snooper;       /* ... and from which socket */
     sim_time dram_ps;       /* data and directory are there; home_ps if DRAM is not read */
     sim_time reply_ps;      /* the last answer the home agent waits for */
     sim_time forward_ps;    /* data from another socket's cache reach the requester, or 0 */
@@ -71,8 +75,11 @@ static void write_home(struct numa *n, struct request *q, enum write_cause cause
 static void snoop_home(struct numa *n, struct request *q)
 {
     const struct snooped s = agent_snoop(n, q->home, q->line, snoop_of[q->want]);
+    sim_time there_ps = q->home_ps;
 
-    q->reply_ps = q->home_ps + n->params->coherence->snoop_lookup_ps + s.core_ps;
+    if (n->params->coherence->snoop_mode == SNOOP_MODE_EARLY)
+        there_ps = SIM_MAX(there_ps, numa_send(n, q->from, q->home, MESSAGE_SNOOP, q->snoop_ps));
+    q->reply_ps = there_ps + n->params->coherence->snoop_lookup_ps + s.core_ps;
     q->home_had = s.was != LINE_I;
     q->home_dirty = s.was == LINE_M;
     if (q->home_dirty && (q->want == WANT_READ || q->want == WANT_OWN)) {
@@ -110,6 +117,11 @@ static void answer_snoop(struct numa *n, struct request *q, unsigned socket, enu
         q->others_keep = true;
 }
 
+static bool has_directory(const struct numa *n)
+{
+    return n->params->coherence->snoop_mode == SNOOP_MODE_DIRECTORY;
+}
+
 /* The home agent may send the socket a snoop before it knows the directory. */
 static bool may_broadcast(const struct numa *n, const struct request *q, unsigned socket)
 {
@@ -127,10 +139,12 @@ static bool may_broadcast_to_all(const struct numa *n, const struct request *q)
 }
 
 /* Ownership for an agent of the home's socket: snoops to all others spare the DRAM read of the
- * directory, if the home agent may send them. */
+ * directory, if the home agent may send them. So they do for all where there is none. */
 static bool broadcast_instead(const struct numa *n, const struct request *q)
 {
-    return q->want == WANT_OWN && q->from == q->home && may_broadcast_to_all(n, q);
+    if (q->want != WANT_OWN)
+        return false;
+    return !has_directory(n) || (q->from == q->home && may_broadcast_to_all(n, q));
 }
 
 /* All others have been asked for an agent of the home's socket: what the directory says of them is
@@ -166,11 +180,11 @@ static void snoop_others(struct numa *n, struct request *q)
     for (unsigned s = 0; s < n->sockets; s++) {
         if (s == q->from || s == q->home)
             continue;
-        const bool early = blind || may_broadcast(n, q, s);
+        const bool early = blind || !has_directory(n) || may_broadcast(n, q, s);
         if (!must && !early)
             continue;
-        const sim_time send_ps = early ? q->home_ps : q->dram_ps;
-        const sim_time there_ps = numa_send(n, q->home, s, MESSAGE_SNOOP, send_ps);
+        const sim_time send_ps = early ? q->snoop_ps : q->dram_ps;
+        const sim_time there_ps = numa_send(n, q->snooper, s, MESSAGE_SNOOP, send_ps);
         const sim_time looked_ps = there_ps + p->snoop_lookup_ps;
         NUMA_COUNT(n, q->home, snoops_sent);
         if (!must) { /* nobody waits for the answer, and there is nothing to find */
@@ -186,7 +200,7 @@ static void snoop_others(struct numa *n, struct request *q)
         answer_snoop(n, q, s, r.was,
                      (struct snoop_path){ send_ps, there_ps, looked_ps + r.core_ps });
     }
-    if (!asked)
+    if (!asked || !has_directory(n))
         return;
     if (q->from == q->home)
         all_known(n, q, found);
@@ -257,7 +271,7 @@ static bool track(struct numa *n, const struct request *q, enum read_cause cause
     struct io_directory *d = &n->socket[q->home].io_directory;
 
     if (q->want != WANT_OWN || cause != READ_DMA || q->from == q->home || n->quiet || d->n == 0 ||
-        n->params->coherence->remote_dma_write != REMOTE_DMA_OWN_THEN_DRAM)
+        !has_directory(n) || n->params->coherence->remote_dma_write != REMOTE_DMA_OWN_THEN_DRAM)
         return false;
     const bool taken = (!n->params->coherence->io_directory_gated || may_broadcast_to_all(n, q)) &&
                        io_directory_take(d, q->home_ps);
@@ -266,6 +280,21 @@ static bool track(struct numa *n, const struct request *q, enum read_cause cause
     else
         NUMA_COUNT(n, q->home, io_directory_misses);
     return taken;
+}
+
+/* The home agent has got a request, or a write, that its socket `from` sent at at_ps. */
+static void arrive(const struct numa *n, struct request *q, sim_time at_ps, sim_time arrived_ps)
+{
+    const struct numa_coherence_params *p = n->params->coherence;
+    const bool early = p->snoop_mode == SNOOP_MODE_EARLY;
+
+    q->home_ps = q->dram_ps = q->reply_ps = arrived_ps + p->home_agent_ps;
+    q->snoop_ps = early ? at_ps : q->home_ps;
+    q->snooper = early ? q->from : q->home;
+    q->directory = has_directory(n)
+                       ? directory_get(&n->socket[q->home].directory, home_line(n, q->line))
+                       : DIRECTORY_A;
+    q->directory_then = q->directory;
 }
 
 struct home_answer home_agent_acquire(struct numa *n, unsigned from, uint64_t line, enum want want,
@@ -278,12 +307,9 @@ struct home_answer home_agent_acquire(struct numa *n, unsigned from, uint64_t li
     const bool remote = from != q.home;
     struct home_answer a;
 
-    q.home_ps = remote ? numa_send(n, from, q.home, MESSAGE_REQUEST, at_ps) : at_ps;
-    sim_stamp_mark(stamp, PART_INTERCONNECT, q.home_ps);
-    q.home_ps += p->home_agent_ps;
+    arrive(n, &q, at_ps, remote ? numa_send(n, from, q.home, MESSAGE_REQUEST, at_ps) : at_ps);
+    sim_stamp_mark(stamp, PART_INTERCONNECT, q.home_ps - p->home_agent_ps);
     sim_stamp_mark(stamp, PART_CACHE, q.home_ps);
-    q.directory = q.directory_then = directory_get(directory, home_line(n, line));
-    q.dram_ps = q.reply_ps = q.home_ps;
     q.tracked = track(n, &q, cause);
     q.blind = q.tracked || broadcast_instead(n, &q);
     if (!q.blind)
@@ -295,7 +321,7 @@ struct home_answer home_agent_acquire(struct numa *n, unsigned from, uint64_t li
     a.grant = grant(&q);
 
     const sim_time ready_ps = answer_ps(&q, &a.source);
-    if (q.directory_then != q.directory) {
+    if (q.directory_then != q.directory && has_directory(n)) {
         directory_set(directory, home_line(n, line), q.directory_then);
         if (!q.wrote)
             write_home(n, &q, WRITE_DIRECTORY, SIM_MAX(ready_ps, q.dram_ps));
@@ -341,11 +367,9 @@ sim_time home_agent_write(struct numa *n, unsigned from, uint64_t line, bool ful
     const bool remote = from != q.home;
     sim_time t = remote ? numa_send(n, from, q.home, MESSAGE_WRITEBACK, at_ps) : at_ps;
 
+    arrive(n, &q, at_ps, t);
     sim_stamp_mark(stamp, PART_INTERCONNECT, t);
-    q.home_ps = q.dram_ps = q.reply_ps = t + n->params->coherence->home_agent_ps;
     sim_stamp_mark(stamp, PART_CACHE, q.home_ps);
-    q.directory = q.directory_then = directory_get(&n->socket[q.home].directory,
-                                                   home_line(n, line));
     t = write_at_home(n, &q, full, stamp);
     sim_stamp_mark(stamp, PART_DRAM, t);
     if (remote)

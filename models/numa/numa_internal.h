@@ -47,6 +47,13 @@ enum remote_dma_write {
     REMOTE_DMA_OWN_THEN_DRAM
 };
 
+/* How the copies of other sockets are found. */
+enum snoop_mode {
+    SNOOP_MODE_DIRECTORY, /* the home agent snoops whom the directory in DRAM names */
+    SNOOP_MODE_HOME,      /* no directory: the home agent snoops all others, always */
+    SNOOP_MODE_EARLY      /* no directory: the requester's agent snoops all others, home included */
+};
+
 /* What becomes of DIRECTORY_A when a read of the home's socket finds that nobody else has the line. */
 enum directory_stale {
     DIRECTORY_STALE_CLEAR, /* I, written to DRAM */
@@ -57,6 +64,7 @@ enum directory_stale {
 struct numa_coherence_params {
     int protocol; /* index into coherence_protocols */
     int remote_dma_write;
+    int snoop_mode;
     int directory_stale;
     sim_time home_agent_ps;
     sim_time snoop_lookup_ps;

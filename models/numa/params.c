@@ -24,6 +24,7 @@
 static const char *const remote_dma_names[] = { "device_side_llc", "dram_invalidate", "home_llc",
                                                 "own_then_dram", NULL };
 
+static const char *const snoop_mode_names[] = { "directory", "home", "early", NULL };
 static const char *const directory_stale_names[] = { "clear", "share", "keep", NULL };
 
 static const struct param_desc cpu_table[] = {
@@ -103,6 +104,11 @@ static const struct param_desc coherence_table[] = {
               PROV_DATASHEET, A3, "snoop without waiting for the directory if the link is idle"),
     COHERENCE("broadcast_load_ratio", PARAM_DOUBLE, broadcast_load_ratio, 0.25, 0, 1, PROV_ESTIMATE,
               A3, "link load below which it is idle enough"),
+    PARAM_ONE_OF(
+        "snoop_mode", struct numa_coherence_params, snoop_mode, 0, snoop_mode_names, PROV_DATASHEET,
+        A3,
+        "who snoops other sockets: the home as its directory says, the home always, or the "
+        "requester"),
     PARAM_ONE_OF(
         "directory_stale", struct numa_coherence_params, directory_stale, 0, directory_stale_names,
         PROV_PUBLISHED, A3,

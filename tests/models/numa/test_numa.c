@@ -545,6 +545,44 @@ static void test_ownership_at_home(void **state)
     numa_free(h.n);
 }
 
+/* Without a directory everybody is snooped, by the home agent or (early) by the requester's agent
+ * beside the request; the directory is neither read nor written. */
+static void test_snoop_modes(void **state)
+{
+    const sim_time snoop = WAY + FLIT + LOOK + WAY + FLIT;
+    struct host h;
+
+    (void)state;
+    for (unsigned early = 0; early < 2; early++) {
+        fixture_r730(&h.f);
+        h.f.coherence.snoop_mode = early ? SNOOP_MODE_EARLY : SNOOP_MODE_HOME;
+        h.f.coherence.opportunistic_broadcast = false;
+        h.n = fixture_new(&h.f);
+        h.t = 0;
+        const struct hpa a = fixture_hpa(h.n, 0, 0x20000), b = fixture_hpa(h.n, 0, 0x30000);
+        const struct numa_counters *s0 = &h.n->socket[0].counters, *s1 = &h.n->socket[1].counters;
+        const sim_time answers = early ? SIM_MAX(HOME + DRAM, snoop) : HOME + SIM_MAX(DRAM, snoop);
+        assert_int_equal(load(&h, 0, a, NUMA_LOCAL_DRAM), L2 + REQUEST + answers + RETURN);
+        assert_int_equal(s0->interconnect_bytes, 8);
+        assert_int_equal(s1->interconnect_bytes, 8);
+        /* The other socket reads and modifies a line: its agent snoops the home itself. */
+        assert_int_equal(load(&h, 14, b, NUMA_REMOTE_DRAM), REMOTE);
+        assert_int_equal(s1->interconnect_bytes, 8 + (early ? 16 : 8));
+        store(&h, 14, b);
+        assert_int_equal(load(&h, 0, b, NUMA_REMOTE_CACHE), L2 + REQUEST + (early ? 0 : HOME) +
+                                                                WAY + FLIT + LOOK + DIRTY + WAY +
+                                                                LINE + RETURN);
+        /* A device's write to local memory does not read DRAM, however loaded the link. */
+        load_link(&h, 0, 300);
+        assert_int_equal(dma_write(&h, 0, fixture_hpa(h.n, 0, 0x40000), 64, NUMA_LOCAL_DRAM),
+                         IIO + REQUEST + (early ? snoop : HOME + snoop));
+        assert_int_equal(s0->read_bytes[READ_DIRECTORY], 0);
+        assert_int_equal(s0->write_bytes[WRITE_DIRECTORY], 0);
+        assert_int_equal(directory_get(&h.n->socket[0].directory, b.v >> 6), DIRECTORY_I);
+        numa_free(h.n);
+    }
+}
+
 /* The directory says A, but nobody has the line: what a local read makes of that; and that data
  * which are written home clear it at no cost. */
 static void test_stale_directory(void **state)
@@ -854,6 +892,7 @@ int main(void)
         cmocka_unit_test(test_remote_dma_write_policies),
         cmocka_unit_test(test_io_directory_gated),
         cmocka_unit_test(test_ownership_at_home),
+        cmocka_unit_test(test_snoop_modes),
         cmocka_unit_test(test_stale_directory),
         cmocka_unit_test(test_own_then_dram),
         cmocka_unit_test(test_dma_write_into_the_homes_llc),

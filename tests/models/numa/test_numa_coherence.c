@@ -122,6 +122,8 @@ static void test_invariants_inclusive(void **state)
         run_random(&f, seed + 17);
         f.coherence.opportunistic_broadcast = false;
         run_random(&f, seed + 20);
+        f.coherence.snoop_mode = (int)(seed % 3);
+        run_random(&f, seed + 22);
         f.cache.ddio = false;
         run_random(&f, seed + 25);
     }

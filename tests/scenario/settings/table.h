@@ -372,6 +372,7 @@ static const struct row rows[] = {
     SERVER("coherence", "bench.own", "io_directory_entries=0 write_accept_ns=400"),
     SERVER("coherence", "bench.own",
            "io_directory_gated=true+hosts.server.coherence.opportunistic_broadcast=false"),
+    SERVER("coherence", "bench.own", "snoop_mode=home snoop_mode=early"),
     SERVER("coherence", "pagerank", "directory_stale=keep"),
     SERVER("coherence", "bench", "protocol=front_side_bus+hosts.server.cache.llc_size=0"),
     SERVER("coherence", "bench.fsb", "snoop_filter=false hub_return_ns=30"),
