@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Claims of the papers' folders: every baseline holds, and which claims hold is what the tables in
 # docs/validation.md say (scripts/claims-table.sh writes them). Only the points that claims are
-# about are run, and not figure 14 of IOctopus, whose nine seconds take minutes. Two of SmartIO are shorter:
+# about are run, and neither figure 14 of IOctopus, whose nine seconds take minutes, nor figure 5 of Open-MX,
+# nor its 4 MiB more than once. Of Open-MX not all baselines hold, and docs/openmx.md says why. Two of SmartIO
+# are shorter:
 # - figure 30 runs one of its twelve epochs, which are the same work on other pictures. It takes 121.10, 121.11
 #   and 121.12 s and the mean of twelve is 121.13 s, where its claims have bounds of 1 % and 0.1 %.
 # - figure 38 makes a quarter of its 16,384 reads. All medians are the same to the nanosecond, and the two
@@ -25,16 +27,20 @@ verdicts() { # verdicts PREFIX WITHOUT FILE
         '$2 ~ prefix && (without == "" || $2 !~ without) { print $2, $3, $7 }' "$3" | sort
 }
 
-check() { # check FOLDER PREFIX [WITHOUT]
+# IDS: an expression for the claims of the scenarios WITHOUT, if it is another one.
+check() { # check FOLDER PREFIX [WITHOUT [IDS]]
+    local without=${4:-${3:-}}
     NUDMA=$nudma scripts/claims-table.sh "$1" "$folder/$1.db" ${3:+"$3"} >"$folder/table" \
         2>"$folder/run"
     local status=$?
     sed 's/^/# /' "$folder/run"
     case_is "the points of $1's claims run" $status
-    verdicts "$2" "${3:-}" "$folder/table" >"$folder/simulated"
-    ! grep -q ' C \(MISS\|no data\|known miss\)' "$folder/simulated"
-    case_is "every baseline of $1 holds" $?
-    verdicts "$2" "${3:-}" docs/validation.md >"$folder/told"
+    verdicts "$2" "$without" "$folder/table" >"$folder/simulated"
+    if [ "$1" != openmx ]; then
+        ! grep -q ' C \(MISS\|no data\|known miss\)' "$folder/simulated"
+        case_is "every baseline of $1 holds" $?
+    fi
+    verdicts "$2" "$without" docs/validation.md >"$folder/told"
     diff "$folder/told" "$folder/simulated" | sed 's/^/# /'
     [ -s "$folder/told" ] && cmp -s "$folder/told" "$folder/simulated"
     case_is "docs/validation.md says which claims of $1 hold" $?
@@ -44,4 +50,5 @@ check ioctopus ioct fig14
 check device_lending dl
 SHORTER="smartio/fig30_training:programs.training.epochs=1 smartio/fig38_nvmeof:programs.fio.operations=4096" \
     check smartio smio
+SHORTER=openmx/table1_ping_pong:programs.imb.volume_bytes=4194304 check openmx omx fig05 '[.]f5[.]'
 echo "1..$n"
