@@ -268,8 +268,9 @@ struct net_queue_ref {
 };
 struct net_protocol {
     uint16_t ether_type;
-    net_protocol_fn *fn; /* NULL: free */
+    net_protocol_fn *fn; /* NULL: free, as soon as nothing runs */
     void *arg;
+    unsigned running; /* calls of fn */
 };
 /* Work of a CPU for the end of a poll. */
 struct net_cpu {

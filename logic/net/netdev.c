@@ -328,8 +328,8 @@ int net_protocol_register(struct net *net, uint16_t ether_type, net_protocol_fn 
     if (ether_type == ETHER_TYPE_IPV4 || protocol_find(net, ether_type))
         return -EEXIST;
     for (unsigned i = 0; i < NET_PROTOCOLS; i++)
-        if (!net->protocol[i].fn) {
-            net->protocol[i] = (struct net_protocol){ ether_type, fn, arg };
+        if (!net->protocol[i].fn && net->protocol[i].running == 0) {
+            net->protocol[i] = (struct net_protocol){ ether_type, fn, arg, 0 };
             return 0;
         }
     return -ENOSPC;
@@ -338,19 +338,24 @@ int net_protocol_register(struct net *net, uint16_t ether_type, net_protocol_fn 
 void net_protocol_unregister(struct net *net, uint16_t ether_type)
 {
     struct net_protocol *protocol = protocol_find(net, ether_type);
-    if (protocol)
-        *protocol = (struct net_protocol){ .fn = NULL };
+    if (!protocol)
+        return;
+    protocol->fn = NULL;
+    while (protocol->running > 0) /* synchronize_net() */
+        k_sleep(net->kernel, 10 * K_US);
 }
 
 bool net_protocol_deliver(struct net *net, struct sk_buff *skb)
 {
-    const struct net_protocol *protocol = protocol_find(net, skb->ether_type);
+    struct net_protocol *protocol = protocol_find(net, skb->ether_type);
     if (!protocol)
         return false;
     skb->flow = (struct flow_key){ .protocol = 0 };
     if (skb->time_ps == 0)
         skb->time_ps = k_now_ps(net->kernel);
+    protocol->running++;
     protocol->fn(skb, protocol->arg);
+    protocol->running--;
     return true;
 }
 

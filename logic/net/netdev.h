@@ -261,7 +261,7 @@ void net_receive(struct sk_buff *skb);
  * It is not merged, and not steered by software. -EEXIST: the Ethernet type is taken (IPv4 is); -ENOSPC. */
 typedef void net_protocol_fn(struct sk_buff *skb, void *arg);
 int net_protocol_register(struct net *net, uint16_t ether_type, net_protocol_fn *fn, void *arg);
-/* Packets that come in from now on are dropped. From a thread. */
+/* [thread] Packets that come in from now on are dropped; at return no call of `fn` goes on. */
 void net_protocol_unregister(struct net *net, uint16_t ether_type);
 /* Makes the headers of a received packet `bytes` long: moves the border between `head` and the first
  * fragment. A protocol calls it with the size of its headers before it uses the fragments, as

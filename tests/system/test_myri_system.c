@@ -429,6 +429,60 @@ static void test_open_again(void **state)
     rig_close(&r);
 }
 
+/* A protocol that handles a packet for long is asked to go meanwhile. */
+#define OTHER_TYPE UINT16_C(0x88b5)
+static struct {
+    bool runs, left;
+} slow;
+
+static void slow_receive(struct sk_buff *skb, void *arg)
+{
+    struct side *s = arg;
+    slow.runs = true;
+    k_compute(s->kernel, 400000); /* 200 us */
+    skb_free(s->net, skb);
+    slow.runs = false;
+}
+
+static void leaving_body(void *arg)
+{
+    struct side *s = arg;
+    while (!slow.runs)
+        k_sleep(s->kernel, K_US);
+    net_protocol_unregister(s->net, OTHER_TYPE);
+    assert_false(slow.runs);
+    slow.left = true;
+}
+
+static void to_slow_body(void *arg)
+{
+    struct side *s = arg, *to = &s->rig->side[SERVER];
+    struct sk_buff *skb = skb_new(s->net);
+    uint8_t head[HEADER_BYTES] = { [12] = OTHER_TYPE >> 8, [13] = OTHER_TYPE & 0xff };
+    memcpy(head, to->dev->mac.byte, NET_MAC_BYTES);
+    k_store(s->kernel, skb->head, head, sizeof head);
+    skb->dev = s->dev;
+    skb->head_bytes = sizeof head;
+    skb->gso_segments = 1;
+    net_dev_queue_xmit(s->net, skb);
+    while (!slow.left)
+        k_sleep(s->kernel, K_US);
+    s->rig->done++;
+}
+
+static void test_unregister_waits(void **state)
+{
+    struct rig r;
+    (void)state;
+    slow.runs = slow.left = false;
+    rig_open(&r, ONE);
+    struct side *s = &r.side[SERVER];
+    assert_int_equal(net_protocol_register(s->net, OTHER_TYPE, slow_receive, s), 0);
+    k_thread_new(s->kernel, "leaving", 3, leaving_body, s);
+    run_client(&r, to_slow_body);
+    rig_close(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -440,6 +494,7 @@ int main(void)
         cmocka_unit_test(test_a_queue_per_endpoint),
         cmocka_unit_test(test_tcp),
         cmocka_unit_test(test_open_again),
+        cmocka_unit_test(test_unregister_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
