@@ -78,7 +78,7 @@ static void snoop_home(struct numa *n, struct request *q)
     sim_time there_ps = q->home_ps;
 
     if (n->params->coherence->snoop_mode == SNOOP_MODE_EARLY)
-        there_ps = SIM_MAX(there_ps, numa_send(n, q->from, q->home, MESSAGE_SNOOP, q->snoop_ps));
+        there_ps = numa_send(n, q->from, q->home, MESSAGE_SNOOP, q->snoop_ps);
     q->reply_ps = there_ps + n->params->coherence->snoop_lookup_ps + s.core_ps;
     q->home_had = s.was != LINE_I;
     q->home_dirty = s.was == LINE_M;

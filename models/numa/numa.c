@@ -4,7 +4,7 @@
  *
  * Models: see private.c, agent.c, coherence_home.c, home_agent.c, coherence_fsb.c, interconnect.c,
  *   dram.c
- * Does not model: instruction fetches, TLBs, memory-mapped I/O (the root complex's)
+ * Does not model: TLBs, memory-mapped I/O (the root complex's)
  * Timing:
  *   idle load = coherence_ops.idle_load_ps; a refresh in progress adds up to tRFC, on
  *   average tRFC^2 / (2 tREFI) per access

@@ -159,7 +159,8 @@ void numa_warm_forgotten(struct numa *numa, unsigned socket, struct hpa hpa, uin
 bool numa_stats(struct numa *numa, unsigned index, const char **prefix,
                 const struct stat_desc **table, void **state);
 /* Loads, stores and fetches of instructions of one core that its L1 could not answer by itself; those of
- * them whose line its L2 did not have; those whose line, or ownership of it, no cache of its socket had.
+ * them whose line its L2 did not have; those whose line no cache of its socket had (a store to a line that one
+ * of them has, and that must be owned first, is none).
  * Since the beginning, never cleared. */
 struct numa_private_count {
     uint64_t l2_accesses, l2_misses, llc_misses;

@@ -416,7 +416,7 @@ static sim_time agree_in_group(const struct access *a)
 {
     struct numa *n = a->n;
 
-    if (n->l2_cores_log2 == 0)
+    if (a->c->n_l1 == 1)
         return 0;
     /* An L1 of a pair may read what the other has written, but then neither may store freely. */
     const bool dirty = a->store ? drop_from_l1(n, a->c, a->line,

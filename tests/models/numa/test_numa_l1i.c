@@ -152,12 +152,43 @@ static void test_nothing_of_data_changes(void **state)
     assert_true(done[0] == done[1]);
 }
 
+/* With an L2 of its own, too, a core's store takes the line from its L1I. */
+static void test_private_l2(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_r730(&f);
+    f.cache.l1i_bytes = 32768;
+    struct numa *n = fixture_new(&f);
+    numa_fetch(n, 0, line_of(100), 1000000);
+    const uint64_t before = numa_l1i_changes(n, 0);
+    numa_store(n, 0, line_of(100), 2000000, NULL);
+    assert_int_equal(numa_l1i_changes(n, 0), before + 1);
+    assert_true(numa_fetch(n, 0, line_of(100), 3000000).source != NUMA_L1);
+    numa_free(n);
+}
+
+/* Hints for what is no memory, as of a device's write to another device. */
+static void test_prefetch_beyond_memory(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_clovertown(&f);
+    struct numa *n = fixture_new(&f);
+    assert_non_null(n->present);
+    numa_prefetch(n, 0, (struct hpa){ UINT64_C(1) << 46 }, 64);
+    numa_prefetch(n, 0, (struct hpa){ numa_lines(n) << LINE_LOG2 }, 256);
+    numa_free(n);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_own_cache_in_front_of_the_l2),
         cmocka_unit_test(test_stores_and_the_l2_take_lines),
         cmocka_unit_test(test_nothing_of_data_changes),
+        cmocka_unit_test(test_private_l2),
+        cmocka_unit_test(test_prefetch_beyond_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
