@@ -20,6 +20,7 @@ struct octonic_rule {
     struct net_rx_rule rule;
     uint16_t number;
     unsigned cpu, port; /* port: where it is; NO_PORT: nowhere */
+    bool deleted;       /* but the switch still has it: no function was alive to say so */
 };
 
 void octonic_rules_init(struct octonic_rules *rules, struct kernel *kernel, struct ports *ports,
@@ -95,6 +96,8 @@ static int move(struct octonic_rules *rules, struct octonic_rule *r)
         r->port = to;
     if (error == 0 && from != NO_PORT && from != to)
         in_function(rules, r, NULL, from);
+    else if (error != 0 && from != to) /* also if the function has refused it: then it has none */
+        in_function(rules, r, NULL, to);
     return error;
 }
 
@@ -108,6 +111,9 @@ static int rule_delete(struct octonic_rules *rules, uint16_t number)
         error = switch_rule(rules, number, NULL, r->port);
         in_function(rules, r, NULL, r->port);
     }
+    r->deleted = error == -ENODEV;
+    if (r->deleted)
+        return 0;
     forget(find(rules, number));
     return error;
 }
@@ -124,6 +130,7 @@ int octonic_rules_set(struct octonic_rules *rules, uint16_t number, const struct
         *link = k_zalloc(sizeof **link);
         (*link)->port = NO_PORT;
     }
+    (*link)->deleted = false;
     (*link)->rule = *rule;
     (*link)->number = number;
     (*link)->cpu = cpu;
@@ -145,8 +152,12 @@ int octonic_rules_delete(struct octonic_rules *rules, uint16_t number)
 void octonic_rules_repair(struct octonic_rules *rules)
 {
     enter(rules);
-    for (struct octonic_rule *r = rules->first; r != NULL; r = r->next)
-        if (r->port != ports_of_cpu(rules->ports, r->cpu))
+    for (struct octonic_rule *r = rules->first, *next; r != NULL; r = next) {
+        next = r->next;
+        if (r->deleted)
+            rule_delete(rules, r->number);
+        else if (r->port != ports_of_cpu(rules->ports, r->cpu))
             move(rules, r);
+    }
     leave(rules);
 }

@@ -17,13 +17,13 @@ struct octonic_rules {
 
 void octonic_rules_init(struct octonic_rules *rules, struct kernel *kernel, struct ports *ports,
                         const struct octonic_device_ops *ops);
-/* Forgets all; the functions, and the switch, are reset or closed by others. */
+/* Forgets all. Rules that nobody has deleted stay in functions and switch until these are reset. */
 void octonic_rules_release(struct octonic_rules *rules);
 /* [thread] Sets a rule for `cpu`, in place of an earlier one of this number. On failure there is none. The
  * errors of net_device_ops.rx_rule; -EOPNOTSUPP: a function cannot. */
 int octonic_rules_set(struct octonic_rules *rules, uint16_t number, const struct net_rx_rule *rule,
                       unsigned cpu);
-/* [thread] -ENOENT: there is none. */
+/* [thread] -ENOENT: there is none. If no function is alive, octonic_rules_repair() deletes it. */
 int octonic_rules_delete(struct octonic_rules *rules, uint16_t number);
 /* [thread] Functions have come or gone: moves rules to where they should be now. */
 void octonic_rules_repair(struct octonic_rules *rules);

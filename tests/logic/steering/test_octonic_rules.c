@@ -30,6 +30,7 @@ struct rig {
     struct port port[PORTS];
     struct noted in_switch[RULES];
     struct octonic *octonic;
+    bool switch_full;
     struct net_device *dev;
     unsigned n_commands;
 };
@@ -100,6 +101,8 @@ static int switch_rule(struct net_device *lower, uint16_t number, const struct n
         assert_true(rig->port[to].rule[number].there);
         assert_int_equal(rig->port[to].rule[number].value, rule->word[0].value);
     }
+    if (rule != NULL && rig->switch_full)
+        return -ENOSPC;
     return note(rig, &rig->in_switch[number], rule, (uint16_t)to);
 }
 
@@ -269,12 +272,44 @@ static void test_what_is_refused(void **state)
     rig_close(&rig);
 }
 
+/* On failure there is no rule anywhere. */
+static void test_a_full_switch(void **state)
+{
+    struct rig rig;
+    (void)state;
+    rig_open(&rig, 0);
+    rig.switch_full = true;
+    assert_int_equal(set(&rig, 0, 10, 1), -ENOSPC);
+    expect_nowhere(&rig, 0);
+    rig_close(&rig);
+}
+
+/* It leaves the switch as soon as somebody can say so. */
+static void test_deleted_while_no_function_is_there(void **state)
+{
+    struct rig rig;
+    (void)state;
+    rig_open(&rig, 0);
+    assert_int_equal(set(&rig, 0, 10, 0), 0);
+    port_stop(&rig.port[0].dev);
+    port_stop(&rig.port[1].dev);
+    rig_run(&rig);
+    assert_int_equal(delete_rule(&rig, 0), 0);
+    port_open(&rig.port[0].dev);
+    port_open(&rig.port[1].dev);
+    rig_run(&rig);
+    expect_nowhere(&rig, 0);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_at_the_functions_of_their_cpus),
         cmocka_unit_test(test_functions_go_and_come),
         cmocka_unit_test(test_what_is_refused),
+        cmocka_unit_test(test_a_full_switch),
+        cmocka_unit_test(test_deleted_while_no_function_is_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
