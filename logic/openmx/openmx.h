@@ -32,8 +32,9 @@ struct openmx_options {
      * within the host of at least so many bytes, waited for. */
     bool ioat;
     uint64_t ioat_message_bytes, ioat_reply_bytes, ioat_local_bytes;
-    /* Unless NULL, told when a pull is asked for again because pull_resend_ps have passed. Must not wait. */
-    void (*timed_out)(void *context, uint64_t now_ps);
+    /* Unless NULL, told when pull_resend_ps have passed since a pull began or got its last reply, at since_ps,
+     * so that it is asked for again or given up. Must not wait. */
+    void (*timed_out)(void *context, uint64_t since_ps, uint64_t now_ps);
     void *timed_out_context;
     /* By rules in the adapter (net_device_ops.rx_rule), which are set when an endpoint is opened; if the
      * adapter refuses one, the endpoint is not opened, with that error. */

@@ -196,7 +196,7 @@ static void timer_fires(struct k_timer *timer)
         if (pull->resends++ >= o->pull_resends_max)
             end(pull, MX_PULL_TIMED_OUT);
         if (o->timed_out != NULL)
-            o->timed_out(o->timed_out_context, k_now_ps(omx->kernel));
+            o->timed_out(o->timed_out_context, pull->progress_ps, k_now_ps(omx->kernel));
         pull->progress_ps = k_now_ps(omx->kernel);
         pull->n_again = 0;
         for (unsigned i = 0; i < pull->n_blocks && !pull->ended; i++) {

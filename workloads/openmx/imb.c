@@ -266,7 +266,9 @@ static struct kaddr malloced(struct mpi_rank *rank, uint64_t bytes)
  * and are larger than the caches, so that a whole one leaves nothing behind. */
 static bool is_shortened(const struct imb *imb, unsigned phase)
 {
-    return imb->benchmark == ALLTOALL && imb->phase[phase].repetitions == AT_LEAST;
+    const uint64_t bytes = imb->phase[phase].bytes;
+    return imb->benchmark == ALLTOALL && imb->phase[phase].repetitions == AT_LEAST &&
+           is_marked(imb, bytes) == is_marked(imb, bytes / SHORTER);
 }
 
 static void imb_body(struct mpi_rank *rank)

@@ -11,11 +11,12 @@
 
 #include "models/base/payload.h"
 
-#define LOOK_PS    SIM_PS_PER_US
-#define CONNECT_PS (200 * SIM_PS_PER_MS)
-#define KEY        0x4d504931u
-#define BUSY_PS    (100 * SIM_PS_PER_US)
-#define ALIGN      4096u
+#define LOOK_PS SIM_PS_PER_US
+#define CONNECT_PS \
+    (2500 * SIM_PS_PER_MS) /* requests that are lost are sent again every half a second */
+#define KEY     0x4d504931u
+#define BUSY_PS (100 * SIM_PS_PER_US)
+#define ALIGN   4096u
 
 bool mpi_job_good(const struct mpi_job *job)
 {
@@ -66,6 +67,44 @@ bool mpi_job_check(struct mpi_job *job, struct program *program,
     return true;
 }
 
+/* ---- CPUs without a process ------------------------------------------------------------------ */
+
+struct busy {
+    struct mpi_job *job;
+    struct kernel *kernel;
+    uint64_t cycles;
+};
+
+static void busy_body(void *arg)
+{
+    const struct busy *busy = arg;
+    while (busy->job->n_ended < MPI_JOB_HOSTS * busy->job->n_per_host &&
+           !program_ending(busy->job->program)) {
+        k_compute(busy->kernel, busy->cycles);
+        k_yield(busy->kernel);
+    }
+}
+
+static bool has_process(const struct mpi_job *job, unsigned h, unsigned cpu)
+{
+    for (unsigned i = 0; i < job->n_per_host; i++)
+        if (job->rank[h * job->n_per_host + i].cpu == cpu)
+            return true;
+    return false;
+}
+
+/* Processes are where they stay. */
+static void start_busy(struct mpi_job *job, unsigned h)
+{
+    struct network_host *host = job->host[h];
+    struct busy *busy = program_zalloc(job->program, 1, sizeof(*busy));
+    *busy = (struct busy){ job, host->kernel, 1 };
+    busy->cycles = BUSY_PS / numa_cycle_ps(host_numa(host->host));
+    for (unsigned c = 0; c < k_n_cpus(host->kernel); c++)
+        if (!has_process(job, h, c))
+            k_thread_new(host->kernel, "busy", (int)c, busy_body, busy);
+}
+
 /* ---- Processes ------------------------------------------------------------------------------- */
 
 static bool wait_for_sites(struct mpi_job *job, struct mpi_rank *rank)
@@ -99,6 +138,9 @@ static void run_process(struct mpi_rank *rank)
         job->failed = true;
         return;
     }
+    rank->cpu = k_cpu(rank->kernel); /* with `bind` that of its queue */
+    if (++job->n_open[rank->host] == job->n_per_host && job->settings->busy)
+        start_busy(job, rank->host);
     struct mpi_process *process = mpi_new(ep, rank->rank, n, job->place,
                                           k_now_ps(rank->kernel) + CONNECT_PS, &error);
     mpi_job_ok(rank, "mpi_new()", error);
@@ -145,35 +187,6 @@ static void process_body(void *arg)
     end_process(rank);
 }
 
-/* ---- CPUs without a process ------------------------------------------------------------------ */
-
-struct busy {
-    struct mpi_job *job;
-    struct kernel *kernel;
-    uint64_t cycles;
-};
-
-static void busy_body(void *arg)
-{
-    const struct busy *busy = arg;
-    while (busy->job->n_ended < MPI_JOB_HOSTS * busy->job->n_per_host &&
-           !program_ending(busy->job->program)) {
-        k_compute(busy->kernel, busy->cycles);
-        k_yield(busy->kernel);
-    }
-}
-
-static void start_busy(struct mpi_job *job, struct network_host *host)
-{
-    const unsigned n_cpus = k_n_cpus(host->kernel), first = job->settings->cpu;
-    struct busy *busy = program_zalloc(job->program, 1, sizeof(*busy));
-    *busy = (struct busy){ job, host->kernel, 1 };
-    busy->cycles = BUSY_PS / numa_cycle_ps(host_numa(host->host));
-    for (unsigned c = 0; c < n_cpus; c++)
-        if (c < first || c >= first + job->n_per_host)
-            k_thread_new(host->kernel, "busy", (int)c, busy_body, busy);
-}
-
 void mpi_job_start(struct mpi_job *job)
 {
     struct program *program = job->program;
@@ -194,8 +207,6 @@ void mpi_job_start(struct mpi_job *job)
         program_uses_cpu(program, host, cpu);
         k_thread_new(host->kernel, name, (int)cpu, process_body, &job->rank[i]);
     }
-    for (unsigned h = 0; job->settings->busy && h < MPI_JOB_HOSTS; h++)
-        start_busy(job, job->host[h]);
 }
 
 /* The first waits until the measurement begins, the others for the first. */

@@ -49,6 +49,7 @@ struct mpi_job {
     void (*body)(struct mpi_rank *rank);
     /* ---- running ----------------------------------------------------------------------------- */
     struct mx_site *site[MPI_JOB_HOSTS];
+    unsigned n_open[MPI_JOB_HOSTS]; /* endpoints */
     bool site_ready[MPI_JOB_HOSTS];
     struct mpi_rank *rank;
     struct mpi_place place[MPI_PROCESSES_MAX];

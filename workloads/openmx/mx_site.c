@@ -94,10 +94,10 @@ void mx_site_check(struct program *program, struct network_host *host,
     lending->copy_engines->users++;
 }
 
-static void timed_out(void *context, uint64_t now_ps)
+static void timed_out(void *context, uint64_t since_ps, uint64_t now_ps)
 {
     struct mx_site_stalls *stalls = context;
-    sim_time from_ps = stalls->until_ps;
+    sim_time from_ps = SIM_MAX(stalls->until_ps, since_ps);
     for (const struct mx_site *site = stalls->first; site != NULL; site = site->next) {
         struct openmx_stats stats;
         openmx_stats_get(site->openmx, &stats);

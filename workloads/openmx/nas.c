@@ -31,6 +31,7 @@ struct phase {
     double longest_ps;        /* all of them, of the slowest process */
     double least_ps, most_ps; /* one, of process 0 */
     double stalled_ps;        /* in which pulls waited for a time-out */
+    uint64_t time_outs;
 };
 
 struct nas {
@@ -142,6 +143,7 @@ static bool measure(struct nas *nas, struct nas_rank *rank, struct phase *phase)
     struct kernel *kernel = rank->rank->kernel;
     const struct mx_site_stalls *stalls = &nas->job.stalls;
     const double before_ps = (double)stalls->sum_ps;
+    const uint64_t before = stalls->time_outs;
     const uint64_t begin_ps = k_now_ps(kernel);
     for (unsigned i = 0; i < nas->units; i++) {
         const uint64_t at_ps = k_now_ps(kernel);
@@ -161,6 +163,8 @@ static bool measure(struct nas *nas, struct nas_rank *rank, struct phase *phase)
         return false;
     if (rank->id == 0)
         phase->stalled_ps = (double)stalls->sum_ps - before_ps;
+    if (rank->id == 0)
+        phase->time_outs = stalls->time_outs - before;
     return true;
 }
 
@@ -243,7 +247,8 @@ static void nas_record(struct program *program, sim_time duration_ps)
     program_metric(program, "unit_spread_pct", "%", spread_pct(nas));
     program_metric(program, "moving_s", "s", (took_ps - stalled_ps) / 1e12 * units);
     program_metric(program, "stalled_s", "s", stalled_ps / 1e12 * units);
-    program_metric(program, "time_outs", "1", (double)nas->job.stalls.time_outs);
+    program_metric(program, "time_outs", "1",
+                   (double)(nas->phase[0].time_outs + nas->phase[1].time_outs));
     program_metric(program, "sampled", "1", nas->n);
     program_metric(program, "communication_pct", "%",
                    100 * (1 - (double)nas->compute_ps / took_ps));

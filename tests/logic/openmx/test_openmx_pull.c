@@ -13,23 +13,26 @@
 struct run {
     struct omx_pair *pair;
     struct omx_process a, b;
-    unsigned losses; /* of the frame, still to come */
-    bool there;      /* it has come */
-    uint32_t asked;  /* up to here, while it had not */
-    unsigned again;  /* requests for its block, beside the first */
+    unsigned losses;   /* of the frame, still to come */
+    unsigned none;     /* so many replies are lost, whatever they carry */
+    uint64_t waits_ps; /* before the message */
+    bool there;        /* it has come */
+    uint32_t asked;    /* up to here, while it had not */
+    unsigned again;    /* requests for its block, beside the first */
     uint64_t begun_ps, ended_ps;
     unsigned time_outs; /* that somebody was told of, and the last one */
     uint64_t time_out_ps, idle_ps;
 };
 
-static void timed_out(void *context, uint64_t now_ps)
+static void timed_out(void *context, uint64_t since_ps, uint64_t now_ps)
 {
     struct run *run = context;
     struct openmx_stats stats;
     openmx_stats_get(run->pair->omx[1], &stats);
     run->time_outs++;
     run->time_out_ps = now_ps;
-    run->idle_ps = now_ps - stats.reply_ps;
+    assert_true(since_ps >= stats.reply_ps || since_ps >= run->begun_ps);
+    run->idle_ps = now_ps - since_ps;
 }
 
 /* Host 0 sends the message: replies are its, requests host 1's. */
@@ -51,6 +54,10 @@ static bool look(struct rig *rig, unsigned from, const uint8_t *head, uint32_t b
             run->again++;
         }
     }
+    if (from == 0 && reply.type == MX_PACKET_PULL_REPLY && run->none > 0) {
+        run->none--;
+        return true;
+    }
     if (from == 1 || reply.type != MX_PACKET_PULL_REPLY ||
         mx_be32(reply.offset) != LOST_FRAME * FRAME)
         return false;
@@ -69,6 +76,7 @@ static void sends(struct omx_process *p)
     struct mx_request *r;
     assert_int_equal(omx_connect(p, 0, &run->b), 0);
     net_rig_fill(p->pair->kernel, segment.at, 1, 0, BYTES);
+    k_sleep(p->pair->kernel, run->waits_ps);
     run->begun_ps = k_now_ps(p->pair->kernel);
     assert_int_equal(mx_isend(p->ep, &segment, 1, &p->peer[0], 7, NULL, &r), 0);
     assert_int_equal(omx_wait(p, &r).code, MX_SUCCESS);
@@ -85,12 +93,11 @@ static void receives(struct omx_process *p)
     net_rig_check(p->pair->kernel, segment.at, 1, 0, BYTES);
 }
 
-static struct openmx_stats run_with(struct run *run, unsigned losses)
+static struct openmx_stats run_it(struct run *run)
 {
     const struct rig_options wire = omx_wire(1);
     struct openmx_options options = openmx_options_default;
     struct openmx_stats stats;
-    *run = (struct run){ .losses = losses };
     options.timed_out = timed_out;
     options.timed_out_context = run;
     run->pair = omx_pair_new(&wire, &options);
@@ -102,6 +109,12 @@ static struct openmx_stats run_with(struct run *run, unsigned losses)
     openmx_stats_get(run->pair->omx[1], &stats);
     omx_pair_free(run->pair);
     return stats;
+}
+
+static struct openmx_stats run_with(struct run *run, unsigned losses)
+{
+    *run = (struct run){ .losses = losses };
+    return run_it(run);
 }
 
 /* A later block is complete: that before it is asked for again at once, whole; nothing beyond the four
@@ -136,11 +149,23 @@ static void test_two_losses(void **state)
     assert_true(run.idle_ps >= K_S && run.idle_ps < K_S + FAKE_MS(1));
 }
 
+/* Nothing of the first window comes: the time-out is told to have begun with the pull. */
+static void test_a_lost_window(void **state)
+{
+    struct run run = { .none = 4 * 8, .waits_ps = 5 * K_S };
+    (void)state;
+    run_it(&run);
+    assert_int_equal(run.time_outs, 1);
+    assert_true(run.idle_ps >= K_S && run.idle_ps < K_S + FAKE_MS(1));
+    assert_true(run.idle_ps < run.ended_ps - run.begun_ps);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_loss),
         cmocka_unit_test(test_two_losses),
+        cmocka_unit_test(test_a_lost_window),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
