@@ -5,7 +5,8 @@
  *   parallelism; of a copy also the store buffer (store_buffer_entries > 0), which is full when so
  *   many steps of the copy have no line to go to yet: a step is 16 bytes, or 8 if an address is no
  *   multiple of 8.
- * Does not model: instructions, branch prediction, the store buffer of other stores, translation
+ * Does not model: instructions, branch prediction, the store buffer of other stores, nor what one copy
+ *   leaves in it to the next, translation
  *   look-aside buffers.
  * Timing: load = numa_load, or until an asynchronous load has the line; asynchronous access =
  *   issue cycles. Either waits first for the line-fill buffer that is free first, if the line is
