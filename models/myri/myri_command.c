@@ -50,8 +50,8 @@ static bool can_go_up(const struct myri *nic)
     for (unsigned i = 0; i < ether->n_slices; i++)
         if (ether->slice[i].queue_iova == 0)
             return false;
-    return ether->slice[0].status_iova != 0 && ether->queue_bytes != 0 &&
-           ether->big_bytes != 0 && ether->mtu_bytes != 0;
+    return ether->slice[0].status_iova != 0 && ether->queue_bytes != 0 && ether->big_bytes != 0 &&
+           ether->mtu_bytes != 0;
 }
 
 /* Addresses. False: there is no such slice. */

@@ -34,7 +34,8 @@ void numa_prefetch(const struct numa *numa, unsigned socket, struct hpa hpa, uns
 {
     const unsigned home = home_of(numa, hpa.v >> LINE_LOG2);
 
-    if ((hpa.v + bytes - 1) >> LINE_LOG2 >= numa_lines(numa)) /* no memory: another device, or nothing */
+    if ((hpa.v + bytes - 1) >> LINE_LOG2 >=
+        numa_lines(numa)) /* no memory: another device, or nothing */
         return;
     if (numa->present != NULL)
         prefetch_present(numa, hpa, bytes);
