@@ -36,10 +36,10 @@ struct running {
 static void note_origin(struct run_result *result, const struct scenario *scenario)
 {
     if (*scenario_changes(scenario) != '\0')
-        run_result_note(result, RESULT_NOTE_CHANGES + strlen("note."), scenario_changes(scenario));
+        run_result_note(result, &RESULT_NOTE_CHANGES[strlen("note.")], scenario_changes(scenario));
     if (!scenario_has_root(scenario)) {
         g_autofree char *path = g_canonicalize_filename(scenario_path(scenario), NULL);
-        run_result_note(result, RESULT_NOTE_FILE + strlen("note."), path);
+        run_result_note(result, &RESULT_NOTE_FILE[strlen("note.")], path);
     }
 }
 

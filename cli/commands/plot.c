@@ -315,11 +315,12 @@ static void plot_scenario(struct plot_request *request, struct scenario *scenari
     if (errors->n_messages == before && figure.panels->len == 0)
         sim_error_add(errors, scenario_path(scenario), 0, "no group `plot` says what to plot");
     else if (errors->n_messages == before) {
-        g_autofree char *title = title_with_changes(request, scenario, &figure);
+        char *title = title_with_changes(request, scenario, &figure); /* the figure uses it */
         warn_of_ambiguous(scenario, &figure);
         warn_of_overtaken(request, scenario);
         if (!collect_and_draw(request, scenario, &figure, errors))
             request->any_failed = true;
+        g_free(title);
     }
     plot_figure_release(&figure);
 }
