@@ -223,7 +223,7 @@ def main():
     first = int(sys.argv[2]) if len(sys.argv) > 2 else 1
     groups = [g for g in GROUPS if not sys.argv[3:] or g.__name__ in sys.argv[3:]]
     tally = {g: dict.fromkeys(OUTCOMES, 0) for g in groups}
-    todo = [(g, seed) for seed in range(first, first + count) for g in groups]
+    waiting = [(g, seed) for seed in range(first, first + count) for g in groups]
     lock = threading.Lock()
     with tempfile.TemporaryDirectory() as top:
         subprocess.run([NUDMA, "run", SIZE, "--quick", "-q", "--db", os.path.join(top, "one.db")], check=True, capture_output=True,
@@ -232,9 +232,9 @@ def main():
         def work():
             while True:
                 with lock:
-                    if not todo:
+                    if not waiting:
                         return
-                    group, seed = todo.pop(0)
+                    group, seed = waiting.pop(0)
                 outcome = try_once(group, seed, top)
                 with lock:
                     tally[group][outcome] += 1
