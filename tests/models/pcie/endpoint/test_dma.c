@@ -783,13 +783,26 @@ static void answers_of_abandoned_reads_are_unexpected(void **state)
     bench_free(&bench);
 }
 
-static void time_out_can_be_disabled(void **state)
+/* Time-outs disabled, answers later than they would be. */
+static struct bench bench_without_time_out(void)
 {
-    (void)state;
     struct bench bench = bench_new();
     struct cfg_space *cfg = &bench.requester->cfg;
     cfg_write(cfg, cfg->pcie_cap + PCIE_DEVCTL2, 2, PCIE_DEVCTL2_TIMEOUT_DISABLE);
     bench.completer->delay_ps = 20 * TIMEOUT_PS;
+    return bench;
+}
+
+static void enable_time_out(struct bench *bench)
+{
+    struct cfg_space *cfg = &bench->requester->cfg;
+    cfg_write(cfg, cfg->pcie_cap + PCIE_DEVCTL2, 2, 0);
+}
+
+static void time_out_can_be_disabled(void **state)
+{
+    (void)state;
+    struct bench bench = bench_without_time_out();
     struct transfer *transfer = read_now(&bench, 0, 4096);
     run(&bench);
     check_done(transfer, PCIE_DMA_OK);
@@ -801,13 +814,10 @@ static void time_out_can_be_disabled(void **state)
 static void time_out_is_enabled_late(void **state)
 {
     (void)state;
-    struct bench bench = bench_new();
-    struct cfg_space *cfg = &bench.requester->cfg;
-    cfg_write(cfg, cfg->pcie_cap + PCIE_DEVCTL2, 2, PCIE_DEVCTL2_TIMEOUT_DISABLE);
-    bench.completer->delay_ps = 20 * TIMEOUT_PS;
+    struct bench bench = bench_without_time_out();
     struct transfer *late = read_now(&bench, 0, 64);
     sim_run(bench.sim, 3 * TIMEOUT_PS, NULL);
-    cfg_write(cfg, cfg->pcie_cap + PCIE_DEVCTL2, 2, 0);
+    enable_time_out(&bench);
     struct transfer *next = read_now(&bench, 4096, 64);
     sim_run(bench.sim, 3 * TIMEOUT_PS + TIMEOUT_PS / 2, NULL);
     check_done(late, PCIE_DMA_TIMED_OUT);
@@ -823,16 +833,13 @@ static void time_out_is_enabled_late(void **state)
 static void time_out_that_is_enabled_ends_what_waits(void **state)
 {
     (void)state;
-    struct bench bench = bench_new();
-    struct cfg_space *cfg = &bench.requester->cfg;
-    cfg_write(cfg, cfg->pcie_cap + PCIE_DEVCTL2, 2, PCIE_DEVCTL2_TIMEOUT_DISABLE);
-    bench.completer->delay_ps = 20 * TIMEOUT_PS;
+    struct bench bench = bench_without_time_out();
     struct transfer *late = read_now(&bench, 0, 64);
     sim_run(bench.sim, 3 * TIMEOUT_PS, NULL);
     pcie_dma_configured(&bench.requester->dma);
     sim_run(bench.sim, 4 * TIMEOUT_PS, NULL);
     assert_int_equal(bench.requester->dma.stats.timed_out, 0);
-    cfg_write(cfg, cfg->pcie_cap + PCIE_DEVCTL2, 2, 0);
+    enable_time_out(&bench);
     pcie_dma_configured(&bench.requester->dma);
     sim_run(bench.sim, 4 * TIMEOUT_PS + 1, NULL);
     check_done(late, PCIE_DMA_TIMED_OUT);
