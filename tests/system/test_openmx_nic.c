@@ -115,16 +115,6 @@ static void down_body(void *arg)
     s->rig->down++;
 }
 
-static void run_until(struct rig *r, const unsigned *count, unsigned n, unsigned ms)
-{
-    const sim_time until_ps = sim_now(r->w.sim) + ms * SIM_PS_PER_MS;
-    while (*count < n && sim_now(r->w.sim) < until_ps) {
-        sim_run(r->w.sim, sim_now(r->w.sim) + 100 * SIM_PS_PER_US, NULL);
-        assert_null(sim_error(r->w.sim));
-    }
-    assert_int_equal(*count, n);
-}
-
 static void rig_open(struct rig *r)
 {
     static const char *const names[] = { "server", "client" };
@@ -142,14 +132,14 @@ static void rig_open(struct rig *r)
         assert_non_null(s->driver);
         k_thread_new(s->kernel, "up", 0, up_body, s);
     }
-    run_until(r, &r->up, 2, 1000);
+    fixture_run_until(&r->w, &r->up, 2, 1000 * SIM_PS_PER_MS);
 }
 
 static void rig_close(struct rig *r)
 {
     for (unsigned i = 0; i < 2; i++)
         k_thread_new(r->side[i].kernel, "down", 0, down_body, &r->side[i]);
-    run_until(r, &r->down, 2, 1000);
+    fixture_run_until(&r->w, &r->down, 2, 1000 * SIM_PS_PER_MS);
     sim_run(r->w.sim, sim_now(r->w.sim) + 10 * SIM_PS_PER_MS, NULL);
     for (unsigned i = 0; i < 2; i++)
         os_free(r->side[i].kernel);
@@ -258,7 +248,7 @@ static void expect_queue(struct rig *r, uint8_t id, unsigned cpu, unsigned funct
     struct process p[2];
     r->done = 0;
     start(r, p, id, cpu, 1);
-    run_until(r, &r->done, 2, 200);
+    fixture_run_until(&r->w, &r->done, 2, 200 * SIM_PS_PER_MS);
     for (unsigned f = 0; f < 2; f++)
         for (unsigned q = 0; q < 2 * CORES; q++) {
             const uint64_t n = p[SERVER].after[f][q] - p[SERVER].before[f][q];
@@ -327,7 +317,7 @@ static void test_many_processes(void **state)
     rig_open(&r);
     for (unsigned i = 0; i < 4; i++)
         start(&r, p[i], (uint8_t)(10 + i), cpus[i], 1);
-    run_until(&r, &r.done, 8, 500);
+    fixture_run_until(&r.w, &r.done, 8, 500 * SIM_PS_PER_MS);
     for (unsigned cpu = 0; cpu < 2 * CORES; cpu++) {
         const bool has = cpu == 0 || cpu == 2 || cpu == 5 || cpu == 7;
         const unsigned near = cpu / CORES;
@@ -364,7 +354,7 @@ static void test_function_is_pulled(void **state)
     rig_open(&r);
     start(&r, p, 4, 6, 20);
     k_thread_new(r.side[SERVER].kernel, "puller", 0, pull_body, &puller);
-    run_until(&r, &r.done, 2, 500);
+    fixture_run_until(&r.w, &r.done, 2, 500 * SIM_PS_PER_MS);
     assert_int_equal(puller.pulled, 1);
     assert_true(packets_of(&r, 1, queue_of(1, 6)) > 60);
     assert_true(packets_of(&r, 0, queue_of(0, 6)) > 60);
