@@ -32,14 +32,11 @@
 struct myri_world {
     struct fuzz_world host;
     struct model *nic;
-    struct model peer;
-    struct ether_port wire_end;
-    struct ether_wire *wire;
+    struct fuzz_peer peer;
     enum myri_firmware firmware;
     bool removed;
     unsigned interrupts; /* offset of the capability */
     uint32_t ack_at;     /* in BAR 0 */
-    uint64_t n_frames;   /* that came out */
 };
 
 static struct myri_world *world_of(struct fuzz_world *host)
@@ -49,20 +46,6 @@ static struct myri_world *world_of(struct fuzz_world *host)
 
 /* ---- The other end of the wire ----------------------------------------------------------------- */
 
-static void wire_receive(struct ether_port *port, struct ether_frame *frame)
-{
-    struct myri_world *w = port->model->state;
-    w->n_frames++;
-    ether_frame_free(port->model, frame);
-}
-
-static void wire_retime(struct ether_port *port, struct ether_frame *frame, sim_time left_ps)
-{
-    (void)port;
-    (void)frame;
-    (void)left_ps;
-}
-
 /* The head of a packet for the adapter. */
 static struct ether_frame *packet(struct myri_world *w, uint8_t type, uint8_t endpoint,
                                   uint32_t bytes)
@@ -71,7 +54,7 @@ static struct ether_frame *packet(struct myri_world *w, uint8_t type, uint8_t en
     const struct mx_common common = { .type = type,
                                       .destination_endpoint = endpoint,
                                       .session = mx_be32(SESSION) };
-    struct ether_frame *frame = ether_frame_new(&w->peer);
+    struct ether_frame *frame = ether_frame_new(&w->peer.model);
     memset(frame->header, 0, HEAD_BYTES);
     for (unsigned i = 0; i < 6; i++)
         frame->header[i] = (uint8_t)(mac >> (40 - 8 * i));
@@ -102,15 +85,15 @@ static void op_frame(struct myri_world *w, const struct fuzz_op *op)
         frame->header[op->y % HEAD_BYTES] = (uint8_t)op->z;
     if (op->c & 128)
         frame->header_bytes = (uint16_t)(14 + op->z % (HEAD_BYTES - 13));
-    ether_port_send(&w->wire_end, frame, sim_now(w->host.sim));
+    ether_port_send(&w->peer.end, frame, sim_now(w->host.sim));
 }
 
 static void op_wire(struct myri_world *w, const struct fuzz_op *op)
 {
     if (op->a & 1)
-        ether_port_pause(&w->wire_end, op->b & 1);
+        ether_port_pause(&w->peer.end, op->b & 1);
     else
-        ether_port_link(&w->wire_end, op->b & 3);
+        ether_port_link(&w->peer.end, op->b & 3);
 }
 
 /* ---- A driver that knows what it does ---------------------------------------------------------- */
@@ -447,23 +430,6 @@ static void invent(struct fuzz_op *op, struct fuzz_random *random, int first)
 
 /* ---- A world ----------------------------------------------------------------------------------- */
 
-static void plug_wire(struct myri_world *w)
-{
-    const struct ether_wire_params params = { .rate_gbit_s = 10, .latency_ps = 50 * SIM_PS_PER_NS };
-    w->peer = (struct model){ .name = "peer", .sim = w->host.sim, .state = w };
-    w->wire_end = (struct ether_port){ .model = &w->peer,
-                                       .name = "peer.e0",
-                                       .rate_gbit_s_max = 400,
-                                       .flow_control = true,
-                                       .mtu_bytes = myri_mtu_bytes(w->nic),
-                                       .receive = wire_receive,
-                                       .retime = wire_retime };
-    w->peer.other_ports[0] = (struct model_ports){ &ether_cable, &w->wire_end, 1 };
-    w->wire = ether_wire_new(w->host.sim, "wire", &params, cable_port(&ether_cable, w->nic, 0),
-                             &w->wire_end, "test", 1, &w->host.errors);
-    FUZZ_ASSERT(w->wire != NULL, "no wire");
-}
-
 static struct fuzz_world *open_world(const struct fuzz_op *op)
 {
     static const char *const firmwares[] = { "ethernet", "multiqueue", "mx", "mx" };
@@ -477,7 +443,6 @@ static struct fuzz_world *open_world(const struct fuzz_op *op)
         { "firmware_receive_ns", op->a & 64 ? "0" : "750" },
         { "firmware_mx_ns", op->a & 128 ? "0" : "500" },
         { "command_latency_us", "0" },
-        { "send_done_us", op->b & 1 ? "0" : "10" },
         { "tx_queue_tlps", op->b & 2 ? "1" : "16" },
         { "read_requests_max", op->b & 4 ? "1" : "0" },
         { "completion_timeout_us", "50" },
@@ -489,7 +454,7 @@ static struct fuzz_world *open_world(const struct fuzz_op *op)
     w->nic = fuzz_world_device(&w->host, &myri_ops, "nic", settings);
     w->firmware = myri_firmware(w->nic);
     fuzz_world_plug(&w->host, w->nic, 0);
-    plug_wire(w);
+    fuzz_peer_plug(&w->peer, &w->host, w->nic, 10, myri_mtu_bytes(w->nic));
     myri_ops.start(w->nic);
     w->host.functions.pcie = fuzz_capability(&w->host, PCI_CAP_ID_PCIE);
     w->interrupts = fuzz_capability(
@@ -505,15 +470,15 @@ static void check_ethernet(struct myri_world *w)
 {
     struct myri_slot slot = { 0 };
     uint8_t headers[64] = { 2, 0, 0, 0, 0, 1 };
-    const uint64_t before = w->n_frames;
+    const uint64_t before = w->peer.n_frames;
     fuzz_put(&w->host, DATA_PAGE * 4096, headers, sizeof(headers));
     send(w, 1, DATA_PAGE * 4096, 60, 0);
     fuzz_world_run(&w->host, 10 * SIM_PS_PER_US);
-    FUZZ_ASSERT(w->n_frames == before + 1, "%llu packets",
-                (unsigned long long)(w->n_frames - before));
+    FUZZ_ASSERT(w->peer.n_frames == before + 1, "%llu packets",
+                (unsigned long long)(w->peer.n_frames - before));
     fuzz_put(&w->host, QUEUE_PAGE * 4096, &slot, sizeof(slot));
     post(w, 0, false, DATA_PAGE * 4096, BUFFER_BYTES);
-    ether_port_send(&w->wire_end, packet(w, MX_PACKET_ACK, 0, 10), sim_now(w->host.sim));
+    ether_port_send(&w->peer.end, packet(w, MX_PACKET_ACK, 0, 10), sim_now(w->host.sim));
     fuzz_world_run(&w->host, 10 * SIM_PS_PER_US);
     fuzz_get(&w->host, QUEUE_PAGE * 4096, &slot, sizeof(slot));
     FUZZ_ASSERT(myri_be16(slot.bytes) == HEAD_BYTES + 10, "a slot of %u bytes",
@@ -526,14 +491,14 @@ static void check_mx(struct myri_world *w)
                                              .nic = { 2, 0, 0, 0, 0, 1 },
                                              .session = SESSION };
     const uint64_t events = EVENTS_PAGE * 4096;
-    const uint64_t before = w->n_frames;
+    const uint64_t before = w->peer.n_frames;
     uint8_t event[MX_EVENT_BYTES] = { 0 }, none[MX_EVENT_BYTES] = { 0 };
     line(w, MYRI_MX_WINDOWS, &request);
     fuzz_world_run(&w->host, 10 * SIM_PS_PER_US);
-    FUZZ_ASSERT(w->n_frames == before + 1, "%llu packets",
-                (unsigned long long)(w->n_frames - before));
+    FUZZ_ASSERT(w->peer.n_frames == before + 1, "%llu packets",
+                (unsigned long long)(w->peer.n_frames - before));
     fuzz_put(&w->host, events, none, sizeof(none));
-    ether_port_send(&w->wire_end, packet(w, MX_PACKET_ACK, 0, 0), sim_now(w->host.sim));
+    ether_port_send(&w->peer.end, packet(w, MX_PACKET_ACK, 0, 0), sim_now(w->host.sim));
     fuzz_world_run(&w->host, 10 * SIM_PS_PER_US);
     fuzz_get(&w->host, events, event, sizeof(event));
     FUZZ_ASSERT(memcmp(event, none, sizeof(event)) != 0, "no event");
@@ -549,8 +514,8 @@ static void check_idle(struct myri_world *w)
 static void check_world(struct fuzz_world *host)
 {
     struct myri_world *w = world_of(host);
-    ether_port_link(&w->wire_end, true);
-    ether_port_pause(&w->wire_end, false);
+    ether_port_link(&w->peer.end, true);
+    ether_port_pause(&w->peer.end, false);
     fuzz_world_run(host, 20 * SIM_PS_PER_US);
     fuzz_function_stop(host, 0);
     fuzz_world_drain(host);
@@ -569,7 +534,7 @@ static void check_world(struct fuzz_world *host)
 static void close_world(struct fuzz_world *host)
 {
     struct myri_world *w = world_of(host);
-    ether_wire_free(w->wire);
+    ether_wire_free(w->peer.wire);
     model_free(w->nic);
     fuzz_world_close(host);
     free(w);

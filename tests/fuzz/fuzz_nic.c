@@ -31,11 +31,8 @@ struct function { /* as its driver knows it */
 struct nic_world {
     struct fuzz_world host;
     struct model *nic;
-    struct model peer;
-    struct ether_port wire_end;
-    struct ether_wire *wire;
+    struct fuzz_peer peer;
     struct function function[FUNCTIONS];
-    uint64_t n_frames; /* that came out */
     uint32_t sequence;
 };
 
@@ -50,20 +47,6 @@ static void set_register(struct nic_world *w, unsigned f, uint64_t offset, uint6
 }
 
 /* ---- The other end of the wire ------------------------------------------------------------------- */
-
-static void wire_receive(struct ether_port *port, struct ether_frame *frame)
-{
-    struct nic_world *w = port->model->state;
-    w->n_frames++;
-    ether_frame_free(port->model, frame);
-}
-
-static void wire_retime(struct ether_port *port, struct ether_frame *frame, sim_time left_ps)
-{
-    (void)port;
-    (void)frame;
-    (void)left_ps;
-}
 
 static uint64_t mac_of(const struct nic_world *w, unsigned f)
 {
@@ -101,13 +84,13 @@ static void send_frame(struct nic_world *w, struct ether_frame *frame)
         ether_ipv4_checksum_set(frame->header, &packet);
     if (packet.l4)
         ether_l4_checksum_set(frame, &packet);
-    ether_port_send(&w->wire_end, frame, sim_now(w->host.sim));
+    ether_port_send(&w->peer.end, frame, sim_now(w->host.sim));
 }
 
 static struct ether_frame *frame_of(struct nic_world *w, unsigned f, unsigned flow, uint32_t bytes,
                                     uint8_t flags)
 {
-    struct ether_frame *frame = ether_frame_new(&w->peer);
+    struct ether_frame *frame = ether_frame_new(&w->peer.model);
     headers(frame->header, mac_of(w, f), flow, w->sequence, bytes, flags);
     frame->header_bytes = HEADERS;
     frame->payload.bytes = bytes;
@@ -140,9 +123,9 @@ static void op_frame(struct nic_world *w, const struct fuzz_op *op)
 static void op_wire(struct nic_world *w, const struct fuzz_op *op)
 {
     if (op->a & 1)
-        ether_port_pause(&w->wire_end, op->b & 1);
+        ether_port_pause(&w->peer.end, op->b & 1);
     else
-        ether_port_link(&w->wire_end, op->b & 3);
+        ether_port_link(&w->peer.end, op->b & 3);
 }
 
 /* ---- A driver that knows what it does -------------------------------------------------------------- */
@@ -477,24 +460,6 @@ static void invent(struct fuzz_op *op, struct fuzz_random *random, int first)
 
 /* ---- A world ---------------------------------------------------------------------------------------------- */
 
-static void plug_wire(struct nic_world *w)
-{
-    const struct ether_wire_params params = { .rate_gbit_s = 100,
-                                              .latency_ps = 50 * SIM_PS_PER_NS };
-    w->peer = (struct model){ .name = "peer", .sim = w->host.sim, .state = w };
-    w->wire_end = (struct ether_port){ .model = &w->peer,
-                                       .name = "peer.e0",
-                                       .rate_gbit_s_max = 400,
-                                       .flow_control = true,
-                                       .mtu_bytes = nic_mtu_bytes(w->nic),
-                                       .receive = wire_receive,
-                                       .retime = wire_retime };
-    w->peer.other_ports[0] = (struct model_ports){ &ether_cable, &w->wire_end, 1 };
-    w->wire = ether_wire_new(w->host.sim, "wire", &params, cable_port(&ether_cable, w->nic, 0),
-                             &w->wire_end, "test", 1, &w->host.errors);
-    FUZZ_ASSERT(w->wire != NULL, "no wire");
-}
-
 static struct fuzz_world *open_world(const struct fuzz_op *op)
 {
     const struct fuzz_setting settings[] = {
@@ -528,7 +493,7 @@ static struct fuzz_world *open_world(const struct fuzz_op *op)
     w->nic = fuzz_world_device(&w->host, &nic_ops, "nic", settings);
     for (unsigned p = 0; p < PORTS; p++)
         fuzz_world_plug(&w->host, w->nic, p);
-    plug_wire(w);
+    fuzz_peer_plug(&w->peer, &w->host, w->nic, 100, nic_mtu_bytes(w->nic));
     nic_ops.start(w->nic);
     fuzz_find_capabilities(&w->host);
     for (unsigned f = 0; f < FUNCTIONS; f++)
@@ -556,14 +521,14 @@ static void check_traffic(struct nic_world *w, unsigned p)
     const struct nic_wqe_data data = { .bytes = 1000, .iova = DATA_PAGE * 4096 };
     const struct nic_wqe_data buffer = { .bytes = BUFFER_BYTES, .iova = (DATA_PAGE + 1) * 4096 };
     begin_port(w, p);
-    const uint64_t before = w->n_frames;
+    const uint64_t before = w->peer.n_frames;
     const struct wqe wqe = wqe_of(w, f, NIC_OP_SEND, 0, &data, 1);
     push(w, f, &wqe, blocks_of(HEADER_UNITS + 1));
     ring(w, f);
     await_completion(w, f, 0, NIC_CQE_SENT);
     fuzz_world_run(&w->host, SIM_PS_PER_US);
-    FUZZ_ASSERT(w->n_frames == before + 1, "function %u: %llu packets", f,
-                (unsigned long long)(w->n_frames - before));
+    FUZZ_ASSERT(w->peer.n_frames == before + 1, "function %u: %llu packets", f,
+                (unsigned long long)(w->peer.n_frames - before));
     /* Octonic: all flows without a rule go to this one. */
     command(w, f,
             (struct nic_command){
@@ -586,8 +551,8 @@ static void check_idle(struct nic_world *w)
 static void check_world(struct fuzz_world *host)
 {
     struct nic_world *w = world_of(host);
-    ether_port_link(&w->wire_end, true);
-    ether_port_pause(&w->wire_end, false);
+    ether_port_link(&w->peer.end, true);
+    ether_port_pause(&w->peer.end, false);
     fuzz_world_run(host, 20 * SIM_PS_PER_US);
     for (unsigned p = 0; p < PORTS; p++)
         fuzz_function_stop(host, fuzz_physical(host, p));
@@ -600,7 +565,7 @@ static void check_world(struct fuzz_world *host)
 static void close_world(struct fuzz_world *host)
 {
     struct nic_world *w = world_of(host);
-    ether_wire_free(w->wire);
+    ether_wire_free(w->peer.wire);
     model_free(w->nic);
     fuzz_world_close(host);
     free(w);

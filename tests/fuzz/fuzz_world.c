@@ -148,6 +148,7 @@ struct model *fuzz_world_device(struct fuzz_world *world, const struct model_ops
     }
     struct model *device = model_new(world->sim, world->pcie, ops, path, world->config,
                                      config_get(config_root(world->config), path), &world->errors);
+    config_check_unknown(world->config, &world->errors);
     no_mistakes(world);
     return device;
 }
@@ -200,6 +201,41 @@ void fuzz_world_play(const struct fuzz_target *target, const struct fuzz_op *op,
     fuzz_host_behave(world);
     target->check(world);
     target->close(world);
+}
+
+/* ---- The other end of a wire ------------------------------------------------------------------- */
+
+static void peer_receive(struct ether_port *port, struct ether_frame *frame)
+{
+    struct fuzz_peer *peer = port->model->state;
+    peer->n_frames++;
+    ether_frame_free(port->model, frame);
+}
+
+static void peer_retime(struct ether_port *port, struct ether_frame *frame, sim_time left_ps)
+{
+    (void)port;
+    (void)frame;
+    (void)left_ps;
+}
+
+void fuzz_peer_plug(struct fuzz_peer *peer, struct fuzz_world *world, struct model *nic,
+                    double gbit_s, uint32_t mtu_bytes)
+{
+    const struct ether_wire_params params = { .rate_gbit_s = gbit_s,
+                                              .latency_ps = 50 * SIM_PS_PER_NS };
+    peer->model = (struct model){ .name = "peer", .sim = world->sim, .state = peer };
+    peer->end = (struct ether_port){ .model = &peer->model,
+                                     .name = "peer.e0",
+                                     .rate_gbit_s_max = 400,
+                                     .flow_control = true,
+                                     .mtu_bytes = mtu_bytes,
+                                     .receive = peer_receive,
+                                     .retime = peer_retime };
+    peer->model.other_ports[0] = (struct model_ports){ &ether_cable, &peer->end, 1 };
+    peer->wire = ether_wire_new(world->sim, "wire", &params, cable_port(&ether_cable, nic, 0),
+                                &peer->end, "test", 1, &world->errors);
+    FUZZ_ASSERT(peer->wire != NULL, "no wire");
 }
 
 /* ---- Time ------------------------------------------------------------------------------------ */

@@ -13,6 +13,7 @@
 
 #include "hw/pci_regs.h"
 #include "models/base/model.h"
+#include "models/ether/ether.h"
 #include "models/pcie/endpoint/pcie_function.h"
 #include "models/pcie/link/port.h"
 #include "tests/fuzz/fuzz.h"
@@ -90,6 +91,17 @@ void fuzz_world_check(struct fuzz_world *world);
 void fuzz_world_close(struct fuzz_world *world);
 /* Makes a world by the first operation, does the others, checks the world and frees it. */
 void fuzz_world_play(const struct fuzz_target *target, const struct fuzz_op *op, size_t n);
+
+/* The other end of a wire: counts what comes out. */
+struct fuzz_peer {
+    struct model model;
+    struct ether_port end;
+    struct ether_wire *wire; /* the caller frees it */
+    uint64_t n_frames;
+};
+/* Joins it with the first Ethernet port of a NIC. */
+void fuzz_peer_plug(struct fuzz_peer *peer, struct fuzz_world *world, struct model *nic,
+                    double gbit_s, uint32_t mtu_bytes);
 
 /* ---- Time ------------------------------------------------------------------------------------ */
 
