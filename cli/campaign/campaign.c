@@ -289,7 +289,6 @@ static void store_job(void *context, size_t index, const struct worker_report *r
     struct plan_job *job = plan_job(campaign->plan, index); /* they may have moved */
     job->wall_s = report->wall_s;
     job->sim_ps = report->sim_ps;
-    const bool twice = is_stored(campaign, job);
     if (!store(campaign, job, report, &message)) {
         plan_set_state(campaign->plan, job, PLAN_WAITING);
         if (results_is_busy(campaign->db)) /* and a signal has come: work() takes it */
@@ -298,7 +297,7 @@ static void store_job(void *context, size_t index, const struct worker_report *r
             refuse(running, message);
         return;
     }
-    running->n_twice += twice;
+    running->n_twice += !campaign->force && results_was_there(campaign->db);
     const size_t point = job->point;
     plan_set_state(campaign->plan, job, report->error == NULL ? PLAN_DONE : PLAN_FAILED);
     if (report->error != NULL && !plan_point(campaign->plan, point)->may_fail)

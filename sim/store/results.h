@@ -102,6 +102,9 @@ void results_set_wait(struct results_db *db, results_wait_fn *wait, void *contex
 /* True if the last results_store(), results_select() or results_merge() has failed since another
  * program held the file for longer than was waited: it may be tried again. */
 bool results_is_busy(const struct results_db *db);
+/* True if results_have() was true of the run that the last results_store() has added: it is there
+ * twice now. Asked in the transaction that adds it, so that of two who store it one hears so. */
+bool results_was_there(const struct results_db *db);
 /* True if the file that was opened is not there any more under its name: what is stored is lost. */
 bool results_is_gone(const struct results_db *db);
 void results_close(struct results_db *db);

@@ -66,6 +66,7 @@ struct results_db {
     char *path;
     bool failed;           /* results_failed() */
     bool busy;             /* results_is_busy() */
+    bool was_there;        /* results_was_there() */
     results_wait_fn *wait; /* NULL: 20 s */
     void *wait_context;
     int64_t wait_began_us;

@@ -231,7 +231,11 @@ static void have_means_exactly_this_run(void **state)
     failed.status = "failed";
     failed.seed = 5;
     store_value(db, &some_run, 1.0);
+    assert_false(results_was_there(db));
+    store_value(db, &some_run, 1.0);
+    assert_true(results_was_there(db));
     assert_true(results_store(db, &failed, NULL, NULL, NULL));
+    assert_false(results_was_there(db));
     const char *scenario = some_run.scenario, *point = some_run.point;
     assert_true(results_have(db, scenario, point, 1, "00ff"));
     assert_false(results_have(db, scenario, point, 2, "00ff"));
