@@ -69,7 +69,8 @@ is "and metrics that are numbered, of a line each" "$(grep -o '^ *\.c[^ ]*' <<<"
 is "numbers of other kinds are left" "$(grep -o '^ *latency_p[0-9]*_ns' <<<"$out" | xargs)" \
     "latency_p50_ns latency_p99_ns"
 mapfile -t all < <("$nudma" list | awk -v n="$(stride 4)" 'NR > 1 && NR % n == 0 { print $1 }')
-for scenario in "${all[@]}"; do "$nudma" run "$scenario" --print-config >/dev/null 2>>all.txt || echo "$scenario"; done >unbuilt.txt
+[ "$(stride 2)" = 1 ] && every=() || every=(--quick)
+for scenario in "${all[@]}"; do "$nudma" run "$scenario" "${every[@]}" --print-config >/dev/null 2>>all.txt || echo "$scenario"; done >unbuilt.txt
 is "every scenario can be built" "$(cat unbuilt.txt all.txt)" ""
 has "list shows points and titles" "$("$nudma" list)" "^$size +[0-9]+  [A-Z]"
 mkdir mine && cp "$NUDMA_SCENARIOS/$size.cfg" mine/ && cp "$NUDMA_SCENARIOS/$size.cfg" .

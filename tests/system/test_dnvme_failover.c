@@ -49,10 +49,10 @@ static struct run_result *run(bool iommu, bool hold, const char *program)
     return run_with(iommu, hold, 0, program);
 }
 
-/* Pulls that are all failed over. Under the sanitizers a quarter: each takes the way of the others. */
+/* Pulls that are all failed over. */
 static unsigned pulls_of(unsigned pulls)
 {
-    return pulls / scenario_stride(4);
+    return test_rounds(pulls, 4);
 }
 
 static struct run_result *run_pulls(bool iommu, bool hold, unsigned pulls, const char *program)

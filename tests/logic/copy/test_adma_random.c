@@ -477,7 +477,7 @@ static void say_seed(void)
 static void run(void (*one)(uint64_t seed), unsigned n)
 {
     const char *only = getenv("ADMA_SEED"), *more = getenv("ADMA_CASES");
-    n = more != NULL ? (unsigned)strtoul(more, NULL, 0) : n;
+    n = more != NULL ? (unsigned)strtoul(more, NULL, 0) : test_rounds(n, 4);
     for (uint64_t seed = FIRST; seed < FIRST + n; seed++) {
         current_seed = only != NULL ? strtoull(only, NULL, 0) : seed;
         one(current_seed);

@@ -3,13 +3,6 @@
  * senders move; then everything is local. Properties over many seeds, on a device that is as late
  * and as unordered as PCI Express allows.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "logic/net/arfs.h"
 #include "logic/net/net.h"
 #include "logic/net/xps.h"
@@ -17,6 +10,7 @@
 #include "logic/steering/octonic.h"
 #include "logic/steering/ports.h"
 #include "tests/support/fake/fake_kapi.h"
+#include "tests/support/test.h"
 
 /*
  * A host with an adapter of several functions (or several adapters) for the tests of steering: real
@@ -801,9 +795,7 @@ static void rig_free(struct rig *rig)
 static unsigned seeds(unsigned n)
 {
     const char *more = getenv("STEERING_SEEDS");
-#if defined(SIM_HOSTILE) || defined(__SANITIZE_ADDRESS__) || defined(__clang__)
-    n = (n + 7) / 8;
-#endif
+    n = test_rounds(n, 8);
     return more != NULL ? n * (unsigned)atoi(more) : n;
 }
 
