@@ -261,33 +261,6 @@ static char *describe_death(int status, const char *log)
     return g_string_free(text, FALSE);
 }
 
-/* False if the report has not come as a whole. */
-static bool is_complete(const GByteArray *bytes, struct report_head *head)
-{
-    if (bytes->len < sizeof(*head))
-        return false;
-    memcpy(head, bytes->data, sizeof(*head));
-    return bytes->len == sizeof(*head) + head->n_error + head->n_result;
-}
-
-/* False if that is no result. */
-static bool unpack(const GByteArray *bytes, const struct report_head *head,
-                   struct worker_report *report)
-{
-    const char *error = (const char *)bytes->data + sizeof(*head);
-    report->wall_s = head->wall_s;
-    report->sim_ps = head->sim_ps;
-    report->events = head->events;
-    report->fingerprint = head->fingerprint;
-    report->peak_memory_bytes = head->peak_memory_bytes;
-    if (head->n_result > 0)
-        report->result = run_result_unpack(error + head->n_error, head->n_result);
-    if (head->n_result > 0 && report->result == NULL)
-        return false;
-    report->error = head->n_error > 0 ? g_strndup(error, head->n_error) : NULL;
-    return true;
-}
-
 /* What is left of a run whose worker has died, or was killed for it. */
 static void take_death(struct worker *worker, struct worker_report *report)
 {
@@ -318,14 +291,16 @@ static void tell(struct worker_pool *pool, size_t job, const struct worker_repor
 static void finish(struct worker_pool *pool, struct worker *worker)
 {
     struct worker_report report = { 0 };
-    struct report_head head;
+    bool leaves = false;
     const size_t job = worker->job;
-    report.wall_s = (double)(g_get_monotonic_time() - worker->started_us) / 1e6;
+    const double took_s = (double)(g_get_monotonic_time() - worker->started_us) / 1e6;
     read_log(worker);
-    const bool lives = worker->exceeded == NULL && is_complete(worker->report, &head) &&
-                       unpack(worker->report, &head, &report);
-    if (!lives)
+    const bool lives = worker->exceeded == NULL &&
+                       worker_report_unpack(worker->report, &report, &leaves);
+    if (!lives) {
+        report.wall_s = took_s;
         take_death(worker, &report);
+    }
     if (lives && report.error == NULL) /* it was over before anybody looked */
         report.error = time_fault(&pool->limits, report.wall_s);
     if (lives && report.error == NULL)
@@ -334,7 +309,7 @@ static void finish(struct worker_pool *pool, struct worker *worker)
     worker->busy = false;
     if (!lives)
         release(worker);
-    else if (head.leaves != 0)
+    else if (leaves)
         bury(worker);
     tell(pool, job, &report);
     run_result_free(report.result);
@@ -345,9 +320,8 @@ static void finish(struct worker_pool *pool, struct worker *worker)
 /* Something came on its socket, or its end. */
 static void attend(struct worker_pool *pool, struct worker *worker)
 {
-    struct report_head head;
     read_report(worker);
-    if (worker->busy && (worker->socket < 0 || is_complete(worker->report, &head)))
+    if (worker->busy && (worker->socket < 0 || worker_report_whole(worker->report)))
         finish(pool, worker);
     else if (worker->socket < 0)
         bury(worker);

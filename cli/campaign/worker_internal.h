@@ -30,20 +30,20 @@ struct worker_pool {
     void *context;
 };
 
-/* What precedes the error's text and the packed result. */
-struct report_head {
-    uint64_t n_error, n_result; /* bytes; 0: none */
-    uint64_t sim_ps, events, fingerprint, peak_memory_bytes;
-    uint64_t leaves; /* 1: the worker ends after this report */
-    double wall_s;
-};
-
 static inline void worker_close(int *fd)
 {
     if (*fd >= 0)
         close(*fd);
     *fd = -1;
 }
+
+/* ---- worker_report.c: a report as bytes ------------------------------------------------------ */
+/* All but what the parent knows by itself (log). leaves: the worker ends after it. */
+GByteArray *worker_report_pack(const struct worker_report *report, bool leaves);
+/* Whether the bytes that have come so far are a whole report, by the sizes that it begins with. */
+bool worker_report_whole(const GByteArray *bytes);
+/* False, with nothing to be freed in *report, if the bytes are no report. */
+bool worker_report_unpack(const GByteArray *bytes, struct worker_report *report, bool *leaves);
 
 /* worker_process.c: the life of a worker, in a child that has just been made; sockets[1] and
  * log_pipe[1] are its ends. */

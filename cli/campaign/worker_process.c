@@ -45,24 +45,7 @@ static struct worker_task read_task(int fd)
 /* In one piece, so that the parent wakes up once. */
 static void send_report(int fd, const struct worker_report *report, bool leaves)
 {
-    size_t n_result = 0;
-    g_autofree void *packed = report->result != NULL ? run_result_pack(report->result, &n_result)
-                                                     : NULL;
-    const struct report_head head = {
-        .n_error = report->error != NULL ? strlen(report->error) : 0,
-        .n_result = n_result,
-        .sim_ps = report->sim_ps,
-        .events = report->events,
-        .fingerprint = report->fingerprint,
-        .peak_memory_bytes = report->peak_memory_bytes,
-        .leaves = leaves,
-        .wall_s = report->wall_s,
-    };
-    g_autoptr(GByteArray) bytes =
-        g_byte_array_sized_new((guint)(sizeof(head) + head.n_error + n_result));
-    g_byte_array_append(bytes, (const guint8 *)&head, sizeof(head));
-    g_byte_array_append(bytes, (const guint8 *)report->error, (guint)head.n_error);
-    g_byte_array_append(bytes, packed, (guint)n_result);
+    g_autoptr(GByteArray) bytes = worker_report_pack(report, leaves);
     write_all(fd, bytes->data, bytes->len);
 }
 

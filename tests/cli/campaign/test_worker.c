@@ -12,11 +12,22 @@
 #include <cmocka.h>
 #include <glib.h>
 
-#include "cli/campaign/worker.h"
+#include "cli/campaign/worker_internal.h"
 
 #define N_TASKS 64
 
-enum deed { SUCCEED, FAIL, SAY_MUCH, SAY_MUCH_AND_DIE, EXIT, KILL, HANG, GROW, ANSWER_MUCH };
+enum deed {
+    SUCCEED,
+    FAIL,
+    SAY_MUCH,
+    SAY_MUCH_AND_DIE,
+    EXIT,
+    KILL,
+    HANG,
+    COMPUTE,
+    GROW,
+    ANSWER_MUCH
+};
 
 struct told {
     unsigned n_reports; /* of this job */
@@ -192,12 +203,38 @@ static void test_limits(void **state)
     forget(told);
 }
 
+/* Sizes whose sum wraps round are not believed, nor any others that do not fit. */
+static void test_a_report_is_not_believed(void **state)
+{
+    struct worker_report report = { .error = (char *)"did not want to", .events = 7 }, got;
+    bool leaves = false;
+    (void)state;
+    GByteArray *bytes = worker_report_pack(&report, true);
+    const uint64_t rest = strlen(report.error), wrong[][2] = {
+        { UINT64_MAX - 3, rest + 4 }, { rest + 1, UINT64_MAX }, { rest + 1, 0 }, { 0, 0 }, { 1, 1 },
+    };
+    assert_true(worker_report_whole(bytes));
+    assert_true(worker_report_unpack(bytes, &got, &leaves));
+    assert_true(leaves && got.events == 7 && got.result == NULL);
+    assert_string_equal(got.error, report.error);
+    g_free(got.error);
+    for (size_t i = 0; i < SIM_N_ELEMENTS(wrong); i++) {
+        memcpy(bytes->data, wrong[i], sizeof(wrong[i]));
+        assert_false(worker_report_whole(bytes));
+        assert_false(worker_report_unpack(bytes, &got, &leaves));
+    }
+    g_byte_array_set_size(bytes, 8);
+    assert_false(worker_report_whole(bytes));
+    g_byte_array_unref(bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_failure_costs_itself_only),
         cmocka_unit_test(test_what_is_printed),
         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_a_report_is_not_believed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
