@@ -216,8 +216,11 @@ struct k_wait_queue {
 };
 /* Sleeps until woken, or until `until_ps` (UINT64_MAX: no limit); returns false if that has passed.
  * Callers loop: they check their condition, without charging time, before each call. From a
- * thread. */
-bool k_wait(struct kernel *kernel, struct k_wait_queue *queue, uint64_t until_ps);
+ * thread. k_wait() names the queue and the caller, for the message if nothing progresses any more;
+ * the texts are literals. */
+bool k_wait_named(struct kernel *kernel, struct k_wait_queue *queue, uint64_t until_ps,
+                  const char *what, const char *function);
+#define k_wait(kernel, queue, until_ps) k_wait_named(kernel, queue, until_ps, #queue, __func__)
 /* Wakes all waiters. From any context. */
 void k_wake(struct kernel *kernel, struct k_wait_queue *queue);
 bool k_has_waiters(const struct k_wait_queue *queue);

@@ -11,9 +11,11 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 
 #include "cli/base/memory.h"
 #include "cli/campaign/worker_internal.h"
+#include "sim/engine/watchdog.h"
 
 #define KEEP_BYTES (32 << 20) /* resident, more than at its start: after that a worker leaves */
 
@@ -49,6 +51,25 @@ static void send_report(int fd, const struct worker_report *report, bool leaves)
     write_all(fd, bytes->data, bytes->len);
 }
 
+static void tick(int signal_number)
+{
+    (void)signal_number;
+    sim_watchdog_tick();
+}
+
+/* A run that computes without an end is noticed by the processor time that it takes. On a stack of its
+ * own: those of tasks are small. Without it, runs go on as they would. */
+static void start_watchdog(void)
+{
+    static char stack[64 << 10];
+    const stack_t alternate = { .ss_sp = stack, .ss_size = sizeof(stack) };
+    const struct sigaction action = { .sa_handler = tick, .sa_flags = SA_RESTART | SA_ONSTACK };
+    const struct timeval interval = { .tv_usec = 1000 * SIM_TICK_MS };
+    const struct itimerval timer = { interval, interval };
+    if (sigaltstack(&alternate, NULL) == 0 && sigaction(SIGPROF, &action, NULL) == 0)
+        setitimer(ITIMER_PROF, &timer, NULL);
+}
+
 /* Signals are the parent's to handle; what is printed goes into the pipe; no standard input. */
 static void set_up(struct worker_pool *pool, const int sockets[2], const int log_pipe[2],
                    pid_t parent)
@@ -76,6 +97,7 @@ static void set_up(struct worker_pool *pool, const int sockets[2], const int log
         _exit(1);
     close(nothing);
     close(log_pipe[1]);
+    start_watchdog();
 }
 
 /* From now on the most that this process holds is counted anew; false if it cannot be. */

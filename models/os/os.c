@@ -21,6 +21,7 @@
 #include "models/os/os_pci.h"
 #include "models/os/os_text.h"
 #include "sim/engine/steps.h"
+#include "sim/engine/watchdog.h"
 
 /* ---- Making ---------------------------------------------------------------------------------- */
 
@@ -239,6 +240,7 @@ void k_trace(struct kernel *kernel, const char *step, uint64_t number)
 
 struct core *os_core(struct kernel *kernel)
 {
+    sim_progress(kernel->sim); /* what follows may stay within the nearest caches */
     return os_cpu(kernel)->core;
 }
 

@@ -269,7 +269,9 @@ void os_block(struct k_thread *self);
 static inline void os_park(struct k_thread *self)
 {
     self->state = OS_BLOCKED;
+    sim_task_waits_for(self->task, "", NULL); /* for something to do */
     os_block(self);
+    sim_task_waits_for(self->task, NULL, NULL);
 }
 /* Makes a blocked thread ready; without charge. */
 void os_wake_thread(struct k_thread *thread);

@@ -106,8 +106,13 @@ static void leave(struct k_thread *self)
     }
     sim_task_sync(self->task);
     go_on(cpu, next, sim_task_now(self->task));
-    if (self->state != OS_DEAD)
-        sim_task_suspend(self->task);
+    if (self->state == OS_DEAD)
+        return;
+    if (self == &cpu->idle)
+        sim_task_waits_for(self->task, "", NULL);
+    else if (sim_task_head(self->task)->waits_for == NULL)
+        sim_task_waits_for(self->task, "its turn on a CPU", NULL);
+    sim_task_suspend(self->task);
 }
 
 static void may_sleep(const struct k_thread *self)
@@ -282,7 +287,8 @@ static void waiter_remove(struct k_waiter *waiter)
         queue->first = waiter->next;
 }
 
-bool k_wait(struct kernel *kernel, struct k_wait_queue *queue, uint64_t until_ps)
+bool k_wait_named(struct kernel *kernel, struct k_wait_queue *queue, uint64_t until_ps,
+                  const char *what, const char *function)
 {
     struct k_thread *self = os_self(kernel);
     struct k_waiter waiter = { .thread = self };
@@ -293,7 +299,9 @@ bool k_wait(struct kernel *kernel, struct k_wait_queue *queue, uint64_t until_ps
     self->state = OS_BLOCKED;
     if (until_ps != UINT64_MAX)
         os_timer_set(self->on, &self->timer, until_ps);
+    sim_task_waits_for(self->task, what, function);
     os_block(self);
+    sim_task_waits_for(self->task, NULL, NULL);
     os_timer_cancel(&self->timer);
     if (waiter.queue == NULL)
         return true;
@@ -497,6 +505,7 @@ static void idle_sleep(struct os_cpu *cpu)
     cpu->asleep = cpu->idling = true;
     if (cpu->due_ps != SIM_TIME_MAX)
         os_kick_idle(cpu, cpu->due_ps);
+    sim_task_waits_for(task, "", NULL); /* for ever, if nothing is to be done */
     sim_task_suspend(task);
     cpu->idling = false;
     sim_time now_ps = sim_task_now(task);

@@ -88,6 +88,8 @@ static void rest(struct k_thread *self, sim_time at_ps, const struct k_spin_at *
     sim_event_init(&pause.event, time_comes);
     sim_schedule(kernel->sim, &pause.event, pause.at_ps);
     cpu->pause = &pause;
+    sim_task_waits_for(self->task, n > 0 ? "a write to memory that it polls" : "its computation",
+                       NULL);
     sim_task_suspend(self->task);
     cpu->pause = NULL;
     sim_cancel(kernel->sim, &pause.event);

@@ -34,6 +34,7 @@ static void run_guest(struct vm_cpu *v, struct k_thread *self)
     self->on->in_guest = self->task;
     if (self->on->due_ps != SIM_TIME_MAX) /* that is under way already */
         sim_task_resume(self->task, SIM_MAX(self->on->due_ps, sim_task_now(self->task)));
+    sim_task_waits_for(self->task, "", NULL); /* its guest, which says what for */
     sim_task_suspend(self->task);
     self->on->in_guest = NULL;
     os_interrupts_of(self);
@@ -73,6 +74,7 @@ void vm_exit_to(struct k_vm *vm, vm_exit_fn *fn, void *arg)
     v->exit = fn;
     v->waiting = self->task;
     sim_task_resume(v->thread->task, sim_task_now(self->task));
+    sim_task_waits_for(self->task, "its host to handle an exit", NULL);
     sim_task_suspend(self->task);
     os_interrupts_of(self);
 }

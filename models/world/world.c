@@ -225,6 +225,23 @@ static void check_registries(void)
                    cable_registry[i]->name, why);
 }
 
+/* A poll hits a core's nearest cache, and sends nothing. */
+static uint64_t work(struct sim_watch *watch)
+{
+    struct world *world = SIM_CONTAINER(watch, struct world, watch);
+    const struct stat_desc *table;
+    const char *prefix;
+    uint64_t sum = 0;
+    void *state;
+
+    for (unsigned i = 0; world_stats(world, i, &prefix, &table, &state); i++)
+        sum += stat_sum(table, state);
+    for (unsigned h = 0; h < world->n_hosts; h++)
+        for (unsigned c = 0; c < numa_cores(host_numa(world->host[h])); c++)
+            sum += numa_private_count(host_numa(world->host[h]), c).l2_accesses;
+    return sum;
+}
+
 struct world *world_new(struct config *config, uint64_t seed, struct sim_error_list *errors)
 {
     struct world *world = sim_zalloc(1, sizeof(*world));
@@ -245,11 +262,14 @@ struct world *world_new(struct config *config, uint64_t seed, struct sim_error_l
     for (unsigned d = 0; d < world->n_devices && !world->unsound; d++)
         if (world->device[d]->ops->start != NULL)
             world->device[d]->ops->start(world->device[d]);
+    world->watch.work = work;
+    sim_watch_add(world->sim, &world->watch);
     return world;
 }
 
 void world_free(struct world *world)
 {
+    sim_watch_remove(world->sim, &world->watch);
     for (unsigned i = 0; i < world->n_cables; i++)
         if (world->cable[i].ends.kind->free != NULL)
             world->cable[i].ends.kind->free(world->cable[i].object);

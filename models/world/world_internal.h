@@ -3,6 +3,7 @@
 #define MODELS_WORLD_WORLD_INTERNAL_H
 
 #include "models/world/world.h"
+#include "sim/engine/watchdog.h"
 
 struct cable {
     struct world_cable ends;
@@ -28,7 +29,8 @@ struct world {
     unsigned n_faulty;
     bool any_faulty; /* whatever is missing may have been meant */
     bool unsound;
-    char **text; /* strings of ours */
+    struct sim_watch watch; /* what all statistics count */
+    char **text;            /* strings of ours */
     unsigned n_texts;
 };
 

@@ -17,8 +17,13 @@
 #define POLL_EVENTS 4096
 #endif
 
-/* The run that this thread is in, for the message of a failed assertion only. */
+/* The run that this thread is in, for messages of failed assertions and of the watchdog only. */
 static _Thread_local struct sim *sim_of_thread;
+
+struct sim *sim_of_this_thread(void)
+{
+    return sim_of_thread;
+}
 
 _Noreturn void sim_assert_failed(const char *file, int line, const char *cond, const char *fmt, ...)
 {
@@ -167,6 +172,9 @@ void sim_run(struct sim *sim, sim_time until_ps, const volatile int *interrupt)
     while (more && !sim->stopped && (interrupt == NULL || *interrupt == 0)) {
         sim->poll_left = POLL_EVENTS;
         more = run_batch(sim);
+        sim->watchdog.n_steps += (uint64_t)(POLL_EVENTS - sim->poll_left);
+        if (SIM_UNLIKELY(sim->watchdog.n_steps >= sim->watchdog.look_at) && !sim->stopped)
+            sim_watchdog_look(sim);
     }
     if (!more && !sim->stopped && until_ps != SIM_TIME_MAX && until_ps > sim_now(sim))
         sim->queue.clock.now_ps = until_ps;

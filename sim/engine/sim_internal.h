@@ -6,6 +6,20 @@
 #include "sim/engine/sim.h"
 
 struct sim_tasks;
+struct sim_waits;
+
+/* watchdog.c: counts of steps, which are events and advances of tasks. */
+struct sim_watchdog {
+    uint64_t n_steps, look_at;
+    uint64_t moved_at;  /* the last look but one that found another time than the one before */
+    uint64_t worked_at; /* likewise, of work */
+    uint64_t work, n_progress;
+    sim_time seen_ps;
+    struct sim_watch *watches;
+    uint64_t seen_at_tick; /* of the signal */
+    unsigned n_ticks;
+};
+#define SIM_LOOK_STEPS 1000000u
 
 struct sim {
     struct sim_queue queue; /* first: sim_now() reads its clock */
@@ -20,6 +34,7 @@ struct sim {
     struct sim_steps *steps; /* NULL: none are noted */
     struct sim_pool *pools;
     struct sim_tasks *tasks; /* never NULL */
+    struct sim_watchdog watchdog;
 };
 _Static_assert(offsetof(struct sim, queue) == 0 && offsetof(struct sim_queue, clock) == 0,
                "struct sim_clock must be the first member");
@@ -33,6 +48,12 @@ void sim_tasks_free(struct sim_tasks *tasks);
 /* Runs the first of the tasks whose time has come; there must be one (limit_ps says so). */
 void sim_tasks_run_ready(struct sim *sim);
 bool sim_tasks_ready(const struct sim *sim);
+void sim_tasks_describe(const struct sim *sim, struct sim_waits *waits);
+
+/* watchdog.c: fails the run if nothing has progressed for long. */
+void sim_watchdog_look(struct sim *sim);
+/* sim.c: the run that this thread is in, or NULL. */
+struct sim *sim_of_this_thread(void);
 
 /* Moves global time to at_ps without an event if nothing stands in the way. */
 static inline bool sim_advance(struct sim *sim, sim_time at_ps)

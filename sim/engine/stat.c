@@ -114,6 +114,26 @@ void stat_clear(const struct stat_desc *table, void *state)
     }
 }
 
+uint64_t stat_sum(const struct stat_desc *table, const void *state)
+{
+    uint64_t sum = 0;
+
+    for (const struct stat_desc *stat = table; stat != NULL && stat->kind != STAT_END; stat++) {
+        const void *field = (const char *)state + stat->offset;
+
+        switch (stat->kind) {
+        case STAT_COUNTER:
+        case STAT_RATE:
+        case STAT_BOUND:
+        case STAT_MAX: sum += *(const uint64_t *)field; break;
+        case STAT_MEAN: sum += ((const struct stat_mean *)field)->n; break;
+        case STAT_HISTOGRAM: sum += ((const struct stat_histogram *)field)->n; break;
+        case STAT_END: break;
+        }
+    }
+    return sum;
+}
+
 void stat_release(const struct stat_desc *table, void *state)
 {
     for (const struct stat_desc *stat = table; stat != NULL && stat->kind != STAT_END; stat++) {

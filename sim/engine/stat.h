@@ -160,6 +160,9 @@ void stat_histogram_each(const struct stat_histogram *h,
 /* Clears every statistic of a state (end of warm-up). Also right as the first initialisation of a
  * zeroed state. table may be NULL. */
 void stat_clear(const struct stat_desc *table, void *state);
+/* The sum of all that the table counts, and of the numbers of values: another one after anything was
+ * counted. table may be NULL. */
+uint64_t stat_sum(const struct stat_desc *table, const void *state);
 /* Frees the rows of its histograms. */
 void stat_release(const struct stat_desc *table, void *state);
 /* SIM_ASSERTs that no resource of the table has carried more than its peak in the duration_ps since

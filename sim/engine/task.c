@@ -16,6 +16,7 @@
 #include "sim/engine/sim_internal.h"
 #include "sim/engine/task_context.h"
 #include "sim/engine/task_stack.h"
+#include "sim/engine/watchdog.h"
 
 enum task_state {
     TASK_NEW,       /* not started                                       */
@@ -276,6 +277,7 @@ void sim_task_suspend(struct sim_task *task)
         return;
     }
     leave(task, TASK_SUSPENDED);
+    task->head.waits_for = task->head.waits_in = NULL;
 }
 
 void sim_task_resume(struct sim_task *task, sim_time at_ps)
@@ -289,5 +291,25 @@ void sim_task_resume(struct sim_task *task, sim_time at_ps)
     } else if (!task->resume_remembered || at_ps < task->resume_ps) {
         task->resume_remembered = true;
         task->resume_ps = at_ps;
+    }
+}
+
+/* ---- What waits for what --------------------------------------------------------------------- */
+
+void sim_tasks_describe(const struct sim *sim, struct sim_waits *waits)
+{
+    for (const struct sim_task *task = sim->tasks->all; task != NULL; task = task->next) {
+        const struct sim_task_head *head = &task->head;
+        const char *what = head->waits_for != NULL ? head->waits_for : "somebody";
+
+        if (task->state == TASK_NEW || task->state == TASK_FINISHED || *what == '\0')
+            continue;
+        if (task->state == TASK_WAITING || task->state == TASK_RUNNING)
+            sim_waits_add(waits, "%s runs", task->name);
+        else
+            sim_waits_add(waits, "%s waits for %s%s%s%s", task->name, what,
+                          head->waits_in != NULL ? " (in " : "",
+                          head->waits_in != NULL ? head->waits_in : "",
+                          head->waits_in != NULL ? "())" : "");
     }
 }

@@ -23,6 +23,7 @@ struct sim_task_head {
     struct sim *sim;
     sim_time local_ps; /* its own clock; not before global time while it runs */
     void *owner;
+    const char *waits_for, *waits_in; /* sim_task_waits_for() */
 };
 
 static inline struct sim_task_head *sim_task_head(struct sim_task *task)
@@ -82,6 +83,14 @@ static inline void sim_task_charge_until(struct sim_task *task, sim_time at_ps)
     const sim_time local_ps = sim_task_head(task)->local_ps;
     if (at_ps > local_ps)
         sim_task_charge(task, at_ps - local_ps);
+}
+/* Says what the task waits for when it is suspended next, for the message when nothing progresses: a
+ * literal such as "a tag of the root complex", and the function that waits; "" for what may well wait
+ * for ever. NULL again once the wait is over. */
+static inline void sim_task_waits_for(struct sim_task *task, const char *what, const char *function)
+{
+    sim_task_head(task)->waits_for = what;
+    sim_task_head(task)->waits_in = function;
 }
 /* Synchronises, then waits for sim_task_resume(). */
 void sim_task_suspend(struct sim_task *task);

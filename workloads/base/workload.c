@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sim/engine/watchdog.h"
+
 const struct param_desc measure_params_table[] = {
     PARAM("warmup_us", PARAM_TIME, struct measure_params, warmup_ps, 20, 0, 1e9, PROV_NONE, "",
           "simulated time before measurement"),
@@ -67,8 +69,7 @@ void workload_run_until(struct workload *workload, const bool *done, sim_time un
         sim_run(workload->sim, until_ps, workload->interrupt);
     if (!*done && until_ps == SIM_TIME_MAX && sim_events_pending(workload->sim) == 0 &&
         workload_goes_on(workload))
-        sim_fail(workload->sim, "the workload stalled at %llu ps: it is not done, nothing goes on",
-                 (unsigned long long)sim_now(workload->sim));
+        sim_fail_waiting(workload->sim, "the workload is not done, and nothing goes on");
 }
 
 void part_means_add(struct workload *workload, struct part_means *means,

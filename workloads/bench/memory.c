@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/engine/watchdog.h"
 #include "workloads/base/workload.h"
 
 enum memory_mode { MEMORY_LATENCY, MEMORY_BANDWIDTH, MEMORY_LOADED, MEMORY_TRANSFER };
@@ -86,6 +87,7 @@ struct memory_state {
     struct part_means parts;
     double lines_at[SETTLE_PARTS + 1]; /* at the ends of equal parts */
     struct rate_sampler sampler;
+    struct sim_watch watch;
 };
 
 static const struct param_desc memory_params[] = {
@@ -452,6 +454,12 @@ static void sample_lines(void *context, unsigned i)
     memory->lines_at[i] = (double)read_bytes(memory->workload, 0) / LINE_BYTES;
 }
 
+/* Its tasks work as long as there is time, if only within the caches next to them. */
+static uint64_t work(struct sim_watch *watch)
+{
+    return sim_now(SIM_CONTAINER(watch, struct memory_state, watch)->workload->sim);
+}
+
 static void memory_run(struct workload *workload)
 {
     struct memory_state *memory = workload->state;
@@ -463,6 +471,8 @@ static void memory_run(struct workload *workload)
     memory->end_ps = memory->begin_ps + workload->measure.duration_ps;
     if (!start_threads(memory))
         return;
+    memory->watch.work = work;
+    sim_watch_add(workload->sim, &memory->watch);
     workload_run_until(workload, &never, memory->begin_ps);
     world_stats_clear(workload->world);
     rate_sampler_start(&memory->sampler, workload, memory_series, SIM_N_ELEMENTS(memory_series));
@@ -497,6 +507,7 @@ static void memory_run(struct workload *workload)
 static void memory_release(struct workload *workload)
 {
     struct memory_state *memory = workload->state;
+    sim_watch_remove(workload->sim, &memory->watch);
     stat_histogram_release(&memory->latency_ps);
     free(memory->thread);
 }

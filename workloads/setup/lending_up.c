@@ -15,6 +15,7 @@
 #include "models/pcie/link/context.h"
 #include "models/pcie/link/link.h"
 #include "models/pcie/ntb/ntb.h"
+#include "sim/engine/watchdog.h"
 #include "workloads/setup/lending_internal.h"
 #include "workloads/setup/lending_vm.h"
 
@@ -35,7 +36,7 @@ bool lending_wait(struct sim *sim, const unsigned *n_waiting, const char *stalle
     if (sim_error(sim) != NULL || (interrupt != NULL && *interrupt != 0))
         return false;
     if (*n_waiting != 0)
-        sim_fail(sim, "%s", stalled);
+        sim_fail_waiting(sim, stalled);
     return *n_waiting == 0;
 }
 

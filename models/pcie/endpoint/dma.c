@@ -609,11 +609,27 @@ void pcie_dma_complete(struct pcie_dma *dma, struct tlp *tlp)
 
 /* ---- Set-up ---------------------------------------------------------------------------------- */
 
+static void describe(struct sim_watch *watch, struct sim_waits *waits)
+{
+    const struct pcie_dma *dma = SIM_CONTAINER(watch, struct pcie_dma, watch);
+
+    if (dma->in_flight != 0 || dma->read_head != NULL)
+        sim_waits_add(waits, "%s: %u read requests in flight%s%s", dma->model->name, dma->in_flight,
+                      dma->read_waits_tag ? ", the next waits for a tag" : "",
+                      dma->read_waits_port ? ", the next waits for room in the port" : "");
+    if (dma->write_head != NULL)
+        sim_waits_add(waits, "%s: a write waits%s", dma->model->name,
+                      dma->write_waits_port ? " for room in the port" : "");
+}
+
 void pcie_dma_init(struct pcie_dma *dma, struct model *model, uint32_t port, struct cfg_space *cfg,
                    const struct pcie_dma_params *params)
 {
     SIM_ASSERT(port < model->n_ports, "%s has no port %u", model->name, port);
+    sim_watch_remove(model->sim, &dma->watch);
     memset(dma, 0, sizeof(*dma));
+    dma->watch.describe = describe;
+    sim_watch_add(model->sim, &dma->watch);
     dma->model = model;
     dma->cfg = cfg;
     dma->pcie = model->pcie;
@@ -654,6 +670,7 @@ void pcie_dma_release(struct pcie_dma *dma)
     if (dma->model != NULL) {
         sim_cancel(dma->model->sim, &dma->start);
         sim_cancel(dma->model->sim, &dma->timeout);
+        sim_watch_remove(dma->model->sim, &dma->watch);
     }
     dma->model = NULL;
 }

@@ -18,6 +18,7 @@
 #include "models/base/model.h"
 #include "models/pcie/config/config_space.h"
 #include "models/pcie/link/port.h"
+#include "sim/engine/watchdog.h"
 
 #define PCIE_DMA_TAGS          256u /* with extended tags */
 #define PCIE_DMA_TAGS_STANDARD 32u
@@ -171,6 +172,7 @@ struct pcie_dma {
     struct sim_event timeout; /* pending while something is in flight; at or before oldest's */
     uint64_t free_tags[PCIE_DMA_TAGS / 64];
     struct pcie_dma_tag tag[PCIE_DMA_TAGS];
+    struct sim_watch watch;
 };
 
 /* From the model's init() or start(); model->ports and cfg must stay where they are. */

@@ -20,6 +20,8 @@ struct pcie_context *pcie_context_new(struct sim *sim)
     pcie->stamps = sim_pool_new(sim, "stamp", sizeof(struct sim_stamp));
     for (unsigned i = 0; i < N_PAYLOAD_CLASSES; i++)
         pcie->payloads[i] = sim_pool_new(sim, "payload", payload_class_bytes[i]);
+    pcie->watch.describe = pcie_context_describe;
+    sim_watch_add(sim, &pcie->watch);
     return pcie;
 }
 
@@ -30,6 +32,7 @@ void pcie_context_free(struct pcie_context *pcie)
     for (unsigned i = 0; i < pcie->n_links; i++)
         pcie_link_free(pcie->links[i]);
     free(pcie->links);
+    sim_watch_remove(pcie->sim, &pcie->watch);
     free(pcie);
 }
 

@@ -224,6 +224,24 @@ bool pcie_context_check_idle(struct pcie_context *pcie)
     return false;
 }
 
+void pcie_context_describe(struct sim_watch *watch, struct sim_waits *waits)
+{
+    static const char *const class_name[N_TLP_CLASSES] = { "posted requests", "non-posted requests",
+                                                           "completions" };
+    const struct pcie_context *pcie = SIM_CONTAINER(watch, struct pcie_context, watch);
+
+    for (unsigned i = 0; i < 2 * pcie->n_links; i++) {
+        const struct link_dir *dir = &pcie->links[i / 2]->dir[i % 2];
+
+        for (unsigned class = 0; class < N_TLP_CLASSES; class ++)
+            if (dir->queue[class].n != 0)
+                sim_waits_add(waits, "%u %s wait at %s: %s has %u header and %u data credits left",
+                              dir->queue[class].n, class_name[class], dir->from->name,
+                              dir->to->name, dir->pool[class].avail_header,
+                              dir->pool[class].avail_data);
+    }
+}
+
 bool pcie_port_credits_whole(const struct pcie_port *port)
 {
     const struct link_dir *dir = port->tx->reverse;

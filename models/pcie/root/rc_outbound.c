@@ -19,13 +19,14 @@
 
 /* Suspends the task as the last of the list. It is out of the list when it goes on, whoever woke
  * it: the entry is on its stack. */
-static void wait_in(struct rc_waiter **list, struct sim_task *task)
+static void wait_in(struct rc_waiter **list, struct sim_task *task, const char *what)
 {
     struct rc_waiter waiter = { .task = task };
     struct rc_waiter **at = list;
     while (*at != NULL)
         at = &(*at)->next;
     *at = &waiter;
+    sim_task_waits_for(task, what, NULL);
     sim_task_suspend(task);
     for (at = list; *at != NULL; at = &(*at)->next)
         if (*at == &waiter) {
@@ -85,7 +86,7 @@ static struct rc_mmio *mmio_tag(struct model *rc, struct sim_task *task)
             state->next_tag = (unsigned)(mmio - state->mmio + 1) % RC_MMIO_TAGS;
             return mmio;
         }
-        wait_in(&state->tag_waiters, task);
+        wait_in(&state->tag_waiters, task, "a tag of the root complex");
     }
 }
 
@@ -109,7 +110,7 @@ static void wait_ready(struct model *rc, unsigned port, struct sim_task *task, e
     bool waited = false;
 
     for (; !pcie_port_ready_ahead(&rc->ports[port], class); waited = true)
-        wait_in(waiters, task);
+        wait_in(waiters, task, "room in the transmitter of a root port");
     if (waited)
         rc_forward_credit_class(rc, port, class);
 }
@@ -152,8 +153,10 @@ static uint64_t round_trip(struct model *rc, unsigned port, unsigned socket, str
         tlp->stamp = stamp_copy(rc->pcie, stamp);
     }
     pcie_port_send(&rc->ports[port], tlp, sim_now(rc->sim));
-    while (!mmio->done)
+    while (!mmio->done) {
+        sim_task_waits_for(task, "the answer of a device to an access to its registers", NULL);
         sim_task_suspend(task);
+    }
     sim_task_charge_until(task, mmio->done_ps); /* also if somebody else woke it meanwhile */
     sim_stamp_mark(stamp, PART_INTERCONNECT, sim_task_now(task));
     uint64_t value = mmio->ok ? mmio->value & ones : ones;

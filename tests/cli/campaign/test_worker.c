@@ -7,12 +7,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 #include <glib.h>
 
 #include "cli/campaign/worker_internal.h"
+#include "sim/engine/sim.h"
+#include "sim/engine/task.h"
 
 #define N_TASKS 64
 
@@ -53,6 +56,23 @@ static void grow(void)
     free(bytes);
 }
 
+static void solver(struct sim_task *task, void *arg)
+{
+    (void)task, (void)arg;
+    for (;;)
+        __asm__ volatile("");
+}
+
+/* A task of a simulation never returns; the clock of the worker's watchdog goes 250 times as fast. */
+static void compute(void)
+{
+    const struct itimerval timer = { { 0, 1000 }, { 0, 1000 } };
+    struct sim *sim = sim_new(1);
+    sim_task_start(sim_task_new(sim, "solver", 0, solver, NULL), 5);
+    setitimer(ITIMER_PROF, &timer, NULL);
+    sim_run(sim, SIM_TIME_MAX, NULL);
+}
+
 /* In the worker. */
 static void do_task(void *context, const struct worker_task *task, struct worker_report *report)
 {
@@ -75,6 +95,7 @@ static void do_task(void *context, const struct worker_task *task, struct worker
     case HANG:
         for (;;)
             pause();
+    case COMPUTE: compute(); break;
     case GROW: grow(); break;
     case ANSWER_MUCH:
         for (unsigned i = 0; i < 100000; i++)
@@ -167,6 +188,21 @@ static void test_a_failure_costs_itself_only(void **state)
     }
 }
 
+/* The watchdog ends it, and its last words are the error. */
+static void test_a_run_without_end(void **state)
+{
+    static const enum deed deeds[] = { SUCCEED, COMPUTE, SUCCEED };
+    struct told told[N_TASKS];
+    (void)state;
+    run(told, deeds, SIM_N_ELEMENTS(deeds), 1, (struct worker_limits){ 0 });
+    assert_true(told[0].error == NULL && told[2].error == NULL);
+    assert_non_null(strstr(told[1].error,
+                           "signal 6 (Aborted): nothing progresses at 5 ps: task solver "
+                           "has been computing for 10 s"));
+    assert_non_null(strstr(told[1].log, "has been computing for 1 s"));
+    forget(told);
+}
+
 /* However much was printed: what came first, and what came last before the end. */
 static void test_what_is_printed(void **state)
 {
@@ -232,6 +268,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_failure_costs_itself_only),
+        cmocka_unit_test(test_a_run_without_end),
         cmocka_unit_test(test_what_is_printed),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_a_report_is_not_believed),

@@ -258,12 +258,61 @@ static void test_interrupts_while_polling(void **state)
     }
 }
 
+struct hang {
+    struct kernel *k;
+    struct kaddr at;
+    struct k_wait_queue answer;
+};
+
+static void wait_body(void *arg)
+{
+    struct hang *h = arg;
+    k_wait(h->k, &h->answer, UINT64_MAX);
+    fail();
+}
+
+static void poll_body(void *arg)
+{
+    struct hang *h = arg;
+    uint64_t word = 0;
+    while (word == 0) {
+        k_compute(h->k, 100);
+        k_load(h->k, h->at, &word, sizeof word);
+    }
+    fail();
+}
+
+/* A thread that loads the same line again and again, and one that sleeps, wait for what nobody does. */
+static void test_hang_is_told(void **state)
+{
+    struct world_fixture w;
+    struct hang h = { NULL, { 0 }, { NULL } };
+    (void)state;
+    fixture_open(&w, WORLD);
+    h.k = os_new(w.host, host_os_params(w.host));
+    h.at = k_alloc(h.k, 0, 64, 64);
+    sim_task_set_quantum(w.sim, 20 * SIM_PS_PER_NS);
+    k_thread_new(h.k, "waits", 1, wait_body, &h);
+    k_thread_new(h.k, "polls", 2, poll_body, &h);
+    sim_run(w.sim, SIM_TIME_MAX, NULL);
+    assert_non_null(sim_error(w.sim));
+    assert_non_null(strstr(sim_error(w.sim), "only polls and timers go on; "));
+    assert_non_null(strstr(sim_error(w.sim), "waits waits for &h->answer (in wait_body())"));
+    assert_non_null(strstr(sim_error(w.sim), "polls runs"));
+    assert_null(strstr(sim_error(w.sim), "idle"));
+    assert_null(strstr(sim_error(w.sim), "boot"));
+    os_free(h.k);
+    world_free(w.world);
+    config_free(w.config);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_first_look),       cmocka_unit_test(test_like_a_loop),
         cmocka_unit_test(test_limits),           cmocka_unit_test(test_store_of_another_cpu),
         cmocka_unit_test(test_long_computation), cmocka_unit_test(test_interrupts_while_polling),
+        cmocka_unit_test(test_hang_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -405,8 +405,10 @@ unsigned k_thread_cpu(const struct k_thread *thread)
     return thread->cpu;
 }
 
-bool k_wait(struct kernel *kernel, struct k_wait_queue *queue, uint64_t until_ps)
+bool k_wait_named(struct kernel *kernel, struct k_wait_queue *queue, uint64_t until_ps,
+                  const char *what, const char *function)
 {
+    (void)what, (void)function;
     struct k_thread *self = kernel->current;
     struct k_waiter *waiter = self ? &self->waiter : &kernel->waiter;
     FAKE_CHECK(kernel, !(self && self->soft) && !kernel->in_hard_irq && !kernel->in_event);

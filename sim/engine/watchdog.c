@@ -1,0 +1,173 @@
+/* The watchdog: nothing progresses, and why. */
+#include "sim/engine/watchdog.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sim/engine/sim_internal.h"
+#include "sim/engine/task.h"
+
+#define TICKS_TO_SAY (1000u / SIM_TICK_MS)
+#define MORE_BYTES   32u /* of the text, kept for "and 17 more" */
+
+/* ---- What waits ------------------------------------------------------------------------------ */
+
+void sim_waits_add(struct sim_waits *waits, const char *fmt, ...)
+{
+    const size_t room = sizeof(waits->text) - MORE_BYTES - waits->n;
+    const char *between = waits->n != 0 ? "; " : "";
+    const size_t n_between = strlen(between);
+    va_list args;
+
+    if (room <= n_between || waits->n_left_out != 0) {
+        waits->n_left_out++;
+        return;
+    }
+    memcpy(waits->text + waits->n, between, n_between + 1);
+    va_start(args, fmt);
+    const int n = vsnprintf(waits->text + waits->n + n_between, room - n_between, fmt, args);
+    va_end(args);
+    if (n < 0 || (size_t)n >= room - n_between) {
+        waits->text[waits->n] = '\0';
+        waits->n_left_out++;
+    } else {
+        waits->n += n_between + (size_t)n;
+    }
+}
+
+void sim_waits_describe(struct sim *sim, struct sim_waits *waits)
+{
+    *waits = (struct sim_waits){ 0 };
+    sim_tasks_describe(sim, waits);
+    for (struct sim_watch *watch = sim->watchdog.watches; watch != NULL; watch = watch->next)
+        if (watch->describe != NULL)
+            watch->describe(watch, waits);
+    if (waits->n_left_out != 0)
+        snprintf(waits->text + waits->n, MORE_BYTES, "; and %u more", waits->n_left_out);
+}
+
+/* ---- Looking --------------------------------------------------------------------------------- */
+
+void sim_watch_add(struct sim *sim, struct sim_watch *watch)
+{
+    sim_watch_remove(sim, watch);
+    watch->next = sim->watchdog.watches;
+    sim->watchdog.watches = watch;
+}
+
+void sim_watch_remove(struct sim *sim, struct sim_watch *watch)
+{
+    for (struct sim_watch **link = &sim->watchdog.watches; *link != NULL; link = &(*link)->next)
+        if (*link == watch) {
+            *link = watch->next;
+            return;
+        }
+}
+
+void sim_progress(struct sim *sim)
+{
+    sim->watchdog.n_progress++;
+}
+
+static uint64_t work_of(const struct sim *sim)
+{
+    uint64_t sum = sim->watchdog.n_progress;
+
+    for (struct sim_watch *watch = sim->watchdog.watches; watch != NULL; watch = watch->next)
+        if (watch->work != NULL)
+            sum += watch->work(watch);
+    return sum;
+}
+
+void sim_fail_waiting(struct sim *sim, const char *why)
+{
+    struct sim_waits waits;
+
+    sim_waits_describe(sim, &waits);
+    sim_fail(sim, "nothing progresses at %llu ps: %s%s%s", (unsigned long long)sim_now(sim), why,
+             waits.text[0] != '\0' ? "; " : "", waits.text);
+}
+
+void sim_watchdog_look(struct sim *sim)
+{
+    struct sim_watchdog *dog = &sim->watchdog;
+    const uint64_t n = dog->n_steps;
+    const uint64_t work = work_of(sim);
+    const bool watched = dog->watches != NULL; /* else nobody knows what work is */
+
+    dog->look_at = n + SIM_LOOK_STEPS;
+    if (sim_now(sim) != dog->seen_ps) {
+        dog->seen_ps = sim_now(sim);
+        dog->moved_at = n;
+    }
+    if (work != dog->work || !watched) {
+        dog->work = work;
+        dog->worked_at = n;
+    }
+    if (n - dog->moved_at >= SIM_STANDSTILL_STEPS)
+        sim_fail_waiting(sim, "simulated time stands still, events follow each other without end");
+    else if (n - dog->worked_at >= SIM_IDLE_STEPS)
+        sim_fail_waiting(sim, "only polls and timers go on");
+}
+
+/* ---- An event or a task that does not return ------------------------------------------------- */
+
+static void put(const char *text)
+{
+    /* A message that cannot be written is lost: there is nobody to tell. */
+    if (write(STDERR_FILENO, text, strlen(text)) < 0)
+        return;
+}
+
+static void put_number(uint64_t value)
+{
+    char digits[24];
+    size_t at = sizeof(digits) - 1;
+
+    digits[at] = '\0';
+    do
+        digits[--at] = (char)('0' + value % 10);
+    while ((value /= 10) != 0);
+    put(digits + at);
+}
+
+/* Only what a handler of a signal may do. */
+static void say(const struct sim *sim, unsigned n_ticks)
+{
+    const struct sim_task *task = sim_task_current(sim);
+
+    put("nothing progresses at ");
+    put_number(sim_now(sim));
+    put(" ps: ");
+    put(task != NULL ? "task " : "an event");
+    put(task != NULL ? sim_task_name(task) : "");
+    put(" has been computing for ");
+    put_number(n_ticks * (uint64_t)SIM_TICK_MS / 1000);
+    put(" s of processor time without an end\n");
+}
+
+void sim_watchdog_tick(void)
+{
+    struct sim *sim = sim_of_this_thread();
+    if (sim == NULL)
+        return;
+    struct sim_watchdog *dog = &sim->watchdog;
+    const struct sim_task *task = sim_task_current(sim);
+    /* What each step and each charge of time changes. */
+    const uint64_t seen = 2 * sim->n_fired + (uint64_t)sim->poll_left + sim_now(sim) +
+                          (task != NULL ? sim_task_now(task) : 0);
+
+    if (seen != dog->seen_at_tick) {
+        dog->seen_at_tick = seen;
+        dog->n_ticks = 0;
+        return;
+    }
+    dog->n_ticks++;
+    if (dog->n_ticks == TICKS_TO_SAY || dog->n_ticks == SIM_TICKS_MAX)
+        say(sim, dog->n_ticks);
+    if (dog->n_ticks == SIM_TICKS_MAX)
+        abort();
+}
