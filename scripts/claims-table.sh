@@ -24,11 +24,11 @@ grep -o "v('$1/[a-z0-9_]*'" "$claims" | sed "s/v('//; s/'//" | sort -u |
         "$nudma" run "$scenario" "${set[@]}" ${points:+--filter "$points"} --seeds "${SEEDS:-1}" --quiet --db "$2" >/dev/null
     done
 
-echo '| claim | use | published | accepted | simulated | verdict |'
-echo '|---|---|---|---|---|---|'
+echo '| claim | use | kind | published | accepted | simulated | verdict |'
+echo '|---|---|---|---|---|---|---|'
 # Columns of the report stand two or more blanks apart; without an error there is a dash.
 "$nudma" check "$1" --known-ok --db "$2" | sed 's/   *K  / K  /; s/   *C  / C  /' |
     awk -F '  +' '/^[a-z]+\.[^ ]+ [CK] / {
         split($1, head, " ")
-        print "| `" head[1] "` | " head[2] " | " $2 " | " $3 " | " $4 " | " $6 " |"
+        print "| `" head[1] "` | " head[2] " | " $2 " | " $3 " | " $4 " | " $5 " | " $7 " |"
     }' || [ "${PIPESTATUS[0]}" = 1 ]

@@ -4,8 +4,15 @@
 
 #include "cli/claims/claims.h"
 
-static const char *const claim_keys[] = { "id",        "use",  "expr",   "lo", "hi",
-                                          "published", "text", "misses", NULL };
+static const char *const claim_keys[] = { "id", "use",       "kind", "expr",   "lo",
+                                          "hi", "published", "text", "misses", NULL };
+static const char *const kind_names[N_CLAIM_KINDS] = {
+    [CLAIM_UNLABELLED] = "-",
+    [CLAIM_FITTED] = "fitted",
+    [CLAIM_INTERPOLATED] = "interpolated",
+    [CLAIM_BY_CONSTRUCTION] = "by construction",
+    [CLAIM_PREDICTED] = "predicted",
+};
 static const char *const file_keys[] = { "title", "claims", NULL };
 
 /* ---- Reading --------------------------------------------------------------------------------- */
@@ -39,6 +46,27 @@ static void read_published(struct claim *claim)
         claim->published_hi = second;
 }
 
+/* A baseline may have been calibrated on, so that it is no evidence even if it was not. */
+static void read_kind(struct config_node *node, struct claim *claim, struct sim_error_list *errors)
+{
+    const char *kind = cli_string(node, "kind", errors);
+    if (kind == NULL)
+        return;
+    for (unsigned i = CLAIM_UNLABELLED + 1; i < N_CLAIM_KINDS; i++) {
+        if (strcmp(kind, kind_names[i]) == 0)
+            claim->kind = i;
+    }
+    if (claim->kind == CLAIM_UNLABELLED)
+        config_mistake(config_get(node, "kind"), errors,
+                       "\"fitted\", \"interpolated\", \"by construction\" or \"predicted\"", NULL);
+    else if (claim->baseline && claim->kind == CLAIM_PREDICTED)
+        config_mistake(config_get(node, "kind"), errors,
+                       "another kind: a baseline (use = \"C\") is no prediction", NULL);
+    else if (!claim->baseline && claim->kind == CLAIM_FITTED)
+        config_mistake(config_get(node, "kind"), errors,
+                       "another kind: only baselines (use = \"C\") may be fitted", NULL);
+}
+
 static bool read_claim(struct config_node *node, struct claim *claim, struct sim_error_list *errors)
 {
     const size_t before = errors->n_messages;
@@ -60,6 +88,7 @@ static bool read_claim(struct config_node *node, struct claim *claim, struct sim
     claim->baseline = use != NULL && strcmp(use, "C") == 0;
     if (use != NULL && !claim->baseline && strcmp(use, "K") != 0)
         config_mistake(config_get(node, "use"), errors, "\"C\" or \"K\"", NULL);
+    read_kind(node, claim, errors);
     if (claim->misses != NULL && *claim->misses == '\0')
         config_mistake(config_get(node, "misses"), errors, "the reason why it does not come out",
                        NULL);
@@ -120,6 +149,26 @@ static void load_file(GPtrArray *files, const char *path, struct sim_error_list 
     g_ptr_array_add(files, file);
 }
 
+static void find_scenarios(GPtrArray *files, const struct cli_options *options)
+{
+    static char *const none[] = { NULL };
+    struct sim_error_list errors = { 0 };
+    g_auto(GStrv) names = cli_scenario_names(options, (char **)(uintptr_t)none, false, &errors);
+    sim_error_release(&errors);
+    for (guint i = 0; i < files->len; i++) {
+        const struct claims_file *file = files->pdata[i];
+        for (guint k = 0; k < file->claims->len; k++) {
+            g_autoptr(GArray) references = claim_references(claims_at(file, k));
+            bool all = true;
+            for (guint r = 0; r < references->len && all; r++) {
+                const char *name = g_array_index(references, struct claim_reference, r).scenario;
+                all = names != NULL && g_strv_contains((const char *const *)names, name);
+            }
+            claims_at(file, k)->has_scenario = all;
+        }
+    }
+}
+
 GPtrArray *claims_load(const struct cli_options *options, char **arguments,
                        struct sim_error_list *errors)
 {
@@ -127,6 +176,7 @@ GPtrArray *claims_load(const struct cli_options *options, char **arguments,
     g_autoptr(GPtrArray) paths = cli_files_beside(options, CLAIMS_FILE, arguments, errors);
     for (guint i = 0; i < paths->len; i++)
         load_file(files, paths->pdata[i], errors);
+    find_scenarios(files, options);
     return files;
 }
 
@@ -135,7 +185,7 @@ GPtrArray *claims_load(const struct cli_options *options, char **arguments,
 static enum claim_verdict judge(const struct claim *claim)
 {
     if (isnan(claim->value))
-        return CLAIM_NO_DATA;
+        return claim->has_scenario ? CLAIM_NO_DATA : CLAIM_NO_SCENARIO;
     const bool holds = claim->value >= claim->lo && claim->value <= claim->hi;
     if (claim->misses != NULL)
         return holds ? CLAIM_NOW_HOLDS : CLAIM_KNOWN_MISS;
@@ -188,6 +238,8 @@ void claims_count(const struct claims_file *file, struct claims_tally *tally)
         tally->n_predictions += !claim->baseline;
         tally->baselines_hold += claim->baseline && claim_holds(claim);
         tally->predictions_hold += !claim->baseline && claim_holds(claim);
+        tally->n_kind[claim->kind]++;
+        tally->kind_holds[claim->kind] += claim_holds(claim);
     }
 }
 
@@ -201,6 +253,11 @@ unsigned claims_total(const struct claims_tally *tally)
     return tally->n_baselines + tally->n_predictions;
 }
 
+unsigned claims_covered(const struct claims_tally *tally)
+{
+    return claims_total(tally) - tally->n[CLAIM_NO_SCENARIO];
+}
+
 /* "; 2 known misses hold now" */
 static void append_count(GString *text, unsigned n, const char *one, const char *many)
 {
@@ -211,15 +268,37 @@ static void append_count(GString *text, unsigned n, const char *one, const char 
 char *claims_summary(const struct claims_tally *tally)
 {
     GString *text = g_string_new(NULL);
-    g_string_append_printf(text, "%u of %u claims hold (C: %u of %u, K: %u of %u)",
-                           claims_holding(tally), claims_total(tally), tally->baselines_hold,
-                           tally->n_baselines, tally->predictions_hold, tally->n_predictions);
+    g_string_append_printf(
+        text, "%u of %u given claims hold, %u covered (C: %u of %u, K: %u of %u)",
+        claims_holding(tally), claims_total(tally), claims_covered(tally), tally->baselines_hold,
+        tally->n_baselines, tally->predictions_hold, tally->n_predictions);
     append_count(text, tally->n[CLAIM_KNOWN_MISS], "known miss", "known misses");
     append_count(text, tally->n[CLAIM_MISS], "MISS without a known reason",
                  "MISSES without a known reason");
     append_count(text, tally->n[CLAIM_NOW_HOLDS], "known miss holds now", "known misses hold now");
     append_count(text, tally->n[CLAIM_NO_DATA], "without data", "without data");
+    append_count(text, tally->n[CLAIM_NO_SCENARIO], "without a scenario", "without a scenario");
     return g_string_free(text, FALSE);
+}
+
+char *claims_kinds_summary(const struct claims_tally *tally)
+{
+    GString *text = g_string_new(NULL);
+    if (tally->n_kind[CLAIM_UNLABELLED] == claims_total(tally))
+        return g_string_free(text, FALSE);
+    for (unsigned i = CLAIM_UNLABELLED + 1; i < N_CLAIM_KINDS; i++)
+        g_string_append_printf(text, "%s%s %u of %u", text->len > 0 ? ", " : "", kind_names[i],
+                               tally->kind_holds[i], tally->n_kind[i]);
+    if (tally->n_kind[CLAIM_UNLABELLED] > 0)
+        g_string_append_printf(text, ", without a kind %u of %u",
+                               tally->kind_holds[CLAIM_UNLABELLED],
+                               tally->n_kind[CLAIM_UNLABELLED]);
+    return g_string_free(text, FALSE);
+}
+
+const char *claim_kind_name(enum claim_kind kind)
+{
+    return kind_names[kind];
 }
 
 const char *claim_verdict_name(enum claim_verdict verdict)
@@ -227,7 +306,7 @@ const char *claim_verdict_name(enum claim_verdict verdict)
     static const char *const names[N_CLAIM_VERDICTS] = {
         [CLAIM_OK] = "ok",           [CLAIM_NOW_HOLDS] = "now holds",
         [CLAIM_MISS] = "MISS",       [CLAIM_KNOWN_MISS] = "known miss",
-        [CLAIM_NO_DATA] = "no data",
+        [CLAIM_NO_DATA] = "no data", [CLAIM_NO_SCENARIO] = "no scenario",
     };
     return names[verdict];
 }

@@ -17,7 +17,18 @@ enum claim_verdict {
     CLAIM_MISS,
     CLAIM_KNOWN_MISS,
     CLAIM_NO_DATA,
+    CLAIM_NO_SCENARIO, /* no data either: the scenario that it names is not there */
     N_CLAIM_VERDICTS
+};
+
+/* How a claim's outcome came about; docs/claims.md has the rules. */
+enum claim_kind {
+    CLAIM_UNLABELLED, /* the file does not say */
+    CLAIM_FITTED,
+    CLAIM_INTERPOLATED,
+    CLAIM_BY_CONSTRUCTION,
+    CLAIM_PREDICTED,
+    N_CLAIM_KINDS
 };
 
 /* Strings belong to the file's configuration. */
@@ -25,6 +36,8 @@ struct claim {
     const char *id, *expr, *published, *text;
     const char *misses; /* why it is known not to come out; NULL */
     bool baseline;      /* use "C": may be calibrated on; else "K": has to come out by itself */
+    enum claim_kind kind;
+    bool has_scenario; /* all scenarios that it names are there */
     double lo, hi;
     double published_lo, published_hi; /* NAN: what is published is no number */
     double value;                      /* simulated; NAN without data */
@@ -35,6 +48,7 @@ struct claim {
 struct claims_tally {
     unsigned n[N_CLAIM_VERDICTS];
     unsigned n_baselines, baselines_hold, n_predictions, predictions_hold;
+    unsigned n_kind[N_CLAIM_KINDS], kind_holds[N_CLAIM_KINDS];
 };
 
 /* The claims of one paper: one file. */
@@ -65,11 +79,17 @@ struct claim *claims_find(const GPtrArray *files, const char *id);
 void claims_count(const struct claims_file *file, struct claims_tally *tally);
 unsigned claims_holding(const struct claims_tally *tally);
 unsigned claims_total(const struct claims_tally *tally);
-/* "79 of 86 claims hold (C: 6 of 6, K: 73 of 80); 7 known misses"; g_free(). */
+/* Those whose scenario is there. */
+unsigned claims_covered(const struct claims_tally *tally);
+/* "79 of 90 given claims hold, 86 covered (C: 6 of 6, K: 73 of 84); 7 known misses"; g_free(). */
 char *claims_summary(const struct claims_tally *tally);
+/* "fitted 3 of 3, interpolated 58 of 63, by construction 5 of 5, predicted 13 of 15": how many of
+ * each kind hold; "" if no claim has a kind; g_free(). */
+char *claims_kinds_summary(const struct claims_tally *tally);
 
 bool claim_holds(const struct claim *claim);
 const char *claim_verdict_name(enum claim_verdict verdict); /* "ok", "MISS", "known miss", ... */
+const char *claim_kind_name(enum claim_kind kind);          /* "predicted"; "-": unlabelled */
 /* The error of the simulated value in percent of the published one, or of the nearer end of the
  * published range (0 within it). NAN if either is missing. */
 double claim_error_pct(const struct claim *claim);

@@ -14,6 +14,7 @@ static void add_claim(struct cli_table *table, const struct claim *claim)
     char text[32], lo[32], hi[32], error[32];
     cli_table_cell(table, "%s", claim->id);
     cli_table_cell(table, "%s", claim->baseline ? "C" : "K");
+    cli_table_cell(table, "%s", claim_kind_name(claim->kind));
     cli_table_cell(table, "%s", claim->published);
     cli_table_cell(table, "%s..%s", cli_number(claim->lo, lo), cli_number(claim->hi, hi));
     cli_table_cell(table, "%s", isnan(claim->value) ? "-" : cli_number(claim->value, text));
@@ -97,6 +98,17 @@ static void print_notes(const struct claims_file *file, struct results_db *db)
     }
 }
 
+/* One line for the kinds, and below it one for all. */
+static void print_summary(const char *prefix, const struct claims_tally *tally)
+{
+    g_autofree char *kinds = claims_kinds_summary(tally), *summary = claims_summary(tally);
+    g_autofree char *first = g_strconcat(prefix, kinds, NULL);
+    g_autofree char *second = g_strconcat(prefix, summary, NULL);
+    if (*kinds != '\0')
+        cli_print_words(first, 0);
+    cli_print_words(second, 0);
+}
+
 static void print_tables(const GPtrArray *files, const struct claims_tally *all,
                          struct results_db *db)
 {
@@ -104,7 +116,7 @@ static void print_tables(const GPtrArray *files, const struct claims_tally *all,
         const struct claims_file *file = files->pdata[i];
         struct claims_tally tally = { 0 };
         struct cli_table *table =
-            cli_table_new("claim|use|>published|accepted|>simulated|>error %|verdict");
+            cli_table_new("claim|use|kind|>published|accepted|>simulated|>error %|verdict");
         for (guint k = 0; k < file->claims->len; k++)
             add_claim(table, claims_at(file, k));
         printf("%s%s%s\n", file->name, *file->title != '\0' ? ": " : "", file->title);
@@ -113,13 +125,14 @@ static void print_tables(const GPtrArray *files, const struct claims_tally *all,
         print_notes(file, db);
         cli_table_free(table);
         claims_count(file, &tally);
-        g_autofree char *summary = claims_summary(&tally);
         printf("\n");
-        if (files->len > 1)
-            printf("%s: %s\n\n", file->name, summary);
+        if (files->len > 1) {
+            g_autofree char *prefix = g_strconcat(file->name, ": ", NULL);
+            print_summary(prefix, &tally);
+            printf("\n");
+        }
     }
-    g_autofree char *summary = claims_summary(all);
-    printf("%s\n", summary);
+    print_summary("", all);
 }
 
 /* ---- As JSON --------------------------------------------------------------------------------- */
@@ -137,6 +150,8 @@ static void print_claim(const struct claim *claim)
 {
     json_member(stdout, "      { ", "id", claim->id);
     json_member(stdout, ", ", "use", claim->baseline ? "C" : "K");
+    json_member(stdout, ", ", "kind",
+                claim->kind != CLAIM_UNLABELLED ? claim_kind_name(claim->kind) : "");
     json_member(stdout, ", ", "published", claim->published);
     print_number("lo", claim->lo);
     print_number("hi", claim->hi);
@@ -156,11 +171,16 @@ static void print_tally(const char *indent, const struct claims_tally *tally)
 {
     printf("%s\"summary\": { \"claims\": %u, \"hold\": %u, \"baselines\": %u, "
            "\"baselines_hold\": %u, \"predictions\": %u, \"predictions_hold\": %u, "
-           "\"misses\": %u, \"known_misses\": %u, \"now_hold\": %u, \"no_data\": %u }",
+           "\"misses\": %u, \"known_misses\": %u, \"now_hold\": %u, \"no_data\": %u, "
+           "\"covered\": %u",
            indent, claims_total(tally), claims_holding(tally), tally->n_baselines,
            tally->baselines_hold, tally->n_predictions, tally->predictions_hold,
            tally->n[CLAIM_MISS], tally->n[CLAIM_KNOWN_MISS], tally->n[CLAIM_NOW_HOLDS],
-           tally->n[CLAIM_NO_DATA]);
+           tally->n[CLAIM_NO_DATA], claims_covered(tally));
+    for (unsigned i = CLAIM_UNLABELLED + 1; i < N_CLAIM_KINDS; i++)
+        printf(", \"%s\": { \"claims\": %u, \"hold\": %u }", claim_kind_name(i), tally->n_kind[i],
+               tally->kind_holds[i]);
+    printf(" }");
 }
 
 static void print_json(const GPtrArray *files, const struct claims_tally *all)
@@ -237,13 +257,14 @@ int cli_check(int argc, char **argv)
         { .long_name = NULL },
     };
     int status = CLI_DONE;
-    if (cli_parse(&request.options, "[CLAIMS...]", "Compares results with published claims.",
-                  "CLAIMS is a file of claims, or a folder of scenarios that has one; without, all "
-                  "files claims.cfg\nbeside the scenarios. Use C: a baseline that may be "
-                  "calibrated on; K: an outcome that has to come out\nby itself. Error: of the "
-                  "simulated value from the published one. Exit status 1 if a claim misses, known\n"
-                  "to or not, or has no data.",
-                  entries, argc, argv, &status))
+    if (cli_parse(
+            &request.options, "[CLAIMS...]", "Compares results with published claims.",
+            "CLAIMS is a file of claims, or a folder of scenarios that has one; without, all "
+            "files claims.cfg\nbeside the scenarios. Use C: a baseline that may be "
+            "calibrated on; K: an outcome that has to come out\nby itself. Kind: how the "
+            "outcome came about (docs/claims.md). Error: of the simulated value from the\n"
+            "published one. Exit status 1 if a claim misses, known to or not, or has no data.",
+            entries, argc, argv, &status))
         status = check(&request);
     cli_options_release(&request.options);
     return status;

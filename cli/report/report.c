@@ -133,7 +133,8 @@ static void append_paper_row(GString *html, const struct report_paper *paper)
     g_string_append_printf(html,
                            "<td class=\"n\">%u</td><td class=\"n\">%u</td>"
                            "<td class=\"n\">%u</td></tr>\n",
-                           tally.n[CLAIM_KNOWN_MISS], tally.n[CLAIM_MISS], tally.n[CLAIM_NO_DATA]);
+                           tally.n[CLAIM_KNOWN_MISS], tally.n[CLAIM_MISS],
+                           tally.n[CLAIM_NO_DATA] + tally.n[CLAIM_NO_SCENARIO]);
 }
 
 /* What a reader looks for first. */
@@ -166,12 +167,13 @@ static void append_summary(struct report *report)
         if (paper->claims != NULL)
             claims_count(paper->claims, &all);
     }
-    g_autofree char *summary = claims_summary(&all);
+    g_autofree char *summary = claims_summary(&all), *kinds = claims_kinds_summary(&all);
     html_add(html, "<section aria-labelledby=\"summary\">\n<h2 id=\"summary\">Summary</h2>\n<p>",
-             summary,
+             summary, *kinds != '\0' ? ". " : "", kinds,
              ".</p>\n<p class=\"meta\">C: baselines, which parameters may be calibrated "
              "on. K: outcomes that have to come out by themselves. A known miss does not "
-             "hold either; the reason stands beside it.</p>\n",
+             "hold either; the reason stands beside it. Of the four kinds only predicted "
+             "outcomes are evidence.</p>\n",
              NULL);
     report_wide(html, "Claims by paper");
     g_string_append(html, "<table><thead><tr><th scope=\"col\">paper</th>"

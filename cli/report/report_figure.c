@@ -203,7 +203,9 @@ static void append_claim(GString *html, const struct claim *claim)
     html_add(html, "<tr role=\"row\" id=\"", id,
              "\"><th role=\"rowheader\" scope=\"row\"><span class=\"id\">", claim->id,
              "</span> <span class=\"what\">", claim->text, "</span></th><td role=\"cell\">",
-             claim->baseline ? "C" : "K", "</td><td role=\"cell\" class=\"n\">", claim->published,
+             claim->baseline ? "C" : "K", " <span class=\"what\">",
+             claim->kind != CLAIM_UNLABELLED ? claim_kind_name(claim->kind) : "",
+             "</span></td><td role=\"cell\" class=\"n\">", claim->published,
              " <span class=\"what\">", cli_number(claim->lo, lo), "&#8211;",
              cli_number(claim->hi, hi), "</span></td><td role=\"cell\" class=\"n\">",
              isnan(claim->value) ? "-" : cli_number(claim->value, value),
@@ -223,7 +225,7 @@ static void begin_claims(GString *html, const char *of)
     g_string_append(
         html,
         "<table class=\"claims\" role=\"table\"><thead role=\"rowgroup\"><tr role=\"row\"><th role=\"columnheader\" scope=\"col\">claim</th>"
-        "<th role=\"columnheader\" scope=\"col\">use</th><th role=\"columnheader\" scope=\"col\" class=\"n\">published"
+        "<th role=\"columnheader\" scope=\"col\">use<span class=\"what\">kind</span></th><th role=\"columnheader\" scope=\"col\" class=\"n\">published"
         "<span class=\"what\">accepted</span></th>"
         "<th role=\"columnheader\" scope=\"col\" class=\"n\">simulated</th>"
         "<th role=\"columnheader\" scope=\"col\" class=\"n\">error %</th>"

@@ -29,47 +29,75 @@ file one "$(claim a.exact C 1.0 3.0 2 2.0 '')" "$(claim a.over K 1.0 3.0 2 2.5 '
     "$(claim a.words K 1.0 3.0 'about two' 2 '')"
 out=$("$nudma" check one/claims.cfg); is "all hold" $? 0
 has "the paper is named" "$out" '^one: Of one$'
-has "no error" "$out" '^a.exact +C +2 +1\.\.3 +2 +0\.0 +ok$'
-has "an error in percent" "$out" '^a.over +K +2 +1\.\.3 +2\.5 +\+25\.0 +ok$'
-has "none within a range" "$out" '^a.range +K +1\.5-2\.5 +1\.\.3 +2\.2 +0\.0 +ok$'
-has "from its nearer end" "$out" '^a.above +K +1-2 +1\.\.4 +3 +\+50\.0 +ok$'
-has "words have none" "$out" '^a.words +K +about two +1\.\.3 +2 +- +ok$'
-is "the summary" "$(tail -n 1 <<<"$out")" "5 of 5 claims hold (C: 1 of 1, K: 4 of 4)"
+has "no error" "$out" '^a.exact +C +- +2 +1\.\.3 +2 +0\.0 +ok$'
+has "an error in percent" "$out" '^a.over +K +- +2 +1\.\.3 +2\.5 +\+25\.0 +ok$'
+has "none within a range" "$out" '^a.range +K +- +1\.5-2\.5 +1\.\.3 +2\.2 +0\.0 +ok$'
+has "from its nearer end" "$out" '^a.above +K +- +1-2 +1\.\.4 +3 +\+50\.0 +ok$'
+has "words have none" "$out" '^a.words +K +- +about two +1\.\.3 +2 +- +ok$'
+is "the summary" "$(tail -n 1 <<<"$out")" "5 of 5 given claims hold, 5 covered (C: 1 of 1, K: 4 of 4)"
 
 file one "$(claim a.hold C 1.0 3.0 2 2 '')" "$(claim a.known K 1.0 3.0 2 4 "$reason")" \
     "$(claim a.too K 1.0 3.0 2 5 "$reason")"
 out=$("$nudma" check one/claims.cfg); is "a known miss still fails" $? 1
-has "is called that" "$out" '^a.known +K +2 +1\.\.3 +4 +\+100\.0 +known miss$'
+has "is called that" "$out" '^a.known +K +- +2 +1\.\.3 +4 +\+100\.0 +known miss$'
 has "its reason stands once for all that share it" "$out" '^known miss: a.known, a.too$'
 is "indeed once" "$(grep -c 'no such mechanism' <<<"$out")" 1
 is "and it is counted" "$(tail -n 1 <<<"$out")" \
-    "1 of 3 claims hold (C: 1 of 1, K: 0 of 2); 2 known misses"
+    "1 of 3 given claims hold, 3 covered (C: 1 of 1, K: 0 of 2); 2 known misses"
 "$nudma" check one/claims.cfg --known-ok >/dev/null; is "--known-ok lets it pass" $? 0
 
 file one "$(claim a.now K 1.0 3.0 2 2 "$reason")"
 out=$("$nudma" check one/claims.cfg); is "a known miss that holds is no failure" $? 0
 has "but said" "$out" '^now holds: a.now, although one/claims.cfg:3 marks it'
-is "and counted" "$(tail -n 1 <<<"$out")" "1 of 1 claims hold (C: 0 of 0, K: 1 of 1); 1 known miss holds now"
+is "and counted" "$(tail -n 1 <<<"$out")" "1 of 1 given claims hold, 1 covered (C: 0 of 0, K: 1 of 1); 1 known miss holds now"
 
 file one "$(claim a.known K 1.0 3.0 2 4 "$reason")" "$(claim a.miss K 1.0 3.0 2 0.5 '')"
 out=$("$nudma" check one/claims.cfg --known-ok); is "--known-ok fails an unknown miss" $? 1
-has "which is a MISS" "$out" '^a.miss +K +2 +1\.\.3 +0\.5 +-75\.0 +MISS$'
+has "which is a MISS" "$out" '^a.miss +K +- +2 +1\.\.3 +0\.5 +-75\.0 +MISS$'
 has "and said to be unexplained" "$(tail -n 1 <<<"$out")" '1 MISS without a known reason'
-file one "$(claim a.none K 1.0 3.0 2 "v('none','none','none')" "$reason")"
+file one "$(claim a.none K 1.0 3.0 2 "v('pcie_bench/latency_numa','none','none')" "$reason")"
 out=$("$nudma" check one/claims.cfg --known-ok); is "--known-ok fails missing data" $? 1
-has "which is no miss" "$out" '^a.none +K +2 +1\.\.3 +- +- +no data$'
+has "which is no miss" "$out" '^a.none +K +- +2 +1\.\.3 +- +- +no data$'
+
+# ---- Kinds, and what has no scenario --------------------------------------------------------------
+file one "$(claim a.fit C 1.0 3.0 2 2 'kind = "fitted";')" \
+    "$(claim a.same K 1.0 3.0 2 2 'kind = "by construction";')" \
+    "$(claim a.miss K 1.0 3.0 2 4 "kind = \"predicted\"; $reason")" \
+    "$(claim a.hold K 1.0 3.0 2 2 'kind = "predicted";')" \
+    "$(claim a.later K 1.0 3.0 2 "v('no/such','x=1','m')" 'kind = "predicted";')"
+out=$("$nudma" check one/claims.cfg --known-ok); is "a claim without its scenario fails" $? 1
+has "a row, too" "$out" '^a.later +K +predicted +2 +1\.\.3 +- +- +no scenario$'
+has "a kind of two words" "$out" '^a.same +K +by construction +2 '
+is "kinds are counted apart" "$(tail -n 2 <<<"$out" | head -n 1)" \
+    "fitted 1 of 1, interpolated 0 of 0, by construction 1 of 1, predicted 1 of 3"
+is "given, covered and held" "$(tail -n 1 <<<"$out")" "3 of 5 given claims hold, 4 covered \
+(C: 1 of 1, K: 2 of 4); 1 known miss; 1 without a scenario"
+"$nudma" check one/claims.cfg --json >one.json
+is "JSON has them" "$(sqlite3 :memory: "SELECT json_extract(j, '\$.summary.covered'),
+    json_extract(j, '\$.summary.predicted.hold'), json_extract(j, '\$.papers[0].claims[1].kind')
+    FROM (SELECT readfile('one.json') j)")" "4|1|by construction"
+file one "$(claim a.x C 1.0 3.0 2 2 'kind = "predicted";')"
+out=$("$nudma" check one/claims.cfg 2>&1); is "a baseline that is predicted" $? 2
+has "is refused" "$out" '^one/claims.cfg:[0-9]+: claims\.\[0\]\.kind: .*"predicted".*a baseline'
+file one "$(claim a.x K 1.0 3.0 2 2 'kind = "fitted";')"
+"$nudma" check one/claims.cfg >/dev/null 2>&1; is "a prediction that is fitted" $? 2
+file one "$(claim a.x K 1.0 3.0 2 2 'kind = "guessed";')"
+out=$("$nudma" check one/claims.cfg 2>&1); is "a kind that is none" $? 2
+has "names the four" "$out" '"fitted", "interpolated", "by construction" or "predicted"'
+is "all of ours have a kind" "$(cat "$NUDMA_SCENARIOS"/*/claims.cfg | grep ' id = "' |
+    grep -cv '; use = "[CK]"; kind = "')" 0
 
 # ---- Papers --------------------------------------------------------------------------------------
 file one "$(claim a.hold C 1.0 3.0 2 2 '')"
 file two "$(claim b.miss K 1.0 3.0 2 4 "$reason")" "$(claim b.hold K 1.0 3.0 2 2 '')"
 out=$("$nudma" check one/claims.cfg two/claims.cfg)
-has "a line for a paper" "$out" '^one: 1 of 1 claims hold \(C: 1 of 1, K: 0 of 0\)$'
-has "one for the other" "$out" '^two: 1 of 2 claims hold \(C: 0 of 0, K: 1 of 2\); 1 known miss$'
-is "one over all" "$(tail -n 1 <<<"$out")" "2 of 3 claims hold (C: 1 of 1, K: 1 of 2); 1 known miss"
+has "a line for a paper" "$out" '^one: 1 of 1 given claims hold, 1 covered \(C: 1 of 1, K: 0 of 0\)$'
+has "one for the other" "$out" '^two: 1 of 2 given claims hold, 2 covered \(C: 0 of 0, K: 1 of 2\); 1 known miss$'
+is "one over all" "$(tail -n 1 <<<"$out")" "2 of 3 given claims hold, 3 covered (C: 1 of 1, K: 1 of 2); 1 known miss"
 
 # ---- JSON ----------------------------------------------------------------------------------------
 file one "$(claim a.known K 1.0 3.0 2 4 'misses = "a \"quoted\" reason";')" \
-    "$(claim a.none K 1.0 3.0 'two' "v('none','none','none')" '')"
+    "$(claim a.none K 1.0 3.0 'two' "v('pcie_bench/latency_numa','none','none')" '')"
 "$nudma" check one/claims.cfg --json >one.json; is "JSON fails alike" $? 1
 json() { sqlite3 :memory: "SELECT json_extract(readfile('one.json'), '$1')"; }
 is "JSON is well-formed" "$(sqlite3 :memory: "SELECT json_valid(readfile('one.json'))")" 1
