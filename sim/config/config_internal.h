@@ -37,9 +37,20 @@ struct config_node {
     GPtrArray *valid;    /* names that somebody asked for; NULL until then */
 };
 
+/* What a setting is and where it says to come from. Strings are those of the tree. */
+struct config_setting {
+    struct config_node *node; /* of the value */
+    enum param_provenance provenance;
+    const char *source;
+    const char *fitted_to;     /* calibrated: the claims; NULL */
+    const char *on_bound;      /* calibrated: why it lies on the bound of its range; NULL */
+    struct config_node *range; /* the two bounds that its source gives; NULL */
+    const char *lo, *hi;       /* the same as text, in the unit of the key */
+};
+
 /* One parameter as config_read_params() resolved it. */
 struct config_resolved {
-    const char *path, *value, *unit, *source;
+    const char *path, *value, *unit, *source, *fitted_to, *on_bound, *lo, *hi;
     const char *origin; /* "default" and so on */
     enum param_provenance provenance;
     bool is_string;
@@ -73,8 +84,18 @@ void config_node_fill(struct config_node *node, const struct config_node *value,
 struct config_node *config_child_named(const struct config_node *node, const char *name,
                                        unsigned *index);
 void config_valid_name(struct config_node *group, const char *name);
-/* {value = ...; provenance = ...; source = ...}: the node of the value, else NULL */
+/* {value = ...; provenance = ...; ...}: the node of the value, else NULL */
 struct config_node *config_value_form(struct config_node *node);
+/* Reads a group in that form, but for the value itself. */
+bool config_read_value_form(struct config_node *group, struct config_setting *setting,
+                            struct sim_error_list *errors);
+/* Reads the range of the setting and checks that the value lies within it; a calibrated one has to
+ * be off its bounds, and off those of the table. */
+bool config_check_range(const struct param_desc *desc, struct config_setting *setting,
+                        const struct param_value *value, struct sim_error_list *errors);
+/* The value of a node as the table's entry has it, in range. */
+bool config_read_value(const struct param_desc *desc, const struct config_node *node,
+                       struct param_value *value, struct sim_error_list *errors);
 /* `"four" (a string)`, `4 (an integer)`, `a group` */
 char *config_describe(const struct config_node *node);
 void config_mark_below(struct config_node *node, enum config_mark mark);

@@ -5,15 +5,6 @@
 #include "sim/config/config_internal.h"
 #include "sim/config/unit.h"
 
-/* What a setting is and where it says to come from. */
-struct setting {
-    struct config_node *node; /* of the value */
-    enum param_provenance provenance;
-    const char *source;
-};
-
-static const char *const value_form_names[] = { "value", "provenance", "source", NULL };
-
 /* ": found X, expected an integer 1..16" */
 static void mistake(const struct param_desc *desc, const struct config_node *node,
                     const char *found, struct sim_error_list *errors)
@@ -130,7 +121,7 @@ static bool read_typed(const struct param_desc *desc, const struct config_node *
     }
 }
 
-static bool read_value(const struct param_desc *desc, const struct config_node *node,
+bool config_read_value(const struct param_desc *desc, const struct config_node *node,
                        struct param_value *value, struct sim_error_list *errors)
 {
     bool quantity = desc->type == PARAM_BYTES || desc->type == PARAM_TIME ||
@@ -160,44 +151,8 @@ static bool read_value(const struct param_desc *desc, const struct config_node *
     return false;
 }
 
-/* { value = ...; provenance = "published"; source = "..."; } */
-static bool read_value_form(struct config_node *group, struct setting *setting,
-                            struct sim_error_list *errors)
-{
-    static const char *const provenances[] = { "datasheet", "published", "calibrated", "estimate",
-                                               NULL };
-    struct config_node *provenance, *source;
-    bool good = true;
-
-    group->is_param = true;
-    config_allow(group, value_form_names);
-    setting->node = config_value_form(group);
-    provenance = config_child_named(group, "provenance", NULL);
-    source = config_child_named(group, "source", NULL);
-    if (provenance && (provenance->kind != CONFIG_STRING ||
-                       !param_provenance_find(provenance->string, &setting->provenance))) {
-        config_mistake(
-            provenance, errors, "\"datasheet\", \"published\", \"calibrated\" or \"estimate\"",
-            provenance->kind == CONFIG_STRING && sim_nearest_name(provenance->string, provenances)
-                ? provenances
-                : NULL);
-        good = false;
-    }
-    if (source && source->kind != CONFIG_STRING) {
-        config_mistake(source, errors, "a string", NULL);
-        good = false;
-    }
-    if (source && source->kind == CONFIG_STRING)
-        setting->source = source->string;
-    if (provenance)
-        provenance->is_param = true;
-    if (source)
-        source->is_param = true;
-    return good;
-}
-
 static void record(struct config *config, const char *path, const struct param_desc *desc,
-                   const struct param_value *value, const struct setting *setting)
+                   const struct param_value *value, const struct config_setting *setting)
 {
     struct config_resolved *resolved = g_new0(struct config_resolved, 1);
     g_autofree char *text = param_format(desc, value);
@@ -211,6 +166,10 @@ static void record(struct config *config, const char *path, const struct param_d
         resolved->origin = config_origin(setting->node);
         resolved->provenance = setting->provenance;
         resolved->source = setting->source;
+        resolved->fitted_to = setting->fitted_to;
+        resolved->on_bound = setting->on_bound;
+        resolved->lo = setting->lo;
+        resolved->hi = setting->hi;
     } else {
         resolved->origin = "default";
         resolved->provenance = desc->provenance;
@@ -221,23 +180,23 @@ static void record(struct config *config, const char *path, const struct param_d
 
 /* One entry of the table; its default is in *value already. */
 static bool read_param(struct config_node *node, const struct param_desc *desc,
-                       struct param_value *value, struct setting *setting,
+                       struct param_value *value, struct config_setting *setting,
                        struct sim_error_list *errors)
 {
     struct param_value read = *value;
     bool good = true;
 
-    *setting = (struct setting){ .node = node };
+    *setting = (struct config_setting){ .node = node };
     setting->provenance = desc->provenance == PROV_NONE ? PROV_NONE : PROV_ESTIMATE;
     if (config_value_form(node))
-        good = read_value_form(node, setting, errors);
+        good = config_read_value_form(node, setting, errors);
     setting->node->is_param = true;
-    if (!read_value(desc, setting->node, &read, errors)) {
+    if (!config_read_value(desc, setting->node, &read, errors)) {
         setting->node->refused = true;
         return false;
     }
     *value = read;
-    return good;
+    return config_check_range(desc, setting, value, errors) && good;
 }
 
 static void missing(const struct config_node *group, const char *path,
@@ -269,7 +228,7 @@ bool config_read_params(struct config *config, struct config_node *group, const 
     for (const struct param_desc *desc = table; desc->type != PARAM_END; desc++) {
         struct param_value value = param_default(desc);
         struct config_node *node = group ? config_get(group, desc->key) : NULL;
-        struct setting setting = { 0 };
+        struct config_setting setting = { 0 };
         g_autofree char *path = param_path(group, where, desc->key);
 
         if (node) {

@@ -205,6 +205,7 @@ is "long function" "$(style "${head}void f(void)\n{\n$long}\n#endif\n")" \
 # ---- Tables of parameters ------------------------------------------------------------------------
 is "the pages in docs/models have the parameters of nudma describe" \
     "$(NUDMA=$nudma scripts/parameter-tables.sh --check)" ""
+is "docs/fitted.md is what the platforms say" "$(NUDMA=$nudma scripts/fitted-table.py --check)" ""
 { printf 'Before\n<!-- describe link -->\n| old |\n<!-- end -->\nAfter\n'; } >"$scratch/page.md"
 is "a table that is old is found" "$(NUDMA=$nudma scripts/parameter-tables.sh --check "$scratch/page.md" |
     grep -c '^-| old |')" 1

@@ -781,6 +781,45 @@ static void mistakes_in_provenance(void **state)
              "x.cfg:2: dram.channels.value: found 20 (an integer), expected an integer 1..16");
 }
 
+static void a_calibrated_value_is_off_its_bounds(void **state)
+{
+    struct fixture *f = *state;
+    struct dram dram;
+    struct config *config = load_good(
+        f, "dram = { channels = { value = 3; provenance = \"calibrated\"; range = [2, 4];\n"
+           "                      fitted_to = \"numa.x\"; };\n"
+           "         latency_ns = { value = 35; range = [35, \"0.1 us\"]; }; };\n");
+
+    assert_true(read_dram(f, config, &dram)); /* estimates may lie on a bound */
+    assert_int_equal(dram.channels, 3);
+    assert_int_equal(dram.latency_ps, 35000);
+    config_free(config);
+    mistaken(f, "channels = { value = 2; provenance = \"calibrated\"; range = [2, 4]; };",
+             "x.cfg:2: dram.channels.value: found 2 (an integer), expected a calibrated value off "
+             "the bounds of its range (or on_bound = \"the reason\")");
+    mistaken(f, "channels = { value = 16; provenance = \"calibrated\"; };", /* the table's */
+             "x.cfg:2: dram.channels.value: found 16 (an integer), expected a calibrated value off "
+             "the bounds of its range (or on_bound = \"the reason\")");
+    mistaken(f, "channels = { value = 3; provenance = \"calibrated\"; on_bound = \"x\"; };",
+             "x.cfg:2: dram.channels.value: found 3 (an integer), expected a bound of its range, "
+             "since on_bound says so");
+    mistaken(
+        f, "channels = { value = 3; fitted_to = \"numa.x\"; };",
+        "x.cfg:2: dram.channels.fitted_to: found \"numa.x\" (a string), expected it only where "
+        "provenance is \"calibrated\"");
+    mistaken(f, "latency_ns = { value = 35; range = [40, 50]; };",
+             "x.cfg:2: dram.latency_ns.value: found 35 (an integer), expected a value within its "
+             "range, 40 to 50");
+    mistaken(f, "channels = { value = 3; range = [4, 2]; };",
+             "x.cfg:2: dram.channels.range: found a list, expected the lower end before the higher "
+             "one");
+    mistaken(f, "channels = { value = 3; range = [2, 20]; };",
+             "x.cfg:2: dram.channels.range.[1]: found 20 (an integer), expected an integer 1..16");
+    mistaken(
+        f, "policy = { value = \"open\"; range = [1, 2]; };",
+        "x.cfg:2: dram.policy.range: found a list, expected no range: the setting is no number");
+}
+
 static void print_shows_the_origin_of_each_value(void **state)
 {
     struct fixture *f = *state;
@@ -1089,6 +1128,7 @@ int main(void)
         TEST(required_settings),
         TEST(values_carry_provenance_and_source),
         TEST(mistakes_in_provenance),
+        TEST(a_calibrated_value_is_off_its_bounds),
         TEST(print_shows_the_origin_of_each_value),
         TEST(hash_is_over_values_not_their_spelling),
         TEST(set_takes_values_as_written),
