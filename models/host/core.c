@@ -138,8 +138,12 @@ static void access_async(struct core *core, struct sim_task *task, struct hpa hp
         store ? numa_store(core->numa, core->idx, hpa, sim_task_now(task), NULL)
               : numa_load(core->numa, core->idx, hpa, sim_task_now(task), NULL);
     take_buffer(core, buffer, result, store ? CORE_NO_LINE : hpa.v >> LINE_LOG2);
-    if (result.source > NUMA_L2 && !store)
-        core->fetching_until_ps = SIM_MAX(core->fetching_until_ps, result.done_ps);
+    if (result.source > NUMA_L2) {
+        core->n_fills++;
+        core->fill_ps += result.done_ps - sim_task_now(task);
+        if (!store)
+            core->fetching_until_ps = SIM_MAX(core->fetching_until_ps, result.done_ps);
+    }
     sim_task_charge(task, core->issue_ps);
 }
 

@@ -34,6 +34,10 @@ struct core {
     sim_time wait_ps[N_NUMA_SOURCES];
     uint64_t buffer_line[CORE_BUFFERS_MAX]; /* that an asynchronous load fetches, or CORE_NO_LINE */
     sim_time fetching_until_ps;             /* the last of those lines is there */
+    /* Lines for which loads and stores that nothing waits for took a buffer, and how long they had
+     * it, all together; never cleared. */
+    uint64_t n_fills;
+    sim_time fill_ps;
 };
 
 void core_init(struct core *core, struct numa *numa, const struct core_params *params,

@@ -39,7 +39,7 @@ static void init_sockets(struct numa *n)
     n->socket = sim_zalloc(n->sockets, sizeof(*n->socket));
     n->prefix = sim_zalloc(n->sockets, sizeof(*n->prefix));
     for (uint32_t i = 0; i < n->sockets; i++) {
-        dram_init(&n->socket[i].dram, n->params->dram);
+        dram_init(&n->socket[i].dram, n->params->dram, &n->socket[i].counters.dram);
         snprintf(n->prefix[i], sizeof(n->prefix[i]), "s%u.", i & 15u);
         n->socket[i].counters.sockets = n->sockets;
     }
@@ -293,6 +293,17 @@ uint64_t numa_dram_bytes(const struct numa *n)
     for (uint32_t i = 0; i < n->sockets; i++)
         sum += n->socket[i].counters.dram_read_bytes + n->socket[i].counters.dram_write_bytes;
     return sum;
+}
+
+struct numa_dram_timing numa_dram_timing(const struct numa *n)
+{
+    const struct numa_dram_params *p = n->params->dram;
+
+    return (struct numa_dram_timing){ .channels = p->channels,
+                                      .burst_ps = n->socket[0].dram.burst_ps,
+                                      .activate_ps = p->trcd_ps,
+                                      .precharge_ps = p->trp_ps,
+                                      .turnaround_ps = p->turnaround_ps };
 }
 
 uint64_t numa_interconnect_bytes(const struct numa *n, unsigned from_socket, unsigned to_socket)

@@ -168,6 +168,14 @@ struct numa_private_count {
 struct numa_private_count numa_private_count(const struct numa *numa, unsigned core);
 /* Bytes read from and written to DRAM, of all sockets. */
 uint64_t numa_dram_bytes(const struct numa *numa);
+/* What a request can wait for in a channel of DRAM. */
+struct numa_dram_timing {
+    unsigned channels; /* of a node */
+    sim_time burst_ps; /* of a line */
+    sim_time activate_ps, precharge_ps;
+    sim_time turnaround_ps; /* that a batch of writes costs the data bus beside its bursts */
+};
+struct numa_dram_timing numa_dram_timing(const struct numa *numa);
 /* Bytes that from_socket has sent to to_socket. */
 uint64_t numa_interconnect_bytes(const struct numa *numa, unsigned from_socket, unsigned to_socket);
 /* The latency of a load that misses everywhere, without contention and refresh; the protocol's file

@@ -106,6 +106,7 @@ struct numa_counters {
     uint64_t ddio_evictions, ddio_dirty_evictions, llc_back_invalidations, core_snoops;
     uint64_t snoops_sent;
     uint64_t io_directory_hits, io_directory_misses;
+    struct dram_counts dram;
     /* No counters of their own: */
     uint32_t sockets;    /* how many to_bytes there are */
     uint64_t dram_bytes; /* read and written, by the last numa_stats() */

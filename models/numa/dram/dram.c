@@ -40,9 +40,10 @@ static void init_refresh(struct dram *dram)
         dram->refresh_ps[i] = params->trefi_ps - params->trefi_ps * (i + 1) / (n + 1);
 }
 
-void dram_init(struct dram *dram, const struct numa_dram_params *params)
+void dram_init(struct dram *dram, const struct numa_dram_params *params, struct dram_counts *counts)
 {
     *dram = (struct dram){ .params = params, .burst_ps = dram_burst_ps(params) };
+    dram->counts = counts != NULL ? counts : &dram->own_counts;
     dram->n_banks = params->ranks * params->banks;
     dram->banks_log2 = (uint32_t)__builtin_ctz(dram->n_banks);
     dram->row_log2 = (uint32_t)__builtin_ctz(params->row_lines);
@@ -117,12 +118,14 @@ static sim_time open_row(const struct dram *dram, struct dram_bank *bank, uint64
 
     if (!closed && bank->row == row)
         return start_ps;
+    dram->counts->read_activates++;
     sim_time act_ps = start_ps;
     if (!closed) {
         const sim_time precharge_ps = SIM_MAX(start_ps, bank->act_ps + params->tras_ps);
         act_ps = precharge_ps + params->trp_ps;
         bank->previous_row = bank->row;
         bank->switch_ps = precharge_ps;
+        dram->counts->read_conflicts++;
     } else {
         bank->previous_row = NO_ROW;
     }
@@ -184,8 +187,10 @@ static sim_time read_bank(struct dram *dram, struct dram_place p, sim_time at_ps
     if (p.row == bank->previous_row && at_ps < bank->switch_ps)
         return take_bus(dram, p, at_ps + params->tcl_ps) + dram->burst_ps;
     /* Behind the others, and done before their work begins. */
-    if (at_ps + closed_ps <= bank->busy_from_ps)
+    if (at_ps + closed_ps <= bank->busy_from_ps) {
+        dram->counts->read_activates++;
         return take_bus(dram, p, at_ps + params->trcd_ps + params->tcl_ps) + dram->burst_ps;
+    }
 
     const sim_time start_ps = SIM_MAX(at_ps, bank->busy_until_ps);
     if (start_ps > bank->busy_until_ps)
@@ -202,9 +207,25 @@ sim_time dram_read(struct dram *dram, uint64_t line, sim_time at_ps)
         return fbdimm_read(dram, line, at_ps);
     const struct dram_place p = place_of(dram, line);
     const uint32_t rank = p.channel * dram->params->ranks + rank_of(dram, p);
-    const sim_time reach_ps = dram_after_refresh(dram, rank, at_ps + dram->params->controller_ps);
+    const sim_time queued_ps = at_ps + dram->params->controller_ps;
+    const sim_time end_ps = read_bank(dram, p, dram_after_refresh(dram, rank, queued_ps));
 
-    return read_bank(dram, p, reach_ps);
+    dram->counts->read_wait_ps += end_ps - dram->burst_ps - dram->params->tcl_ps - queued_ps;
+    return end_ps;
+}
+
+/* The write that comes at at_ps is taken at taken_ps; returns that. */
+static sim_time count_wait(struct dram *dram, struct dram_channel *channel, sim_time at_ps,
+                           sim_time taken_ps)
+{
+    const sim_time from_ps = SIM_MAX(at_ps, channel->full_until_ps);
+
+    dram->counts->write_wait_ps += taken_ps - at_ps;
+    if (taken_ps > from_ps) {
+        dram->counts->write_full_ps += taken_ps - from_ps;
+        channel->full_until_ps = taken_ps;
+    }
+    return taken_ps;
 }
 
 sim_time dram_write(struct dram *dram, uint64_t line, sim_time at_ps)
@@ -223,10 +244,11 @@ sim_time dram_write(struct dram *dram, uint64_t line, sim_time at_ps)
             channel->drain_from_ps = at_ps;
         channel->drained_ps = SIM_MAX(channel->drained_ps, grant.end_ps);
         channel->n_queued = 0;
+        dram->counts->write_modes++;
     }
     if (at_ps < channel->drain_from_ps || channel->drained_ps < queue_ps)
         return at_ps;
-    return SIM_MAX(at_ps, channel->drained_ps - queue_ps);
+    return count_wait(dram, channel, at_ps, SIM_MAX(at_ps, channel->drained_ps - queue_ps));
 }
 
 sim_time dram_idle_read_ps(const struct dram *dram)

@@ -69,9 +69,19 @@ struct dram_channel {
     /* Batches of writes that follow each other without a pause end at drained_ps and began with a
      * request at drain_from_ps; who is before that is not queued behind them. */
     sim_time drain_from_ps, drained_ps;
+    sim_time full_until_ps; /* counts.write_full_ps is complete until then */
     uint32_t n_queued;
     uint32_t gap_due; /* 1/256 clocks of gaps not yet taken from the bus */
     struct dram_mix mix[DRAM_MIXES];
+};
+
+/* What happened; the statistics that numa keeps of each socket. With fb_dimm nothing is counted. */
+struct dram_counts {
+    uint64_t read_activates, read_conflicts; /* rows opened; those for which another was closed */
+    uint64_t write_modes;                    /* batches of writes */
+    sim_time read_wait_ps;  /* of all reads, from the channel's queue to the column command */
+    sim_time write_wait_ps; /* of all writes, until the write queue has taken them */
+    sim_time write_full_ps; /* of all channels, in which a write waited for the write queue */
 };
 
 struct fbdimm_branch;
@@ -80,7 +90,9 @@ struct dram {
     const struct numa_dram_params *params;
     struct fbdimm_branch *branch; /* fb_dimm; else NULL */
     struct dram_channel *channel;
-    struct dram_bank *bank; /* of all channels */
+    struct dram_bank *bank;     /* of all channels */
+    struct dram_counts *counts; /* never NULL */
+    struct dram_counts own_counts;
     sim_time burst_ps;
     uint32_t n_banks; /* per channel, ranks included; a power of two */
     uint32_t banks_log2, row_log2, group_log2;
@@ -111,7 +123,9 @@ static inline sim_time dram_after_refresh(const struct dram *dram, uint32_t rank
     return phase_ps < params->trfc_ps ? at_ps + params->trfc_ps - phase_ps : at_ps;
 }
 
-void dram_init(struct dram *dram, const struct numa_dram_params *params);
+/* counts: where to count; NULL: nowhere that anybody sees. */
+void dram_init(struct dram *dram, const struct numa_dram_params *params,
+               struct dram_counts *counts);
 void dram_release(struct dram *dram);
 /* line: number of the line within the node. Time at which the data leave the controller. */
 sim_time dram_read(struct dram *dram, uint64_t line, sim_time at_ps);

@@ -119,6 +119,7 @@ static sim_time read_lines(struct rc_state *state, struct hpa hpa, unsigned byte
         enum numa_source source;
         sim_time done_ps = numa_dma_read(state->host->numa, state->socket, hpa, n, at_ps, timed,
                                          &source);
+        state->stats.read_line_held_ps += done_ps - at_ps;
         if (stamp_traced(timed))
             trace_line(state, timed, hpa, n, at_ps, done_ps, source, false);
         if (done_ps >= ready_ps) {
@@ -153,6 +154,17 @@ static uint64_t completion_bytes(const struct rc_state *state, const struct tlp 
                    (uint64_t)cfg_mps_bytes(&state->port[request->ingress].cfg));
 }
 
+/* The lines of a read and what they take of the root complex itself; read_lines() adds the rest. */
+static void count_read_lines(struct rc_state *state, const struct tlp *tlp)
+{
+    const struct rc_port *port = &state->port[tlp->ingress];
+    const uint64_t first = tlp->address / LINE_BYTES;
+    const uint64_t n = (tlp->address + tlp->length_bytes - 1) / LINE_BYTES - first + 1;
+
+    state->stats.read_lines += n;
+    state->stats.read_line_held_ps += n * (port->inbound_ps + port->outbound_ps);
+}
+
 /* Ordering is satisfied: samples memory and sends the completions in address order. */
 static void read_issues(struct sim *sim, struct sim_event *event)
 {
@@ -168,6 +180,7 @@ static void read_issues(struct sim *sim, struct sim_event *event)
     struct hpa hpa = step->hpa;
     sim_time ready_ps = 0;
 
+    count_read_lines(state, tlp);
     tlp->stamp = NULL;
     while (remaining != 0) {
         unsigned n = SIM_MIN(remaining, (unsigned)(chunk - (address & (chunk - 1))));

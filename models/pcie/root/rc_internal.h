@@ -119,6 +119,7 @@ struct rc_stack {
 struct rc_stats {
     uint64_t reads, read_bytes, writes, write_bytes, interrupts, p2p_tlps, p2p_reads, p2p_timeouts;
     uint64_t write_lines, write_line_held_ps, write_line_wait_ps;
+    uint64_t read_lines, read_line_held_ps;
     uint64_t unsupported, faults, unexpected_completions, mmio_timeouts;
     /* Of writes that carry a stamp: from the device's start until they are visible. */
     struct stat_mean write_latency_ns, write_part_ns[N_LATENCY_PARTS];

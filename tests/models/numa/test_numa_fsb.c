@@ -203,25 +203,25 @@ static void test_fbdimm(void **state)
     (void)state;
     fixture_blackford(&f);
     f.dram.trfc_ps = 0;
-    dram_init(&dram, &f.dram);
+    dram_init(&dram, &f.dram, NULL);
     assert_int_equal(dram_idle_read_ps(&dram), DRAM);
     assert_int_equal(dram_read(&dram, 12345, 1000000), 1000000 + DRAM);
     dram_release(&dram);
 
     /* Each DIMM further adds a hop, to all. */
     f.dram.dimms = 4;
-    dram_init(&dram, &f.dram);
+    dram_init(&dram, &f.dram, NULL);
     for (uint64_t line = 0; line < 64; line++)
         assert_int_equal(dram_read(&dram, line, line * 1000000), line * 1000000 + DRAM + 3 * 4000);
     dram_release(&dram);
 
     /* Two branches: a line each 3.75 ns north, 7.5 ns south; neither slows the other where each
      * DIMM carries a part only. */
-    dram_init(&dram, &f.dram);
+    dram_init(&dram, &f.dram, NULL);
     const sim_time reads = burst(&dram, false, 0, n);
     assert_in_range(reads, n * DATA / 2, n * DATA / 2 + 300000);
     dram_release(&dram);
-    dram_init(&dram, &f.dram);
+    dram_init(&dram, &f.dram, NULL);
     burst(&dram, true, 1 << 20, n / 2);
     const sim_time mixed = burst(&dram, false, 0, n);
     assert_in_range(mixed, reads, reads + reads / 8);
@@ -232,7 +232,7 @@ static void test_fbdimm(void **state)
     /* One DIMM: its DDR2 bus carries both. */
     f.dram.dimms = 1;
     f.dram.turnaround_ps = 0;
-    dram_init(&dram, &f.dram);
+    dram_init(&dram, &f.dram, NULL);
     burst(&dram, true, 1 << 20, n / 2);
     assert_in_range(burst(&dram, false, 0, n), (n + n / 2) * DATA / 2 - 100000,
                     (n + n / 2) * DATA / 2 + 900000);
@@ -249,7 +249,7 @@ static void test_closed_rows(void **state)
     (void)state;
     fixture_blackford(&f);
     f.dram.trfc_ps = 0;
-    dram_init(&dram, &f.dram);
+    dram_init(&dram, &f.dram, NULL);
     for (unsigned i = 0; i < 100; i++)
         last = dram_read(&dram, 7, 0);
     /* The cycle of a write: tRCD + tCL - clock + line + tWR + tRP. */

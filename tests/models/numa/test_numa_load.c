@@ -395,7 +395,7 @@ static unsigned clocks_of_two_ranks(struct fixture *f, bool ahead, sim_time swit
     f->dram.channels = 1;
     f->dram.trfc_ps = 0;
     f->dram.rank_switch_ps = switch_ps;
-    dram_init(&dram, &f->dram);
+    dram_init(&dram, &f->dram, NULL);
     for (unsigned i = 0; i < 200; i++) {
         const unsigned rank = ahead ? i / 100 : i % 2, k = ahead ? i % 100 : i / 2;
         dram_read(&dram, rank * rank_lines + k, t + k * UINT64_C(40000) + rank * UINT64_C(20000));
@@ -430,7 +430,7 @@ static void test_rows_and_refresh(void **state)
 
     (void)state;
     fixture_r730(&f);
-    dram_init(&dram, &f.dram);
+    dram_init(&dram, &f.dram, NULL);
     const sim_time idle = dram_idle_read_ps(&dram), t = 78000000;
     assert_int_equal(idle, 19000 + 14160 + 14160 + 3333);
     /* The lines of a row in a bank are 16 apart (4 channels, 4 bank groups) within 2048; hashing
