@@ -9,6 +9,7 @@
 #include "workloads/copy/copy_site.h"
 #include "workloads/dnvme/nvme_site.h"
 #include "workloads/fio/fio.h"
+#include "workloads/load/load_programs.h"
 #include "workloads/openmx/mpi_job.h"
 #include "workloads/programs/program.h"
 #include "workloads/setup/lending.h"
@@ -63,6 +64,8 @@ const struct program_ops *const program_registry[] = {
     &program_copy_mixed_ops,
     &program_imb_ops,
     &program_nas_ops,
+    &program_memory_stream_ops,
+    &program_host_counters_ops,
     NULL,
 };
 

@@ -285,6 +285,9 @@ static const struct base bases[] = {
     { "local.stream", "local",
       "programs.p.type=stream_benchmark programs.p.on=borrower programs.p.instances=2"
       " programs.p.node=1 programs.p.array_bytes=1048576 measure.duration_us=100" },
+    { "local.load", "local",
+      "programs.p.type=memory_stream programs.p.on=borrower programs.p.cores=2"
+      " programs.p.array_bytes=1048576 programs.p.node=1 measure.duration_us=100" },
     { "local.fio", "local",
       "programs.p.type=fio programs.p.span_bytes=131072 measure.warmup_us=1000"
       " measure.duration_us=300" },
@@ -475,6 +478,10 @@ static const struct row rows[] = {
             "instances=1 cpu=3 node=0 array_bytes=131072 block_bytes=8192 stores=non_temporal"
             " start_us=1"),
     REASON("stream_benchmark", "on", NAMES),
+    PROGRAM("memory_stream", "local.load",
+            "cores=1 cpu=3 node=0 array_bytes=131072 access=read_write start_us=1"),
+    REASON("memory_stream", "on", NAMES),
+    REASON("host_counters", "on", NAMES),
     PROGRAM("pagerank", "pagerank",
             "host=client threads_per_socket=1 first_core=1 scale=9 degree=8 skew=4 iterations=2"
             " edge_cycles=8 vertex_cycles=16"),
