@@ -155,9 +155,11 @@ static void check_curves(const struct plot_spec *spec, struct sim_error_list *er
         const struct config_node *node = config_get(spec->group, "ratio_labels");
         config_mistake(node != NULL ? node : spec->group, errors, expected, NULL);
     }
-    if (*spec->relative_to != '\0' && !is_curve_name(spec, spec->relative_to)) {
+    for (guint i = 0; i < spec->relative_to->len; i++) {
         const struct config_node *node = config_get(spec->group, "relative_to");
-        config_mistake(node != NULL ? node : spec->group, errors, expected, NULL);
+        if (!is_curve_name(spec, spec->relative_to->pdata[i]) &&
+            !plot_is_own_reference(spec, spec->relative_to->pdata[i]))
+            config_mistake(node != NULL ? node : spec->group, errors, expected, NULL);
     }
     if (spec->kind == PLOT_SERIES && spec->measured->len > 0 && *spec->x_unit == '\0')
         config_mistake(spec->group, errors, "`x_unit`: that of the time in measured files", NULL);

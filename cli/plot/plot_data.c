@@ -401,7 +401,7 @@ static void add_published(struct collector *c, const struct claim *claim, guint 
 /* Claims are about values as they are. */
 static bool is_relative(const struct plot_spec *spec)
 {
-    return spec->normalised || *spec->relative_to != '\0';
+    return spec->normalised || spec->relative_to->len > 0;
 }
 
 /* What claims beside the scenario say of its points; mistakes in them are for `nudma check`. */
@@ -559,15 +559,21 @@ static double whole_curve_begins(const struct collector *c, const struct plot_cu
     return begin;
 }
 
+static void divide_values(struct plot_curve *curve, double by)
+{
+    for (guint k = 0; k < curve->values->len; k++) {
+        struct plot_value *value = &g_array_index(curve->values, struct plot_value, k);
+        value->y /= by;
+        value->ci95 /= fabs(by);
+    }
+}
+
 /* Relative to the curve's first value; nothing is said of curves that begin with 0. */
 static void normalise_curve(struct plot_curve *curve)
 {
     const double first = g_array_index(curve->values, struct plot_value, 0).y;
-    for (guint k = 0; first != 0.0 && k < curve->values->len; k++) {
-        struct plot_value *value = &g_array_index(curve->values, struct plot_value, k);
-        value->y /= first;
-        value->ci95 /= fabs(first);
-    }
+    if (first != 0.0)
+        divide_values(curve, first);
 }
 
 /* A curve without results at its beginning has nothing to be relative to. */
@@ -620,9 +626,26 @@ static void divide_curve(struct plot_curve *curve, const struct plot_curve *to)
     }
 }
 
-static void make_relative_to(const struct collector *c, const char *metric)
+/* Each curve of the metric relative to its own value at x = `at`; one without that is left out. */
+static void make_relative_to_own(const struct collector *c, const char *metric, const char *at)
 {
-    struct plot_curve *to = simulated_curve(c->data, c->spec->relative_to, metric);
+    double x;
+    const bool known = to_x(c->data, at, &x);
+    for (guint i = c->data->curves->len; i-- > 0;) {
+        struct plot_curve *curve = c->data->curves->pdata[i];
+        const struct plot_value *first = known ? value_at(curve, x) : NULL;
+        if (strcmp(curve->metric, metric) != 0)
+            continue;
+        if (first != NULL && first->y != 0.0)
+            divide_values(curve, first->y);
+        else
+            g_ptr_array_remove_index(c->data->curves, i);
+    }
+}
+
+static void make_relative_to(const struct collector *c, const char *metric, const char *name)
+{
+    struct plot_curve *to = simulated_curve(c->data, name, metric);
     for (guint i = c->data->curves->len; i-- > 0;) {
         struct plot_curve *curve = c->data->curves->pdata[i];
         if (strcmp(curve->metric, metric) != 0 || curve == to)
@@ -639,7 +662,36 @@ static void make_relative_to(const struct collector *c, const char *metric)
     }
     if (to == NULL)
         fprintf(stderr, "%s: %s is shown relative to %s, of which there are no results\n",
-                scenario_name(c->scenario), metric, c->spec->relative_to);
+                scenario_name(c->scenario), metric, name);
+}
+
+static void make_relative(const struct collector *c)
+{
+    const struct plot_spec *spec = c->spec;
+    for (guint i = 0; spec->relative_to->len > 0 && i < spec->metrics->len; i++) {
+        const char *to = spec->relative_to->pdata[MIN(i, spec->relative_to->len - 1)];
+        if (plot_is_own_reference(spec, to))
+            make_relative_to_own(c, spec->metrics->pdata[i], strchr(to, '=') + 1);
+        else
+            make_relative_to(c, spec->metrics->pdata[i], to);
+    }
+}
+
+/* The reference over each value; of a value of 0 nothing is said. */
+static void invert(const struct collector *c)
+{
+    for (guint i = 0; c->spec->slowdown && i < c->data->curves->len; i++) {
+        struct plot_curve *curve = c->data->curves->pdata[i];
+        for (guint k = curve->values->len; k-- > 0;) {
+            struct plot_value *value = &g_array_index(curve->values, struct plot_value, k);
+            if (value->y == 0.0) {
+                g_array_remove_index(curve->values, k);
+                continue;
+            }
+            value->ci95 /= value->y * value->y;
+            value->y = 1.0 / value->y;
+        }
+    }
 }
 
 /* ---- All of it ------------------------------------------------------------------------------- */
@@ -685,8 +737,8 @@ static void collect_simulated(struct collector *c, struct results_db *db)
             collect_metric(c, spec->metrics->pdata[i]);
         collect_ratios(c);
         normalise(c);
-        for (guint i = 0; *spec->relative_to != '\0' && i < spec->metrics->len; i++)
-            make_relative_to(c, spec->metrics->pdata[i]);
+        make_relative(c);
+        invert(c);
     }
     g_clear_pointer(&set, result_set_free);
 }

@@ -32,10 +32,10 @@ static const struct param_desc params[] = {
     PARAM_TEXT("filter", struct plot_spec, filter, "", "which points are shown; default: all"),
     PARAM_TEXT("ratio_labels", struct plot_spec, ratio_labels, "",
                "\"config=a/config=b\": points of the first say how large they are in the second"),
-    PARAM_TEXT("relative_to", struct plot_spec, relative_to, "",
-               "\"config=b\": all curves relative to this one at the same x; lines and bars"),
     CHOICE("normalised", PARAM_BOOL, normalised, 0, 0, 1,
            "lines: each curve relative to its first value"),
+    CHOICE("slowdown", PARAM_BOOL, slowdown, 0, 0, 1,
+           "with normalised or relative_to: the reference over the value"),
     CHOICE("log_x", PARAM_U32, log_x, 0, 0, 16, "base of a logarithmic x axis; 0: linear"),
     CHOICE("log_y", PARAM_U32, log_y, 0, 0, 16, "base of a logarithmic y axis; 0: linear"),
     CHOICE("x_min", PARAM_DOUBLE, x_min, FREE, -FREE, FREE, "where the x axis begins"),
@@ -45,7 +45,7 @@ static const struct param_desc params[] = {
     { .type = PARAM_END },
 };
 
-static const char *const list_names[] = { "y", "metric", "series", "measured" };
+static const char *const list_names[] = { "y", "metric", "series", "measured", "relative_to" };
 static const char *const measured_names[] = { "series", "file", "label", NULL };
 
 /* Adds the strings of a setting that is a string or a list of strings, and where each stands. */
@@ -170,6 +170,7 @@ static struct plot_spec *new_spec(struct config_node *group)
     spec->metrics = g_ptr_array_new();
     spec->metric_nodes = g_ptr_array_new();
     spec->series = g_ptr_array_new();
+    spec->relative_to = g_ptr_array_new();
     spec->measured = g_array_new(FALSE, FALSE, sizeof(struct plot_measured));
     return spec;
 }
@@ -182,6 +183,7 @@ static void free_spec(gpointer pointer)
     g_ptr_array_free(spec->metrics, TRUE);
     g_ptr_array_free(spec->metric_nodes, TRUE);
     g_ptr_array_free(spec->series, TRUE);
+    g_ptr_array_free(spec->relative_to, TRUE);
     g_array_free(spec->measured, TRUE);
     g_free(spec->shown);
     g_free(spec->ratio_of);
@@ -215,6 +217,7 @@ static size_t field_bytes(const struct param_desc *desc)
     case PARAM_STRING: return sizeof(const char *);
     case PARAM_ENUM: return sizeof(int);
     case PARAM_U32: return sizeof(uint32_t);
+    case PARAM_BOOL: return sizeof(bool);
     default: return sizeof(double);
     }
 }
@@ -334,18 +337,39 @@ static void read_filter(struct scenario *scenario, struct plot_spec *spec,
     filter_free(filter);
 }
 
+bool plot_is_own_reference(const struct plot_spec *spec, const char *relative_to)
+{
+    const size_t x = strlen(spec->x);
+    return x != 0 && strncmp(relative_to, spec->x, x) == 0 && relative_to[x] == '=' &&
+           strchr(relative_to, ' ') == NULL;
+}
+
+/* What values are relative to. */
+static void read_reference(struct plot_spec *spec, const struct plot_spec *whole,
+                           struct sim_error_list *errors)
+{
+    g_autoptr(GPtrArray) nodes = g_ptr_array_new();
+    struct config_node *node = setting(spec, whole, "relative_to");
+    if (node != NULL)
+        read_strings(node, spec->relative_to, nodes, errors);
+    if (spec->normalised && spec->kind != PLOT_LINES)
+        refuse(spec, "normalised", "kind lines with it", errors);
+    if (spec->relative_to->len > 0 && spec->kind != PLOT_LINES && spec->kind != PLOT_BARS)
+        refuse(spec, "relative_to", "kind lines or bars with it", errors);
+    if (spec->relative_to->len > 0 && spec->normalised)
+        refuse(spec, "relative_to", "no `normalised` beside it", errors);
+    if (spec->relative_to->len > 1 && spec->relative_to->len != spec->metrics->len)
+        refuse(spec, "relative_to", "one string, or as many as there are in y", errors);
+    if (spec->slowdown && spec->relative_to->len == 0 && !spec->normalised)
+        refuse(spec, "slowdown", "relative_to or normalised beside it", errors);
+}
+
 /* "config=local/config=remote" */
 static void read_ratio(struct plot_spec *spec, const struct plot_spec *whole,
                        struct sim_error_list *errors)
 {
     static const char expected[] = "the names of two curves, \"config=local/config=remote\"";
     const char *slash = strchr(spec->ratio_labels, '/');
-    if (spec->normalised && spec->kind != PLOT_LINES)
-        refuse(spec, "normalised", "kind lines with it", errors);
-    if (*spec->relative_to != '\0' && spec->kind != PLOT_LINES && spec->kind != PLOT_BARS)
-        refuse(spec, "relative_to", "kind lines or bars with it", errors);
-    if (*spec->relative_to != '\0' && spec->normalised)
-        refuse(spec, "relative_to", "no `normalised` beside it", errors);
     if (*spec->ratio_labels == '\0')
         return;
     if (spec->kind == PLOT_STACK || plot_is_sampled(spec)) {
@@ -403,6 +427,7 @@ static void complete(struct scenario *scenario, struct plot_spec *spec,
     } else if (measured != NULL)
         read_measured(measured, spec, errors);
     read_filter(scenario, spec, whole, errors);
+    read_reference(spec, whole, errors);
     read_ratio(spec, whole, errors);
     set_defaults(spec);
 }

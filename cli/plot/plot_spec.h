@@ -34,8 +34,7 @@ struct plot_spec {
     struct config_node *group; /* where it is written, for messages */
     int kind;                  /* enum plot_kind */
     int whiskers;              /* enum plot_whiskers */
-    const char *title, *x, *x_label, *x_unit, *y_label, *y_unit, *key, *filter, *ratio_labels,
-        *relative_to;
+    const char *title, *x, *x_label, *x_unit, *y_label, *y_unit, *key, *filter, *ratio_labels;
     uint32_t log_x, log_y;             /* the base; 0: linear */
     double x_min, x_max, y_min, y_max; /* NAN: as the values ask for */
     /* const char *: y, or `metric` of what is sampled; PLOT_STACK: the prefix of the parts */
@@ -45,8 +44,11 @@ struct plot_spec {
     GPtrArray *series; /* const char *: the axes that tell the curves apart */
     GArray *measured;  /* struct plot_measured */
     bool normalised;   /* values of PLOT_LINES relative to the first of their curve */
-    /* relative_to: values of PLOT_LINES and PLOT_BARS relative to those of that curve at the
-                        * same x, by its name as of plot_series_name(); "": as they are */
+    bool slowdown;     /* of what is relative: the reference over the value */
+    /* const char *: values of PLOT_LINES and PLOT_BARS relative to those of that curve at the same x,
+     * by its name as of plot_series_name(), or to their own curve's value at one x, "<x>=<value>";
+     * one for all metrics, or one for each; none: as they are */
+    GPtrArray *relative_to;
     bool *shown; /* of each point of the scenario: it matches the filter; owned */
     /* Labels at the points of the first of two curves: its value over that of the second, by name
      * as of plot_series_name(); NULL: none; owned. */
@@ -94,6 +96,8 @@ static inline bool plot_is_distribution(const struct plot_spec *spec)
     return spec->kind == PLOT_HISTOGRAM || spec->kind == PLOT_BOX;
 }
 
+/* Whether a part of relative_to names a place along x, not a curve. */
+bool plot_is_own_reference(const struct plot_spec *spec, const char *relative_to);
 /* The value of an axis at a point, NULL if there is no such axis. */
 const char *plot_axis_value(const struct scenario *scenario, size_t point, const char *axis);
 /* "op=read transfer_bytes=64": the values of the series' axes at a point; g_free(). */

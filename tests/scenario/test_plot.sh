@@ -147,6 +147,12 @@ $(grep -c '^8 ' relative.txt)" "1 1"
 "$nudma" run p/to --scenarios . --db none.db -q --filter 'op=write_read' >/dev/null
 "$nudma" plot p/to --scenarios . --db none.db -F gnuplot >relative.txt 2>none.txt
 has "without it there is nothing to show" "$(cat none.txt)" '^p/to: latency_mean_ns is shown relative to op=read, of which'
+figure p/slow.cfg $size 'x = "transfer_bytes"; series = ["op"]; slowdown = true;
+    y = ["latency_mean_ns", "throughput_gbit_s"]; relative_to = ["op=read", "transfer_bytes=8"];'
+"$simulate" run p/slow --scenarios . --db slow.db -q --filter 'transfer_bytes=8 || transfer_bytes=64' >/dev/null
+"$nudma" plot p/slow --scenarios . --db slow.db -F gnuplot >relative.txt
+is "slowdowns: against another curve at the same x, against the own one at 8 bytes" "$(grep -Ec '^8 1( |$)' relative.txt) \
+$(grep -Ec '^64 1( |$)' relative.txt) $(grep -Ec '^64 0\.[0-9]+( |$)' relative.txt)" "3 1 3"
 figure p/common.cfg $size 'x = "transfer_bytes"; y = ["latency_mean_ns", "throughput_gbit_s"]; filter = "op=read";'
 figure p/said.cfg $size 'x = "transfer_bytes"; y = ["latency_mean_ns", "throughput_gbit_s"];
     panels = ( { filter = "op=read"; title = "reads"; }, { filter = "op=read"; } );'
@@ -378,6 +384,10 @@ refused "boxes relative to one" $size 'kind = "box"; metric = "latency_ns"; rela
     'plot.relative_to: .*kind lines or bars'
 refused "relative to no curve" $size 'x = "transfer_bytes"; y = "latency_mean_ns"; relative_to = "o=read";' \
     'plot.relative_to: .*name of a curve, "op=..."'
+refused "more of them than metrics" $size 'x = "transfer_bytes"; y = "latency_mean_ns"; relative_to = ["op=read", "op=write_read"];' \
+    'plot.relative_to: .*one string, or as many as there are in y'
+refused "a slowdown against nothing" $size 'x = "transfer_bytes"; y = "latency_mean_ns"; slowdown = true;' \
+    'plot.slowdown: .*relative_to or normalised beside it'
 refused "a filter" $size 'x = "transfer_bytes"; y = "latency_mean_ns"; filter = "op=raed";' \
     'plot.filter: axis op has no value "raed"; did you mean "read"'
 refused "no panels" $size 'x = "transfer_bytes"; y = "latency_mean_ns"; panels = ();' 'plot.panels: .*a list of groups'
