@@ -13,6 +13,8 @@ static const struct cli_command commands[] = {
     { "list", "list the scenarios", cli_list },
     { "describe", "describe models and workloads: parameters, statistics", cli_describe },
     { "topology", "show hosts, devices and cables of a scenario", cli_topology },
+    { "import", "write a scenario of a real server from what lspci, lstopo, dmidecode say",
+      cli_import },
     { "merge", "join results databases, of shards or of other machines", cli_merge },
     { "plot", "plot results beside what was measured", cli_plot },
     { "figures", "plot every scenario that has results, as PNG and SVG", cli_figures },
