@@ -273,9 +273,8 @@ bool results_store(struct results_db *db, const struct run_record *record,
         g_array_append_vals(of_config->params, result->notes->data, result->notes->len);
     const struct run_result *with_params = of_config != NULL ? of_config : result;
     struct writer writer = { .db = db, .code = execute(db, "BEGIN IMMEDIATE") };
-    db->was_there = writer.code == SQLITE_OK &&
-                    results_have(db, record->scenario, record->point, record->seed,
-                                 record->config_sha256);
+    db->was_there = writer.code == SQLITE_OK && results_have(db, record->scenario, record->point,
+                                                             record->seed, record->config_sha256);
     const int64_t params = set_id(&writer, with_params != NULL ? with_params->params : NULL);
     write_run(&writer, record, params);
     if (result != NULL) {
