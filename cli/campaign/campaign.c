@@ -61,8 +61,12 @@ static void run_job(void *context, const struct worker_task *task, struct worker
                              &report->error) &&
              report->error == NULL)
         report->error = g_strdup("failed without a message");
-    if (config != NULL)
+    if (config != NULL) {
+        g_autofree char *borrowed = config_borrowed_text(config);
+        if (borrowed != NULL)
+            run_result_note(report->result, "borrowed", borrowed);
         run_result_params(report->result, config);
+    }
     /* What is said here goes with the run's line. */
     const char *text;
     for (unsigned i = 0; (text = run_result_note_text(report->result, "not_settled.", i)); i++)

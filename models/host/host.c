@@ -79,6 +79,7 @@ static bool read_groups(struct host *host, const struct host_param_group *softwa
     config_read_params(config, config_get(group, "firmware"), "firmware", firmware_params,
                        &host->firmware_params, errors);
     config_allow(group, others);
+    config_read_machine(group, errors);
     if (errors->n_messages != before)
         return false;
     const char *why = iommu_params_error(&host->iommu_params);

@@ -114,6 +114,12 @@ bool config_set_node(struct config *config, const char *path, const struct confi
  */
 bool config_read_params(struct config *config, struct config_node *group, const char *where,
                         const struct param_desc *table, void *state, struct sim_error_list *errors);
+/* Reads `machine` of a host's group: which machine it describes. It is no part of what is simulated;
+ * values of the host that another machine's measurements decided are borrowed. */
+bool config_read_machine(struct config_node *host, struct sim_error_list *errors);
+/* "r730: dram.controller_ns, os.copy_line_cycles; t430: ...": the values of hosts that were borrowed
+ * from other machines' measurements. NULL: none; the caller g_free()s it. */
+char *config_borrowed_text(const struct config *config);
 /* Declares names that the group may have although they are no parameters: config_check_unknown()
  * accepts and suggests them. NULL-terminated. Marks them as read. */
 void config_allow(struct config_node *group, const char *const *names);
@@ -143,7 +149,7 @@ void config_no_effect(struct config_node *group, const char *key, const char *de
 
 /* Calls fn for every resolved parameter, then for every other value that was read, each sorted by
  * path: for the results. value is in the unit of the key, or the text of a string. origin is
- * "default", "file:line", "--set" or "axis memory", and ", " and the source where one is given. */
+ * "default", "file:line", "--set" or "axis memory, file:line", and ", " and the source where one is given. */
 typedef void config_param_fn(void *context, const char *path, const char *value, const char *unit,
                              enum param_provenance provenance, const char *origin);
 void config_each_param(const struct config *config, config_param_fn *fn, void *context);

@@ -43,6 +43,7 @@ struct config_setting {
     enum param_provenance provenance;
     const char *source;
     const char *fitted_to;     /* calibrated: the claims; NULL */
+    const char *machine;       /* whose measurement decided it; NULL */
     const char *on_bound;      /* calibrated: why it lies on the bound of its range; NULL */
     struct config_node *range; /* the two bounds that its source gives; NULL */
     const char *lo, *hi;       /* the same as text, in the unit of the key */
@@ -50,10 +51,10 @@ struct config_setting {
 
 /* One parameter as config_read_params() resolved it. */
 struct config_resolved {
-    const char *path, *value, *unit, *source, *fitted_to, *on_bound, *lo, *hi;
+    const char *path, *value, *unit, *source, *fitted_to, *on_bound, *lo, *hi, *machine;
     const char *origin; /* "default" and so on */
     enum param_provenance provenance;
-    bool is_string;
+    bool is_string, is_default;
     const struct param_desc *desc; /* NULL: not read through a table */
 };
 
@@ -93,6 +94,12 @@ bool config_read_value_form(struct config_node *group, struct config_setting *se
  * be off its bounds, and off those of the table. */
 bool config_check_range(const struct param_desc *desc, struct config_setting *setting,
                         const struct param_value *value, struct sim_error_list *errors);
+/* config_origin(), and for what an axis has put there also where that is written: "axis topology,
+ * platforms/x.cfg:12". Of the tree's strings. */
+const char *config_full_origin(struct config_node *node);
+/* The machine whose measurement decided the value, if that is not the one its host says to be;
+ * "default": a calibrated default. NULL: none. */
+const char *config_borrowed(const struct config *config, const struct config_resolved *r);
 /* The value of a node as the table's entry has it, in range. */
 bool config_read_value(const struct param_desc *desc, const struct config_node *node,
                        struct param_value *value, struct sim_error_list *errors);
@@ -131,6 +138,9 @@ bool config_leading_zero(const char *p);
 #define CONFIG_LEADING_ZERO "%s: found %.40s, expected an integer without a zero before it"
 /* False if it does not fit in 64 bits. */
 bool config_parse_integer(const char *p, int64_t *value);
+
+/* Before the name, with a number and "*", of a setting that takes the place of an included file's. */
+#define CONFIG_AGAIN "*again-"
 
 /* The text of a file and its includes, one token a line, in the form that libconfig reads right. */
 struct config_scan {

@@ -49,21 +49,46 @@ static void take_value(struct config_node *node, const config_setting_t *setting
 }
 
 static void take_children(struct config_node *node, const config_setting_t *setting,
+                          const struct config_scan *scan, struct sim_error_list *errors);
+
+/* A group of settings, but not one that is a value with its provenance. */
+static bool is_plain_group(const config_setting_t *setting)
+{
+    return config_setting_is_group(setting) && !config_setting_get_member(setting, "value");
+}
+
+static void take_child(struct config_node *node, const config_setting_t *from,
+                       const struct config_scan *scan, struct sim_error_list *errors)
+{
+    struct config_place place = place_of(scan, config_setting_source_line(from));
+    const char *name = config_setting_name(from);
+    struct config_node *child, *before = NULL;
+    unsigned index = 0;
+
+    if (name && g_str_has_prefix(name, CONFIG_AGAIN)) {
+        name = strchr(name + strlen(CONFIG_AGAIN), '*') + 1;
+        before = config_child_named(node, name, &index);
+    }
+    if (before && before->kind == CONFIG_GROUP && !config_value_form(before) &&
+        is_plain_group(from)) {
+        take_children(before, from, scan, errors);
+        return;
+    }
+    child = config_node_new(node->config, node, name, kind_of(from), place,
+                            before ? (int)index : -1);
+    if (config_setting_is_aggregate(from))
+        take_children(child, from, scan, errors);
+    else
+        take_value(child, from, errors);
+}
+
+static void take_children(struct config_node *node, const config_setting_t *setting,
                           const struct config_scan *scan, struct sim_error_list *errors)
 {
     int n = config_setting_length(setting);
 
-    for (int i = 0; i < n; i++) {
-        const config_setting_t *from = config_setting_get_elem(setting, (unsigned)i);
-        struct config_place place = place_of(scan, config_setting_source_line(from));
-        struct config_node *child = config_node_new(node->config, node, config_setting_name(from),
-                                                    kind_of(from), place, -1);
-
-        if (config_setting_is_aggregate(from))
-            take_children(child, from, scan, errors);
-        else
-            take_value(child, from, errors);
-    }
+    for (int i = 0; i < n; i++)
+        take_child(node, config_setting_get_elem(setting, (unsigned)i), scan, errors);
 }
 
 struct config *config_load_scanned(const struct config_scan *scan, struct sim_error_list *errors)

@@ -163,14 +163,16 @@ static void record(struct config *config, const char *path, const struct param_d
     resolved->desc = desc;
     resolved->is_string = desc->type == PARAM_STRING || desc->type == PARAM_ENUM;
     if (setting->node) {
-        resolved->origin = config_origin(setting->node);
+        resolved->origin = config_full_origin(setting->node);
         resolved->provenance = setting->provenance;
         resolved->source = setting->source;
         resolved->fitted_to = setting->fitted_to;
         resolved->on_bound = setting->on_bound;
+        resolved->machine = setting->machine;
         resolved->lo = setting->lo;
         resolved->hi = setting->hi;
     } else {
+        resolved->is_default = true;
         resolved->origin = "default";
         resolved->provenance = desc->provenance;
         resolved->source = desc->source;

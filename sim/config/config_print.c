@@ -13,6 +13,17 @@ static gint by_path(gconstpointer a, gconstpointer b)
     return strverscmp((*x)->path, (*y)->path);
 }
 
+const char *config_full_origin(struct config_node *node)
+{
+    const struct config_place *place = &node->place;
+
+    if (!place->origin || !g_str_has_prefix(place->origin, "axis ") || !place->file ||
+        place->line <= 0)
+        return config_origin(node);
+    g_autofree char *text = g_strdup_printf("%s, %s:%d", place->origin, place->file, place->line);
+    return g_string_chunk_insert_const(node->config->strings, text);
+}
+
 /* Values that somebody read otherwise than through a table: types, cables, names. */
 static void collect_values(struct config_node *node, GPtrArray *all)
 {
@@ -31,7 +42,7 @@ static void collect_values(struct config_node *node, GPtrArray *all)
         value->path = child->path;
         value->value = config_text(child);
         value->unit = "";
-        value->origin = config_origin(child);
+        value->origin = config_full_origin(child);
         value->is_string = child->kind == CONFIG_STRING;
         g_ptr_array_add(all, value);
     }
@@ -87,11 +98,12 @@ void config_print(const struct config *config, FILE *out)
     for (guint i = 0; i < all->len; i++) {
         const struct config_resolved *r = all->pdata[i];
         const char *provenance = param_provenance_name(r->provenance);
+        const char *from = config_borrowed(config, r);
         g_autofree char *text = assignment(r);
 
-        fprintf(out, "%-*s  # %s%s%s%s%s%s\n", column, text, r->origin, *provenance ? ", " : "",
-                provenance, r->source ? " (" : "", r->source ? r->source : "",
-                r->source ? ")" : "");
+        fprintf(out, "%-*s  # %s%s%s%s%s%s%s%s\n", column, text, r->origin, *provenance ? ", " : "",
+                provenance, r->source ? " (" : "", r->source ? r->source : "", r->source ? ")" : "",
+                from ? ", borrowed: " : "", from ? from : "");
     }
 }
 

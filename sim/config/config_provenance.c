@@ -2,13 +2,14 @@
  * Settings that say where their value comes from:
  *     { value = 46; provenance = "calibrated"; source = "docs/sources.md#c3";
  *       fitted_to = "smio.fig31.read_off"; range = [32, 48]; }
+ * and hosts that say which machine they are, so that values of another one can be told.
  */
 #include <string.h>
 
 #include "sim/config/config_internal.h"
 
-static const char *const form_names[] = { "value",     "provenance", "source", "range",
-                                          "fitted_to", "on_bound",   NULL };
+static const char *const form_names[] = { "value",     "provenance", "source",  "range",
+                                          "fitted_to", "on_bound",   "machine", NULL };
 
 static bool read_provenance(struct config_node *node, struct config_setting *setting,
                             struct sim_error_list *errors)
@@ -62,6 +63,7 @@ bool config_read_value_form(struct config_node *group, struct config_setting *se
     good &= read_text(group, "source", true, &setting->source, errors);
     good &= read_text(group, "fitted_to", calibrated, &setting->fitted_to, errors);
     good &= read_text(group, "on_bound", calibrated, &setting->on_bound, errors);
+    good &= read_text(group, "machine", true, &setting->machine, errors);
     if (setting->range)
         setting->range->is_param = true;
     return good;
@@ -155,4 +157,86 @@ bool config_check_range(const struct param_desc *desc, struct config_setting *se
     }
     return setting->provenance != PROV_CALIBRATED ||
            check_bound(desc, setting, number, end, errors);
+}
+
+/* ---- Machines -------------------------------------------------------------------------------- */
+
+bool config_read_machine(struct config_node *host, struct sim_error_list *errors)
+{
+    struct config_node *node = config_get(host, "machine");
+
+    if (!node)
+        return true;
+    if (!config_expect(node, CONFIG_STRING, errors, "the name of the machine"))
+        return false;
+    node->mark = CONFIG_ASIDE; /* changes nothing that is simulated */
+    return true;
+}
+
+/* "hosts.server.dram.controller_ns" -> "dram.controller_ns"; NULL: of no host. */
+static const char *below_host(const char *path)
+{
+    static const char hosts[] = "hosts.";
+    const char *dot = g_str_has_prefix(path, hosts) ? strchr(path + strlen(hosts), '.') : NULL;
+
+    return dot ? dot + 1 : NULL;
+}
+
+const char *config_borrowed(const struct config *config, const struct config_resolved *r)
+{
+    const char *below = below_host(r->path);
+    const struct config_node *node;
+
+    if (!below)
+        return NULL;
+    if (r->is_default)
+        return r->provenance == PROV_CALIBRATED ? "default" : NULL;
+    if (!r->machine)
+        return NULL;
+    g_autofree char *path = g_strdup_printf("%.*smachine", (int)(below - r->path), r->path);
+    node = config_find(config->root, path);
+    return node && node->kind == CONFIG_STRING && strcmp(node->string, r->machine) == 0
+               ? NULL
+               : r->machine;
+}
+
+static gint by_text(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+char *config_borrowed_text(const struct config *config)
+{
+    g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
+    GString *text = g_string_new(NULL);
+    const char *last = "";
+    GHashTableIter iter;
+    gpointer resolved;
+
+    g_hash_table_iter_init(&iter, config->resolved);
+    while (g_hash_table_iter_next(&iter, NULL, &resolved)) {
+        const struct config_resolved *r = resolved;
+        const char *from = config_borrowed(config, r);
+
+        if (from)
+            g_ptr_array_add(all, g_strconcat(from, ": ", below_host(r->path), NULL));
+    }
+    g_ptr_array_sort(all, by_text);
+    for (guint i = 0; i < all->len; i++) {
+        char *item = all->pdata[i], *value = strstr(item, ": ") + 2;
+
+        if (!g_hash_table_add(seen, item)) /* another host has it, too */
+            continue;
+        if (strncmp(item, last, (size_t)(value - item)) == 0)
+            g_string_append_printf(text, ", %s", value);
+        else
+            g_string_append_printf(text, "%s%s", text->len ? "; " : "", item);
+        last = item;
+    }
+    if (text->len == 0) {
+        g_string_free(text, TRUE);
+        return NULL;
+    }
+    return g_string_free(text, FALSE);
 }

@@ -47,6 +47,12 @@ struct source {
     const struct config_index *indices; /* of the repetitions around it in this file */
 };
 
+/* Where a setting was last set, and in how deep an include. */
+struct known {
+    struct config_place place;
+    unsigned depth;
+};
+
 struct scanner {
     struct config_scan *scan;
     struct sim_error_list *errors;
@@ -58,7 +64,9 @@ struct scanner {
     unsigned n_files;             /* included so far */
     const char *name;             /* of the setting that is being read, where a group is open */
     unsigned n_top;               /* settings outside of all groups */
-    GHashTable *set;              /* path of each setting -> struct config_place, owned */
+    GHashTable *set;              /* path of each setting -> struct known, owned */
+    unsigned depth;               /* of includes; 0 in the file itself */
+    unsigned n_again;             /* settings that replace what an included file set */
     enum expect expect;
     bool after_string; /* the last token was a string */
     bool may_separate; /* the last token ended a setting: ";" or "," may follow */
@@ -333,23 +341,31 @@ static void take_mark(struct scanner *s, struct config_place place, char mark)
     s->after_string = s->may_separate = false;
 }
 
-/* A name may be set once only, and libconfig does not say where it was. */
-static void know_setting(struct scanner *s, struct config_place place)
+/* A name may be set once only, and libconfig does not say where it was; but a file may set again what a
+ * file sets that it includes. True if it is set again. */
+static bool know_setting(struct scanner *s, struct config_place place)
 {
     unsigned *n = s->n_brackets ? &s->brackets[s->n_brackets - 1].n : &s->n_top;
     g_autofree char *path = path_here(s);
-    const struct config_place *before = g_hash_table_lookup(s->set, path);
+    struct known *before = g_hash_table_lookup(s->set, path);
+    const struct known now = { place, s->depth };
 
+    if (before && before->depth > s->depth) {
+        *before = now;
+        return true;
+    }
     if (before)
         syntax_error(s, place,
-                     "%s: is set already%s%s:%d; to change what an included file sets, use set = ( "
-                     "\"path=value\" ); within @repeat, names need its index",
-                     path, before->file ? " at " : "", before->file ? before->file : "",
-                     before->line);
+                     "%s: is set already%s%s:%d; what an included file sets may be set again below "
+                     "the @include, in the file that includes it, or by set = ( \"path=value\" ); "
+                     "within @repeat, names need its index",
+                     path, before->place.file ? " at " : "",
+                     before->place.file ? before->place.file : "", before->place.line);
     else if (++*n > MAX_SETTINGS)
         syntax_error(s, place, "%s: more than %d settings in one group", path, MAX_SETTINGS);
     else
-        g_hash_table_insert(s->set, g_steal_pointer(&path), g_memdup2(&place, sizeof(place)));
+        g_hash_table_insert(s->set, g_steal_pointer(&path), g_memdup2(&now, sizeof(now)));
+    return false;
 }
 
 static void take_name(struct scanner *s, struct config_place place, const char *token, size_t n)
@@ -371,9 +387,14 @@ static void take_name(struct scanner *s, struct config_place place, const char *
             unexpected(s, place, token, n);
         return;
     }
-    emit(s, place, token, n, false);
     s->name = g_string_chunk_insert_len(s->scan->strings, token, (gssize)n);
-    know_setting(s, place);
+    if (know_setting(s, place)) {
+        /* libconfig refuses a name that is there: config_load_scanned() takes the mark off */
+        g_autofree char *again = g_strdup_printf("%s%u*%s", CONFIG_AGAIN, s->n_again++, s->name);
+        emit(s, place, again, strlen(again), false);
+    } else {
+        emit(s, place, token, n, false);
+    }
     if (s->n_brackets)
         s->brackets[s->n_brackets - 1].empty = false;
     s->expect = EXPECT_ASSIGN;
@@ -605,7 +626,9 @@ static void include_file(struct scanner *s, struct source *source, const char *n
                                        .place = { .line = 1 } };
 
             included.place.file = g_string_chunk_insert_const(s->scan->strings, path);
+            s->depth++;
             scan_source(s, &included);
+            s->depth--;
         } else {
             syntax_error(s, source->place, "cannot include \"%s\": %s: %s", name, path, why);
         }

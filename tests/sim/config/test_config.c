@@ -269,8 +269,9 @@ static void syntax_errors_name_the_line(void **state)
         { "a = @include",
           "x.cfg:1: syntax error: expected @include \"file\" or @repeat i = FIRST to LAST { ... }" },
         { "a = 1;\nb = { a = ( { c = 1; }, { c = 2; \nd = 3; d = 4; } ); };",
-          "x.cfg:3: b.a.[1].d: is set already at x.cfg:3; to change what an included file "
-          "sets, use set = ( \"path=value\" ); within @repeat, names need its index" },
+          "x.cfg:3: b.a.[1].d: is set already at x.cfg:3; what an included file sets may "
+          "be set again below the @include, in the file that includes it, or by set = ( "
+          "\"path=value\" ); within @repeat, names need its index" },
         { "a = 1;\nb = -0100;",
           "x.cfg:2: b: found -0100, expected an integer without a zero before it" },
         { "# M\xc3\xbcller\n a\xc3\xa9 = \"\xe9\";",
@@ -367,6 +368,76 @@ static void includes_keep_file_and_line(void **state)
     config_free(config);
 }
 
+/* A platform on a family: what the nearer file sets below the @include counts. */
+static void what_is_included_may_be_set_again(void **state)
+{
+    struct fixture *f = *state;
+    struct config *config;
+
+    write_file(
+        "inc/family.cfg",
+        "dram = { channels = { value = 2; provenance = \"calibrated\"; fitted_to = \"a.b\"; };\n"
+        " latency_ns = 35; ports = ( { a = 1; }, { a = 2; } ); };\ncpu = { cores = 4; };");
+    write_file("inc/machine.cfg",
+               "@include \"family.cfg\"\ndram = { channels = 8;\n ports = ( { a = 3; } ); "
+               "};\ncpu = { sockets = 2; };");
+    write_file("x.cfg", "@include \"machine.cfg\"\ncpu = { cores = 6; };\n");
+    config = config_load("x.cfg", "inc", &f->errors);
+    assert_non_null(config);
+    assert_int_equal(f->errors.n_messages, 0);
+    assert_true(config_number(at(config, "dram.channels")) == 8.0);
+    assert_string_equal(config_origin(at(config, "dram.channels")), "inc/machine.cfg:2");
+    assert_string_equal(config_origin(at(config, "dram.latency_ns")), "inc/family.cfg:2");
+    assert_int_equal(config_count(at(config, "dram.ports")), 1);
+    assert_true(config_number(at(config, "dram.ports.[0].a")) == 3.0);
+    assert_true(config_number(at(config, "cpu.cores")) == 6.0);
+    assert_true(config_number(at(config, "cpu.sockets")) == 2.0);
+    assert_int_equal(config_count(at(config, "cpu")), 2);
+    config_free(config);
+    write_file("x.cfg", "cpu = { cores = 6; };\n@include \"machine.cfg\"\n"); /* above it, not */
+    assert_null(config_load("x.cfg", "inc", &f->errors));
+    EXPECT(f, "inc/family.cfg:3: cpu: is set already at x.cfg:1; what an included file sets may be "
+              "set again below the @include, in the file that includes it, or by set = ( "
+              "\"path=value\" ); within @repeat, names need its index");
+    refuse(f, "@include \"inc/family.cfg\"\ncpu = { cores = 6; };\ncpu = { cores = 7; };\n",
+           "x.cfg:3: cpu: is set already at x.cfg:2; what an included file sets may be set again "
+           "below the @include, in the file that includes it, or by set = ( \"path=value\" ); "
+           "within @repeat, names need its index");
+}
+
+static void values_of_another_machine_are_borrowed(void **state)
+{
+    struct fixture *f = *state;
+    struct config *config = load_good(
+        f, "hosts = { a = { machine = \"one\"; dram = {\n"
+           "  latency_ns = { value = 35; provenance = \"calibrated\"; machine = \"one\"; };\n"
+           "  channels = { value = 4; provenance = \"published\"; machine = \"two\"; }; }; };\n"
+           "          b = { dram = { latency_ns = { value = 36; machine = \"one\"; };\n"
+           "                         channels = 2; }; }; };\n");
+    struct dram dram;
+    char *text;
+    char before[65], after[65];
+
+    for (unsigned i = 0; i < 2; i++) {
+        struct config_node *host = at(config, i == 0 ? "hosts.a" : "hosts.b");
+
+        config_sha256(config, before);
+        assert_true(config_read_machine(host, &f->errors));
+        config_sha256(config, after); /* which machine it is changes nothing */
+        assert_string_equal(before, after);
+        assert_true(config_read_params(config, config_get(host, "dram"), "dram", dram_table, &dram,
+                                       &f->errors));
+    }
+    text = config_borrowed_text(config);
+    assert_string_equal(text, "one: dram.latency_ns; two: dram.channels");
+    g_free(text);
+    assert_true(config_set(config, "hosts.b.machine", "one", "--set", &f->errors));
+    text = config_borrowed_text(config);
+    assert_string_equal(text, "two: dram.channels");
+    g_free(text);
+    config_free(config);
+}
+
 static void repeats_settings_and_elements(void **state)
 {
     struct fixture *f = *state;
@@ -455,8 +526,8 @@ static void mistakes_in_repetitions(void **state)
            "x.cfg:2: syntax error: found \"1\", expected the name of a setting");
     refuse(
         f, "@repeat i = 1 to 2 { a = 1; }",
-        "x.cfg:1: a: is set already at x.cfg:1; to change what an included file sets, use set = ( "
-        "\"path=value\" ); within @repeat, names need its index");
+        "x.cfg:1: a: is set already at x.cfg:1; what an included file sets may be set again below the "
+        "@include, in the file that includes it, or by set = ( \"path=value\" ); within @repeat, names need its index");
     refuse(f, "@repeat i = 1 to 2 { a{i*2} = { b = \"c\"; }; }",
            "x.cfg:1: {i*2}: expected {i}, and of numbers {i+N} or {i-N}");
     refuse(f, "@repeat i = 1 to 2 {\n a{i} = ( 1; }",
@@ -1113,6 +1184,8 @@ int main(void)
         TEST(includes_without_end),
         TEST(strings_that_cannot_be_shown),
         TEST(includes_keep_file_and_line),
+        TEST(what_is_included_may_be_set_again),
+        TEST(values_of_another_machine_are_borrowed),
         TEST(repeats_settings_and_elements),
         TEST(an_index_ends_with_its_file),
         TEST(mistakes_in_repetitions),
