@@ -1,7 +1,7 @@
 #!/bin/sh
 # Cuts the measured curves that the plots of pcie_bench show out of the data of pcie-bench
 # (github.com/pcie-bench/data, Apache-2.0), as condensed into bdw_latency.csv,
-# bdw_bandwidth_size.csv and bdw_bandwidth_window.csv:
+# bdw_bandwidth_size.csv and bdw_bandwidth_window.csv, and the same of ivb_ (T620) and hsw2620_ (T630):
 #   scripts/plot/measured.sh FOLDER_WITH_THEM scenarios/data/pcie_bench
 set -eu
 in=$1
@@ -70,5 +70,31 @@ for op in read:RD write:WR; do
                 printf "%d,%s\n", $5, $7 }' "$in/bdw_bandwidth_window.csv" |
             curve "bandwidth_iommu_${op%:*}_$size" window_bytes,throughput_gbit_s \
                 "$test $size B random Cold, IOMMU with 4 KiB pages, $base-s0-s0-s0-iommu-nosp"
+    done
+done
+
+# The two other hosts: host, beginning of the files, configuration.
+for host in t620:ivb:ib-Xeon-E5-2620v2_dell-t620-s0-s0-s0 t630:hsw2620:hsw-Xeon-E5-2620v3_dell-t630; do
+    name=${host%%:*}
+    config=${host##*:}
+    files=${host#*:}
+    files=${files%:*}
+    for op in read:RD write_read:WRRD; do
+        awk -F, -v c="$config" -v t="LAT_DMA_${op#*:}" \
+            '$1 == c && $2 == "lat_dma_sizes" && $3 == t && !seen[$6]++ { print $6 "," $7 }' \
+            "$in/${files}_latency.csv" | sort -n |
+            curve "hosts_latency_${name}_${op%:*}" transfer_bytes,latency_mean_ns \
+                "LAT_DMA_${op#*:} lat_dma_sizes HWarm, 8 KiB window, $config, average"
+    done
+    awk -F, -v c="$config-iommu-nosp" '$1 == c && $2 == "lat_cmd_sweep_rd_rnd_64" &&
+        $3 == "LAT_CMD_RD" && $4 == "Cold" { printf "%d,%s\n", $5, $7 }' "$in/${files}_latency.csv" |
+        sort -n | curve "hosts_iommu_$name" window_bytes,latency_mean_ns \
+        "LAT_CMD_RD 64 B random Cold, IOMMU with 4 KiB pages, $config-iommu-nosp, average"
+    for op in read:RD write:WR read_write:RW; do
+        awk -F, -v c="$config" -v t="BW_DMA_${op#*:}" \
+            '$1 == c && $2 == t && $3 == "HWarm" { print $5 "," $6 }' \
+            "$in/${files}_bandwidth_size.csv" | sort -n |
+            curve "hosts_bandwidth_${name}_${op%:*}" transfer_bytes,throughput_gbit_s \
+                "BW_DMA_${op#*:} HWarm, 8 KiB window, $config, Gbit/s per direction"
     done
 done
