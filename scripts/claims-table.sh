@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # claims-table.sh FOLDER DATABASE [WITHOUT]: runs the points that the claims of a folder are about
 # (not the scenarios whose names hold WITHOUT) with SEEDS seeds (1) as far as the database lacks
-# them, and prints the claims with what came out as a table for docs/validation.md. SHORTER has words
+# them, and prints the claims with what came out as a table for docs/validation.md,
+# with the hash of the values that it was made with (values-hash.sh). SHORTER has words
 # "SCENARIO:SETTING=VALUE", for scenarios that are to take less time.
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
@@ -24,6 +25,8 @@ grep -o "v('$1/[a-z0-9_]*'" "$claims" | sed "s/v('//; s/'//" | sort -u |
         "$nudma" run "$scenario" "${set[@]}" ${points:+--filter "$points"} --seeds "${SEEDS:-1}" --quiet --db "$2" >/dev/null
     done
 
+echo "<!-- values $1 $(NUDMA=$nudma scripts/values-hash.sh "$1") -->"
+echo
 echo '| claim | use | kind | published | accepted | simulated | verdict |'
 echo '|---|---|---|---|---|---|---|'
 # Columns of the report stand two or more blanks apart; without an error there is a dash.

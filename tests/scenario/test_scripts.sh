@@ -206,6 +206,11 @@ is "long function" "$(style "${head}void f(void)\n{\n$long}\n#endif\n")" \
 is "the pages in docs/models have the parameters of nudma describe" \
     "$(NUDMA=$nudma scripts/parameter-tables.sh --check)" ""
 is "docs/fitted.md is what the platforms say" "$(NUDMA=$nudma scripts/fitted-table.py --check)" ""
+is "the tables of claims were made with the values of today" "$(NUDMA=$nudma scripts/values-hash.sh --check)" ""
+printf '<!-- values nvme %s -->\n<!-- values adce 0123456789ab -->\n' \
+    "$(NUDMA=$nudma scripts/values-hash.sh nvme)" >"$scratch/page.md"
+is "one that is old is told" "$(NUDMA=$nudma scripts/values-hash.sh --check "$scratch/page.md" |
+    grep -o 'the claims of .* with other values')" "the claims of adce were run with other values"
 { printf 'Before\n<!-- describe link -->\n| old |\n<!-- end -->\nAfter\n'; } >"$scratch/page.md"
 is "a table that is old is found" "$(NUDMA=$nudma scripts/parameter-tables.sh --check "$scratch/page.md" |
     grep -c '^-| old |')" 1
