@@ -47,7 +47,9 @@ LIB_C    := $(sort $(shell find sim models logic workloads -name '*.c'))
 LIB_S    := $(sort $(shell find sim -name '*.S'))
 CLI_C    := $(sort $(shell find cli -name '*.c'))
 TEST_C   := $(sort $(shell find tests -name 'test_*.c'))
-FUZZ_C   := tests/fuzz/fuzz_entry.c
+FUZZ_C   := tests/fuzz/fuzz_entry.c tests/fuzz/fuzz_entry_read.c
+# Of what is read from outside; the others are of devices.
+FUZZ_READERS := scenario claims measured filter report results jobfile
 SUPPORT_C := $(filter-out $(FUZZ_C),$(wildcard tests/support/*.c tests/random/random_*.c \
                  tests/fuzz/fuzz_*.c))
 # In place of models/os, hence whole and first in each test of logic/.
@@ -149,11 +151,11 @@ $(BUILD)/tests/%: $(BUILD)/tests/%.o $(SUPPORT) $(CLI_LIB) $(LIB)
 $(SHARED_TESTS): $(BUILD)/tests/%: $(HOSTILE_BASE)/tests/%.o $(SUPPORT) $(CLI_LIB) $(LIB)
 	$(link-test)
 # Fuzzers, of a build of its own by clang: scripts/fuzz.sh.
-$(BUILD)/fuzz/%: $(FUZZ_C) $(SUPPORT) $(LIB)
+$(BUILD)/fuzz/%: $(FUZZ_C) $(SUPPORT) $(CLI_LIB) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(filter-out -MMD -MP,$(CFLAGS)) $(LDFLAGS) -fsanitize=fuzzer -DFUZZ_TARGET=fuzz_$* -o $@ \
-	    $< $(SUPPORT) $(LIB) $(LDLIBS) -lcmocka
+	    $(if $(filter $*,$(FUZZ_READERS)),$(word 2,$^),$<) $(SUPPORT) $(CLI_LIB) $(LIB) $(LDLIBS) -lcmocka
 $(BENCHES:=.o):
 $(BUILD)/bench/iommu: $(BUILD)/tests/support/iommu_fake.o
 $(BUILD)/bench/%: $(BUILD)/bench/%.o $(LIB)
@@ -222,7 +224,8 @@ messages:
 	$(again) $(BUILD)/tests/logic/openmx/test_openmx_wire
 	$(BUILD)/tests/logic/openmx/test_openmx_wire $(COUNT) $(SEED) $(PERMILLE)
 
-# RUNS inputs of one of the fuzzers of tests/fuzz/ (TARGET=nvme, rdma, nic, ioat, dsa, myri); KEEP=1: what reaches
+# RUNS inputs of one of the fuzzers of tests/fuzz/ (TARGET=nvme, rdma, nic, ioat, dsa, myri; scenario, claims,
+# measured, filter, report, results, jobfile); KEEP=1: what reaches
 # new code then goes into the corpus; FAST=1: without the sanitizers, but for what reached new code.
 fuzz:
 	@scripts/setup.sh fuzz

@@ -2,7 +2,8 @@
 # Runs one of the fuzzers of tests/fuzz/ under the sanitizers, beginning with its corpus.
 #   scripts/fuzz.sh [--keep] [--fast] TARGET [RUNS]
 #
-# TARGET: nvme, rdma, nic, ioat, dsa or myri. RUNS inputs (default 1000000); the last lines say how many a second, how
+# TARGET: nvme, rdma, nic, ioat, dsa or myri (devices); scenario, claims, measured, filter, report, results or jobfile
+# (what is read from outside, with the words of tests/fuzz/words/TARGET where that is there). RUNS inputs (default 1000000); the last lines say how many a second, how
 # much code they reached and whether one failed. Inputs that reach new code are collected in
 # build-fuzz/corpus/TARGET, which the next call begins with, too; --keep: as few of them as reach all code
 # that these do replace tests/fuzz/corpus/TARGET, but for what is called found-...: inputs that failed
@@ -29,7 +30,8 @@ while :; do
 done
 target=${1:-} runs=${2:-1000000}
 if [ -z "$target" ] || [ ! -f "tests/fuzz/test_fuzz_$target.c" ]; then
-    echo "fuzz: no target \"$target\": nvme, rdma, nic, ioat, dsa or myri" >&2
+    echo "fuzz: no target \"$target\": nvme, rdma, nic, ioat, dsa, myri, scenario, claims, measured, filter," \
+        "report, results or jobfile" >&2
     exit 2
 fi
 case $runs in
@@ -47,12 +49,20 @@ compile "$build" address,undefined
 [ -z "$fast" ] || compile "$build-fast" ''
 
 kept=tests/fuzz/corpus/$target
+words=tests/fuzz/words/$target
+# Operations of devices come whole, 128 at most; a file may be as long as a small database.
+case $target in
+results) max_len=65536 ;;
+scenario | claims | measured | filter | report | jobfile) max_len=8192 ;;
+*) max_len=3072 ;;
+esac
+[ -f "$words" ] || words=
 found=$build/corpus/$target
 mkdir -p "$kept" "$found" "$build/failed"
 export ASAN_OPTIONS=detect_leaks=1:quarantine_size_mb=1:thread_local_quarantine_size_kb=64:malloc_context_size=3 UBSAN_OPTIONS=print_stacktrace=1
 # The fuzzer of the folder $1, $2 times.
 run() {
-    "$1/fuzz/$target" -runs="$2" -seed="${SEED:-1}" -max_len=3072 -timeout=20 \
+    "$1/fuzz/$target" -runs="$2" -seed="${SEED:-1}" -max_len=$max_len -timeout=20 ${words:+-dict="$words"} \
         -print_final_stats=1 -artifact_prefix="$build/failed/$target-" "$found" "$kept" || exit 1
 }
 run "$build${fast:+-fast}" "$runs"
