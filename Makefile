@@ -91,12 +91,16 @@ CLI_LIB  := $(BUILD)/libnudma_cli.a
 SUPPORT  := $(BUILD)/libtests.a
 NUDMA    := $(BUILD)/nudma
 
+# Calls of the operating system that fail (tests/support/failing/), loaded in front of a program by LD_PRELOAD: not with
+# sanitizers, which stand there themselves.
+FAILING  := $(BUILD)/tests/failing.so
+
 .PHONY: all tests room-tests benches run test random messages fuzz test-slurm bench figures check check-style \
         check-layers setup install clean help require-libs require-cmocka FORCE
 .DELETE_ON_ERROR:
 
 all: $(NUDMA)
-tests: $(TESTS)
+tests: $(TESTS) $(if $(SANITIZE),,$(FAILING))
 room-tests: $(ROOM_TESTS)
 benches: $(BENCHES)
 
@@ -150,6 +154,10 @@ $(BUILD)/tests/%: $(BUILD)/tests/%.o $(SUPPORT) $(CLI_LIB) $(LIB)
 	$(link-test)
 $(SHARED_TESTS): $(BUILD)/tests/%: $(HOSTILE_BASE)/tests/%.o $(SUPPORT) $(CLI_LIB) $(LIB)
 	$(link-test)
+$(FAILING): tests/support/failing/failing.c $(BUILD)/stamp/flags
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(filter-out -MMD -MP,$(CFLAGS)) -fPIC -shared -o $@ $< -ldl
 # Fuzzers, of a build of its own by clang: scripts/fuzz.sh.
 $(BUILD)/fuzz/%: $(FUZZ_C) $(SUPPORT) $(CLI_LIB) $(LIB)
 	@mkdir -p $(@D)

@@ -127,7 +127,7 @@ run() { # run CONFIG <LIST-OF-TESTS
         case $test in
         */test_determinism.sh) continue ;; # has its own place
         # not about a build, or always about that one
-        */test_scripts.sh | */test_install.sh | */test_logic_alone.sh) [ "$config" = gcc ] || continue ;;
+        */test_scripts.sh | */test_install.sh | */test_logic_alone.sh | */test_faults.sh) [ "$config" = gcc ] || continue ;;
         # what whole runs come to, or what is left of one that is killed: other tests have the
         # sanitizers look at the same code
         */test_claims_tables.sh | */test_claims.sh | */test_quantum.c | */test_kill.sh | */test_array.sh) [ "$config" = gcc ] || continue ;;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/base/cli.h"
+#include "cli/base/last_words.h"
 
 struct cli_output {
     FILE *file;
@@ -67,10 +68,16 @@ struct cli_output *cli_output_new(const char *path)
     FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
     if (file == NULL) {
         fprintf(stderr, "%s: %s\n", path, g_strerror(errno));
+        if (fd >= 0)
+            close(fd);
+        if (fd >= 0 && new_path != NULL)
+            g_unlink(new_path);
         g_free(new_path);
         g_free(target);
         return NULL;
     }
+    if (new_path != NULL)
+        last_words_remove(new_path);
     struct cli_output *output = g_new0(struct cli_output, 1);
     *output = (struct cli_output){ .file = file, .path = target, .new_path = new_path };
     return output;
@@ -99,6 +106,7 @@ bool cli_output_end(struct cli_output *output, bool keep)
     }
     if ((!good || !keep) && output->new_path != NULL)
         g_unlink(output->new_path);
+    last_words_keep(output->new_path);
     g_free(output->new_path);
     g_free(output->path);
     g_free(output);

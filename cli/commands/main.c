@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/base/cli.h"
+#include "cli/base/last_words.h"
 
 static const struct cli_command commands[] = {
     { "run", "run the points of scenarios and store the results", cli_run },
@@ -154,5 +155,6 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow (ulimit -f) is a disk that is full */
     set_up_heap();
+    last_words_set_up();
     return flush_output(dispatch(argc, argv));
 }

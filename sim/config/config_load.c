@@ -40,6 +40,9 @@ static void take_value(struct config_node *node, const config_setting_t *setting
     case CONFIG_TYPE_FLOAT: node->real = config_setting_get_float(setting); break;
     case CONFIG_TYPE_BOOL: node->truth = config_setting_get_bool(setting) != 0; break;
     case CONFIG_TYPE_STRING:
+        if (config_setting_get_string(setting) ==
+            NULL) /* the parser had none, and has not said so */
+            sim_out_of_memory("the string of %s", config_setting_name(setting));
         node->string = g_string_chunk_insert(node->config->strings,
                                              config_setting_get_string(setting));
         config_string_valid(node->string, node->path, node->place, errors);

@@ -77,7 +77,8 @@ static __attribute__((cold, noinline)) void add_slab(struct sim_pool *pool)
     size_t bytes = objects_bytes + sizeof(struct slab);
     char *memory = aligned_alloc(SLAB_ALIGN, (bytes + SLAB_ALIGN - 1) / SLAB_ALIGN * SLAB_ALIGN);
 
-    SIM_ASSERT(memory != NULL, "no memory for a slab of pool %s", pool->name);
+    if (memory == NULL)
+        sim_out_of_memory("a slab of pool %s", pool->name);
     struct slab *slab = (struct slab *)(void *)(memory + objects_bytes);
 
     slab->next = pool->slabs;

@@ -40,8 +40,8 @@ static void *allocate_zeroed(uint64_t bytes)
     uint64_t align = bytes >= HUGE_PAGE_BYTES ? HUGE_PAGE_BYTES : 64;
     void *memory = aligned_alloc(align, (bytes + align - 1) & ~(align - 1));
 
-    SIM_ASSERT(memory != NULL, "no memory for %llu bytes of event queue",
-               (unsigned long long)bytes);
+    if (memory == NULL)
+        sim_out_of_memory("%llu bytes of event queue", (unsigned long long)bytes);
     if (align == HUGE_PAGE_BYTES) /* random access to megabytes: spares TLB misses */
         (void)madvise(memory, bytes, MADV_HUGEPAGE);
     memset(memory, 0, bytes);

@@ -1,6 +1,7 @@
 /* One run: the event loop, its end and its failure. */
 #include "sim/engine/sim.h"
 
+#include <errno.h>
 #include <glib.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -45,11 +46,26 @@ _Noreturn void sim_assert_failed(const char *file, int line, const char *cond, c
     abort();
 }
 
+_Noreturn void sim_out_of_memory(const char *fmt, ...)
+{
+    va_list args;
+
+    fflush(stdout);
+    fputs("no memory for ", stderr);
+    va_start(args, fmt);
+    vfprintf(stderr, fmt, args);
+    va_end(args);
+    fputc('\n', stderr);
+    errno = ENOMEM;
+    abort();
+}
+
 void *sim_zalloc(size_t n, size_t bytes)
 {
     void *memory = calloc(SIM_MAX(n, (size_t)1), bytes);
 
-    SIM_ASSERT(memory != NULL, "no memory for %zu times %zu bytes", n, bytes);
+    if (SIM_UNLIKELY(memory == NULL))
+        sim_out_of_memory("%zu times %zu bytes", n, bytes);
     return memory;
 }
 
@@ -58,7 +74,8 @@ void *sim_grow(void *array, size_t n, size_t bytes)
     size_t all = 0;
     void *grown = __builtin_mul_overflow(n, bytes, &all) ? NULL : realloc(array, all);
 
-    SIM_ASSERT(grown != NULL, "no memory for %zu times %zu bytes", n, bytes);
+    if (SIM_UNLIKELY(grown == NULL))
+        sim_out_of_memory("%zu times %zu bytes", n, bytes);
     return grown;
 }
 

@@ -22,7 +22,8 @@ struct task_stack *task_stack_new(size_t bytes)
     char *mapping = mmap(NULL, stack->bytes + page, PROT_NONE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
 
-    SIM_ASSERT(mapping != MAP_FAILED, "no memory for a stack of %zu bytes", stack->bytes);
+    if (mapping == MAP_FAILED)
+        sim_out_of_memory("a stack of %zu bytes", stack->bytes);
     stack->base = mapping + page;
     SIM_ASSERT(mprotect(stack->base, stack->bytes, PROT_READ | PROT_WRITE) == 0,
                "the guard page of a stack is one mapping too many (vm.max_map_count)");

@@ -27,7 +27,9 @@ void *sim_zeroed_new(size_t bytes)
     char *mapping = mmap(NULL, end + spare, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-    SIM_ASSERT(bytes > 0 && mapping != MAP_FAILED, "no memory for %zu bytes of zeros", bytes);
+    SIM_ASSERT(bytes > 0, "an array of no bytes");
+    if (mapping == MAP_FAILED)
+        sim_out_of_memory("%zu bytes of zeros", bytes);
     if (spare == 0)
         return mapping;
     /* What is cut off before and behind leaves the array aligned. */
