@@ -6,6 +6,8 @@
  * grow with the run until their means no longer know of each other.
  */
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "sim/engine/stat.h"
 
@@ -140,6 +142,33 @@ void stat_release(const struct stat_desc *table, void *state)
         if (stat->kind == STAT_HISTOGRAM)
             stat_histogram_release(field_of(stat, state));
     }
+}
+
+double stat_utilization(const struct stat_desc *stat, const void *state, sim_time duration_ps)
+{
+    const char *base = state;
+    if (!stat->has_peak || duration_ps == 0)
+        return NAN;
+    const struct stat_peak *peak = (const void *)(base + stat->peak_offset);
+    const uint64_t value = *(const uint64_t *)(const void *)(base + stat->offset);
+    if (!(peak->per_s > 0))
+        return NAN;
+    return (double)value / (peak->per_s * (double)duration_ps / (double)SIM_PS_PER_S);
+}
+
+const char *stat_utilization_name(const struct stat_desc *stat, char buffer[64])
+{
+    static const char *const endings[] = { "tlp_bytes", "bytes", "busy_ps" };
+    size_t stem = strlen(stat->name);
+    for (size_t i = 0; i < SIM_N_ELEMENTS(endings); i++) {
+        const size_t n = strlen(endings[i]);
+        if (stem < n || strcmp(stat->name + stem - n, endings[i]) != 0)
+            continue;
+        stem -= n;
+        break;
+    }
+    snprintf(buffer, 64, "%.*sutilization_ratio", (int)SIM_MIN(stem, 40u), stat->name);
+    return buffer;
 }
 
 /* The rate is a double: as many bytes as a run of days has may be out by rounding. */

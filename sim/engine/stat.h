@@ -14,7 +14,7 @@ enum stat_kind {
     STAT_MEAN,      /* struct stat_mean; reported as mean (and .ci95) */
     STAT_HISTOGRAM, /* struct stat_histogram; reported as mean, p50, p90, p99, p999, min, max */
     STAT_MAX,       /* uint64_t high-water mark */
-    STAT_BOUND,     /* uint64_t; not reported, only held against its peak */
+    STAT_BOUND,     /* uint64_t; not reported, only held against its peak, of which the share is */
 };
 
 struct stat_desc {
@@ -53,6 +53,13 @@ static inline void stat_busy_settle(struct stat_busy *busy, uint64_t ahead_ps)
     busy->ahead_ps = SIM_MIN(ahead_ps, busy->ps);
     busy->ps -= busy->ahead_ps;
 }
+
+/* The share of its peak that a statistic with one has carried in the measured time; its edges may make it
+ * a little more than 1. NAN: it has no peak, or no time went by. */
+double stat_utilization(const struct stat_desc *stat, const void *state, sim_time duration_ps);
+/* The name under which that is reported: "dram_utilization_ratio" of dram_bytes, "push_utilization_ratio" of
+ * push_busy_ps, "utilization_ratio" of bytes and tlp_bytes. buffer of 64, which is returned. */
+const char *stat_utilization_name(const struct stat_desc *stat, char buffer[64]);
 
 #define STAT(NAME, KIND, STRUCT, FIELD, UNIT, SCALE, HELP)                                 \
     {                                                                                      \

@@ -151,6 +151,18 @@ static void add_mean(struct run_result *result, const char *name, const char *un
     }
 }
 
+/* What a resource carried of what it could. */
+static void add_utilization(struct run_result *result, const char *prefix,
+                            const struct stat_desc *stat, const void *state, sim_time duration_ps)
+{
+    char stem[64];
+    const double share = stat_utilization(stat, state, duration_ps);
+    if (!stat->has_peak || (!result->declares && !isfinite(share)))
+        return;
+    g_autofree char *name = g_strconcat(prefix, stat_utilization_name(stat, stem), NULL);
+    run_result_metric(result, name, "1", isfinite(share) ? share : 0.0);
+}
+
 void run_result_stats(struct run_result *result, const char *prefix, const struct stat_desc *table,
                       const void *state, sim_time duration_ps)
 {
@@ -177,6 +189,7 @@ void run_result_stats(struct run_result *result, const char *prefix, const struc
         case STAT_END: break;
         }
         g_free(name);
+        add_utilization(result, prefix, stat, state, duration_ps);
     }
 }
 

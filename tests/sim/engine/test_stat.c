@@ -313,6 +313,26 @@ static void nothing_above_its_peak(void **state)
     check(unbounded);
 }
 
+static void share_of_its_peak(void **state)
+{
+    struct resource half = resource(4000, SIM_PS_PER_US / 4);
+    char name[64];
+    (void)state;
+    assert_true(stat_utilization(&resource_stats[0], &half, SIM_PS_PER_US) == 0.5);
+    assert_true(stat_utilization(&resource_stats[1], &half, SIM_PS_PER_US) == 0.25);
+    assert_true(isnan(stat_utilization(&resource_stats[0], &half, 0)));
+    half.wire.per_s = 0;
+    assert_true(isnan(stat_utilization(&resource_stats[0], &half, SIM_PS_PER_US)));
+    assert_string_equal(stat_utilization_name(&resource_stats[0], name), "utilization_ratio");
+    assert_string_equal(
+        stat_utilization_name(&(struct stat_desc){ .name = "dram_read_bytes" }, name),
+        "dram_read_utilization_ratio");
+    assert_string_equal(stat_utilization_name(&(struct stat_desc){ .name = "tlp_bytes" }, name),
+                        "utilization_ratio");
+    assert_string_equal(stat_utilization_name(&(struct stat_desc){ .name = "push_busy_ps" }, name),
+                        "push_utilization_ratio");
+}
+
 static void work_counts_when_its_time_has_come(void **state)
 {
     struct stat_busy busy = { .ps = 100 };
@@ -346,6 +366,7 @@ int main(void)
         cmocka_unit_test(not_a_number_is_our_fault),
         cmocka_unit_test(clear_leaves_the_rest),
         cmocka_unit_test(nothing_above_its_peak),
+        cmocka_unit_test(share_of_its_peak),
         cmocka_unit_test(work_counts_when_its_time_has_come),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
