@@ -123,7 +123,8 @@ void k_copy(struct kernel *kernel, struct kaddr to, struct kaddr from, size_t by
  * at either end or at a page boundary of the source, is stored as k_copy() does. Returns when memory
  * has accepted the stores. */
 void k_copy_nt(struct kernel *kernel, struct kaddr to, struct kaddr from, size_t bytes);
-/* Read and write bytes without cache lines or time: for set-up only. */
+/* Read and write bytes without cache lines or time: for set-up. At run time k_peek() is sight that no CPU
+ * has; docs/architecture.md ("Free sight") lists who may use it, and why. */
 void k_peek(struct kernel *kernel, struct kaddr from, void *to, size_t bytes);
 void k_poke(struct kernel *kernel, struct kaddr to, const void *from, size_t bytes);
 

@@ -223,6 +223,12 @@ sed -i '/<!-- end -->/d' "$scratch/page.md"
 is "a table without its end is refused" \
     "$(NUDMA=$nudma scripts/parameter-tables.sh "$scratch/page.md" 2>&1 | grep -c 'without "<!-- end -->"')" 1
 
+# ---- Free sight ----------------------------------------------------------------------------------
+# shellcheck disable=SC2016 # the backticks are those of the page
+is "docs/architecture.md lists who looks at memory for nothing" \
+    "$(sed -n '/<!-- k_peek -->/,/<!-- end -->/p' docs/architecture.md | grep -o '`logic/[a-z_/]*\.c`' | tr -d '`' | sort)" \
+    "$(grep -rl 'k_peek(' logic --include=*.c | sort)"
+
 # ---- Set-up --------------------------------------------------------------------------------------
 is "nothing to install, nothing said" "$(scripts/setup.sh test 2>&1; echo $?)" 0
 is "unknown purpose" "$(scripts/setup.sh nonsense >/dev/null 2>&1; echo $?)" 2
