@@ -45,6 +45,8 @@ struct lend_dma {
     uint16_t function;     /* number of the engine's function; kept after it has gone */
     unsigned n_channels;
     struct lend_dma_channel channel[NTB_DMA_CHANNELS_MAX];
+    /* Of all below: a thread that asks the peer sleeps, and another one must not take its entry away. */
+    struct lend_mutex entry_lock;
     int outgoing; /* the engine's entry in the adapter, or NO_ENTRY */
     unsigned n_segments;
 };
@@ -221,7 +223,7 @@ static void entry_put(struct lend_dma *dma)
     }
 }
 
-int lend_dma_allow(struct lend_dma *dma, struct lend_remote *remote, struct lend_error *error)
+static int allow_locked(struct lend_dma *dma, struct lend_remote *remote, struct lend_error *error)
 {
     struct lend_adapter *adapter = adapter_of(dma);
     if (dma->pci == NULL || remote->adapter != adapter)
@@ -249,13 +251,23 @@ int lend_dma_allow(struct lend_dma *dma, struct lend_remote *remote, struct lend
     return status;
 }
 
+int lend_dma_allow(struct lend_dma *dma, struct lend_remote *remote, struct lend_error *error)
+{
+    lend_lock(dma->host, &dma->entry_lock);
+    const int status = allow_locked(dma, remote, error);
+    lend_unlock(dma->host, &dma->entry_lock);
+    return status;
+}
+
 void lend_dma_revoke(struct lend_dma *dma, struct lend_remote *remote)
 {
     const struct lend_connection *c = remote->private_data;
+    lend_lock(dma->host, &dma->entry_lock);
     ask_peer(dma, remote, 0, NULL); /* fails if the peer is lost, which has then no entry for us */
     lend_route_give(dma->host, adapter_of(dma), &c->route, (unsigned)dma->outgoing);
     dma->n_segments--;
     entry_put(dma);
+    lend_unlock(dma->host, &dma->entry_lock);
 }
 
 int lend_serve_dma_engine(struct lend_connection *c, unsigned type, const void *body, void *reply,

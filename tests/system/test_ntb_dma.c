@@ -471,6 +471,48 @@ static void test_gone(void **state)
     run(gone_body, true, 64);
 }
 
+/* ---- Two threads ----------------------------------------------------------------------------- */
+
+struct user {
+    struct rig *r;
+    bool done;
+};
+
+static void revoke_body(void *arg)
+{
+    struct user *user = arg;
+    lend_dma_revoke(user->r->dma, &user->r->remote);
+    user->done = true;
+}
+
+/* One thread revokes what is the last, another one asks for the engine at any moment of it: what it was given must be there
+ * for its copy, and gone in the end (down_body()). */
+static void users_body(struct rig *r)
+{
+    struct kernel *kernel = r->side[SERVER].kernel;
+    for (unsigned i = 0; i < 24; i++) {
+        struct user user = { .r = r };
+        assert_int_equal(lend_dma_allow(r->dma, &r->remote, NULL), 0);
+        k_thread_new(kernel, "revoke", 1, revoke_body, &user);
+        k_sleep(kernel, i * US / 2);
+        assert_int_equal(lend_dma_allow(r->dma, &r->remote, NULL), 0);
+        assert_int_equal(lend_usage(r->side[SERVER].lend).outgoing, 1);
+        const int64_t cookie = lend_dma_submit(r->dma, 0, r->remote.map.address, r->local_dma, 200,
+                                               LEND_DMA_NOTIFY);
+        lend_dma_issue(r->dma, 0);
+        assert_int_equal(lend_dma_wait(r->dma, 0, cookie), 0);
+        while (!user.done)
+            k_sleep(kernel, 10 * US);
+        lend_dma_revoke(r->dma, &r->remote);
+    }
+}
+
+static void test_two_users(void **state)
+{
+    (void)state;
+    run(users_body, true, 64);
+}
+
 /* ---- Rates ----------------------------------------------------------------------------------- */
 
 static uint64_t copy_ps(struct rig *r, bool out, uint64_t bytes)
@@ -521,15 +563,11 @@ static void test_rates(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_bytes_iommus),
-        cmocka_unit_test(test_rings),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_failures),
-        cmocka_unit_test(test_lost),
-        cmocka_unit_test(test_gone),
-        cmocka_unit_test(test_rates),
-        cmocka_unit_test(test_bytes_few_reads),
+        cmocka_unit_test(test_bytes),    cmocka_unit_test(test_bytes_iommus),
+        cmocka_unit_test(test_rings),    cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_failures), cmocka_unit_test(test_lost),
+        cmocka_unit_test(test_gone),     cmocka_unit_test(test_two_users),
+        cmocka_unit_test(test_rates),    cmocka_unit_test(test_bytes_few_reads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
