@@ -96,7 +96,7 @@ NUDMA    := $(BUILD)/nudma
 FAILING  := $(BUILD)/tests/failing.so
 
 .PHONY: all tests room-tests benches run test random messages fuzz test-slurm bench figures check check-style \
-        check-layers setup install clean help require-libs require-cmocka FORCE
+        check-layers setup install clean help require-libs require-cmocka require-machine FORCE
 .DELETE_ON_ERROR:
 
 all: $(NUDMA)
@@ -188,12 +188,16 @@ $(BUILD)/stamp/prefix: FORCE
 	$(call stamp,$(PREFIX))
 
 # Said once and in words, instead of a page of messages about missing headers.
-require-libs:
+require-libs: require-machine
 	@command -v $(CC) >/dev/null || { \
 	    echo "make: the compiler $(CC) is missing; run: scripts/setup.sh run" >&2; exit 1; }
 	@command -v pkg-config >/dev/null && pkg-config --exists $(PKGS) || { \
 	    echo "make: pkg-config or one of its packages $(PKGS) is missing;" \
 	         "run: scripts/setup.sh run" >&2; exit 1; }
+require-machine:
+	@! command -v $(CC) >/dev/null || \
+	    why=$$($(CC) $(filter -m%,$(OPT)) -E -x c hw/machine.h 2>&1 >/dev/null) || \
+	    { echo "make: $$(printf '%s\n' "$$why" | sed -n '/#error/{s/.*#error "\(.*\)"/\1/p;q}')" >&2; exit 1; }
 require-cmocka:
 	@pkg-config --exists cmocka || { \
 	    echo "make: the tests need cmocka; run: scripts/setup.sh test" >&2; exit 1; }

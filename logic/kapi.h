@@ -22,6 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "hw/machine.h"
 #include "logic/ktext.h"
 
 struct kernel; /* the operating system of one host */

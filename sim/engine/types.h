@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "hw/machine.h"
+
 /* Simulated time: picoseconds since the start of the run. 2^64 ps are 213 days. */
 typedef uint64_t sim_time;
 

@@ -240,5 +240,19 @@ is "no Debian: status" $? 1
 is "no Debian: says what is missing" "$(grep -c 'missing: make, gcc .*libconfig' <<<"$said")" 1
 is "no Debian: says why" "$(grep -c 'no apt-get' <<<"$said")" 1
 
+# ---- Machines that it cannot be built for ----------------------------------------------------------
+refusal() { # refusal VARIABLE=VALUE: what make says, and its status
+    env -u MAKEFLAGS -u MAKELEVEL make -s "$1" require-machine 2>&1 | grep -v '\*\*\*'
+    echo "status ${PIPESTATUS[0]}"
+}
+is "a 32-bit machine" "$(refusal OPT=-m32)" "make: nudma does not run on 32-bit machines: the memory of the \
+hosts that it simulates does not fit in their addresses.
+status 2"
+is "a big-endian machine" "$(refusal 'CC=gcc -U__BYTE_ORDER__ -D__BYTE_ORDER__=__ORDER_BIG_ENDIAN__')" \
+    "make: nudma does not run on big-endian machines: registers and descriptors are little endian, as \
+devices have them.
+status 2"
+is "this one" "$(refusal OPT=-O2)" "status 0"
+
 echo "1..$cases"
 [ $failed = 0 ]
