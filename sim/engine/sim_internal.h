@@ -13,6 +13,8 @@ struct sim_watchdog {
     uint64_t n_steps, look_at;
     uint64_t moved_at;  /* the last look but one that found another time than the one before */
     uint64_t worked_at; /* likewise, of work */
+    sim_time worked_ps;
+    bool said; /* that nothing has worked since */
     uint64_t work, n_progress;
     sim_time seen_ps;
     struct sim_watch *watches;

@@ -11,6 +11,7 @@
 #include "sim/engine/task.h"
 
 #define TICKS_TO_SAY (1000u / SIM_TICK_MS)
+#define TEXT_BYTES   (SIM_WAITS_BYTES + 200)
 #define MORE_BYTES   32u /* of the text, kept for "and 17 more" */
 
 /* ---- What waits ------------------------------------------------------------------------------ */
@@ -82,35 +83,61 @@ static uint64_t work_of(const struct sim *sim)
     return sum;
 }
 
-void sim_fail_waiting(struct sim *sim, const char *why)
+static void describe(struct sim *sim, const char *why, char *text, size_t n_text)
 {
     struct sim_waits waits;
 
     sim_waits_describe(sim, &waits);
-    sim_fail(sim, "nothing progresses at %llu ps: %s%s%s", (unsigned long long)sim_now(sim), why,
-             waits.text[0] != '\0' ? "; " : "", waits.text);
+    snprintf(text, n_text, "nothing progresses at %llu ps: %s%s%s",
+             (unsigned long long)sim_now(sim), why, waits.text[0] != '\0' ? "; " : "", waits.text);
+}
+
+void sim_fail_waiting(struct sim *sim, const char *why)
+{
+    char text[TEXT_BYTES];
+
+    describe(sim, why, text, sizeof(text));
+    sim_fail(sim, "%s", text);
+}
+
+static void look_for_work(struct sim *sim)
+{
+    static const char why[] = "only polls and timers go on";
+    struct sim_watchdog *dog = &sim->watchdog;
+    const uint64_t work = work_of(sim);
+    char text[TEXT_BYTES];
+
+    /* Without a watch nobody knows what work is. */
+    if (work != dog->work || dog->watches == NULL) {
+        dog->work = work;
+        dog->worked_at = dog->n_steps;
+        dog->worked_ps = sim_now(sim);
+        dog->said = false;
+    }
+    if (dog->n_steps - dog->worked_at < SIM_IDLE_STEPS)
+        return;
+    if (sim_now(sim) - dog->worked_ps >= SIM_IDLE_PS) {
+        sim_fail_waiting(sim, why);
+    } else if (!dog->said) {
+        describe(sim, why, text, sizeof(text));
+        fprintf(stderr, "%s\n", text);
+        dog->said = true;
+    }
 }
 
 void sim_watchdog_look(struct sim *sim)
 {
     struct sim_watchdog *dog = &sim->watchdog;
-    const uint64_t n = dog->n_steps;
-    const uint64_t work = work_of(sim);
-    const bool watched = dog->watches != NULL; /* else nobody knows what work is */
 
-    dog->look_at = n + SIM_LOOK_STEPS;
+    dog->look_at = dog->n_steps + SIM_LOOK_STEPS;
     if (sim_now(sim) != dog->seen_ps) {
         dog->seen_ps = sim_now(sim);
-        dog->moved_at = n;
+        dog->moved_at = dog->n_steps;
     }
-    if (work != dog->work || !watched) {
-        dog->work = work;
-        dog->worked_at = n;
-    }
-    if (n - dog->moved_at >= SIM_STANDSTILL_STEPS)
+    if (dog->n_steps - dog->moved_at >= SIM_STANDSTILL_STEPS)
         sim_fail_waiting(sim, "simulated time stands still, events follow each other without end");
-    else if (n - dog->worked_at >= SIM_IDLE_STEPS)
-        sim_fail_waiting(sim, "only polls and timers go on");
+    else
+        look_for_work(sim);
 }
 
 /* ---- An event or a task that does not return ------------------------------------------------- */

@@ -4,9 +4,10 @@
  * sim_run() looks once in a million steps (events, and advances of tasks), so that nothing is added to
  * a step. A run fails by sim_fail() when
  *   - simulated time has stood still for SIM_STANDSTILL_STEPS, or
- *   - only polls have gone on for SIM_IDLE_STEPS: no work() has returned another number, and nobody has
- *     called sim_progress().
- * Both are counts of steps, so that a run fails at the same place on every machine.
+ *   - only polls have gone on for SIM_IDLE_STEPS and for SIM_IDLE_PS: no work() has returned another number, and
+ *     nobody has called sim_progress(). After the steps alone it says so on standard error, once: a thread may
+ *     well compute in its registers while all others wait for a time-out.
+ * All are counts of steps and simulated time, so that a run fails at the same place on every machine.
  * An event or a task that never returns is out of its reach; sim_watchdog_tick() is for that.
  */
 #ifndef SIM_ENGINE_WATCHDOG_H
@@ -16,6 +17,7 @@
 
 #define SIM_STANDSTILL_STEPS 4000000u
 #define SIM_IDLE_STEPS       4000000u
+#define SIM_IDLE_PS          (10 * SIM_PS_PER_S)
 
 /* The text that describes what waits; what does not fit is counted. */
 #define SIM_WAITS_BYTES 900u

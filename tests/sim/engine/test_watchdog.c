@@ -81,7 +81,7 @@ static void polls_alone_fail(void **state)
     sim_watch_add(sim, &watch);
     sim_task_start(sim_task_new(sim, "driver", 0, waits_for_ever, NULL), 0);
     sim_task_start(sim_task_new(sim, "idle/0", 0, is_idle, NULL), 0);
-    beat_start(sim, &b, PERIOD_PS);
+    beat_start(sim, &b, SIM_IDLE_PS / SIM_IDLE_STEPS + 1);
     sim_run(sim, SIM_TIME_MAX, NULL);
     assert_non_null(sim_error(sim));
     assert_non_null(strstr(sim_error(sim), "only polls and timers go on; driver waits for the "
@@ -100,7 +100,7 @@ static void work_goes_on(void **state)
 
     (void)state;
     sim_watch_add(sim, &watch);
-    beat_start(sim, &b, PERIOD_PS);
+    beat_start(sim, &b, SIM_IDLE_PS / SIM_IDLE_STEPS + 1);
     b.n_per_progress = SIM_IDLE_STEPS / 2;
     b.n_max = 2 * SIM_IDLE_STEPS;
     sim_run(sim, SIM_TIME_MAX, NULL);
@@ -108,6 +108,36 @@ static void work_goes_on(void **state)
     assert_int_equal(b.n, b.n_max);
     sim_watch_remove(sim, &watch);
     sim_free(sim);
+}
+
+/* All that wait for a time-out may wait while somebody computes. */
+static void steps_alone_are_said(void **state)
+{
+    struct sim_watch watch = { .work = no_work };
+    struct sim *sim = sim_new(1);
+    struct beat b;
+
+    (void)state;
+    sim_watch_add(sim, &watch);
+    beat_start(sim, &b, PERIOD_PS);
+    b.n_max = 2 * SIM_IDLE_STEPS;
+    sim_run(sim, SIM_TIME_MAX, NULL);
+    assert_null(sim_error(sim));
+    assert_int_equal(b.n, b.n_max);
+    sim_watch_remove(sim, &watch);
+    sim_free(sim);
+}
+
+static void say_steps_and_abort(void)
+{
+    steps_alone_are_said(NULL);
+    abort();
+}
+
+static void steps_alone_do_not_fail(void **state)
+{
+    (void)state;
+    assert_aborts(say_steps_and_abort, "only polls and timers go on", NULL);
 }
 
 static void what_does_not_fit_is_counted(void **state)
@@ -192,6 +222,7 @@ int main(void)
         cmocka_unit_test(time_that_stands_still_fails),
         cmocka_unit_test(polls_alone_fail),
         cmocka_unit_test(work_goes_on),
+        cmocka_unit_test(steps_alone_do_not_fail),
         cmocka_unit_test(what_does_not_fit_is_counted),
         cmocka_unit_test(a_task_without_end_aborts),
         cmocka_unit_test(ticks_between_events_are_harmless),
