@@ -172,7 +172,8 @@ static void evaluate(GPtrArray *files)
 static void read_claims(const uint8_t *data, size_t bytes)
 {
     struct sim_error_list errors = { 0 };
-    const struct cli_options options = { 0 };
+    char *folders[] = { (char[]){ "scenarios" }, NULL };
+    const struct cli_options options = { .roots = folders };
     g_auto(GStrv) arguments = g_new0(char *, 2);
     arguments[0] = g_strdup(fuzz_read_file(data, bytes));
     GPtrArray *files = claims_load(&options, arguments, &errors);
