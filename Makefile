@@ -2,7 +2,7 @@
 #
 #   make [CC=clang] [BUILD=folder] [OPT=-O0] [TEST_OPT=-O0] [DEBUG_INFO=-g1]
 #        [SANITIZE=address,undefined] [HOSTILE=1 [HOSTILE_BASE=folder]]
-#   make run | test | random | messages | fuzz | bench | figures | check | check-style | test-slurm | install | clean | help
+#   make run | test | random | messages | fuzz | coverage | bench | figures | check | check-style | test-slurm | install | clean | help
 #
 # V=1 shows whole commands. Everything is built below $(BUILD). A change of the flags
 # rebuilds, a commit does not: the version goes into one object only.
@@ -33,12 +33,12 @@ PROTECTED := cli sim/config sim/store workloads/fio
 CFLAGS   := -std=gnu11 $(DEBUG_INFO) $(OPT) $(WARNINGS) -ffp-contract=off -fno-math-errno -MMD -MP -I. \
             $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all \
                              -fno-omit-frame-pointer) \
-            $(if $(HOSTILE),-DSIM_HOSTILE=1) -fPIE $(FORTIFY) \
+            $(if $(HOSTILE),-DSIM_HOSTILE=1) -fPIE $(FORTIFY) $(if $(COVERAGE),--coverage) \
             -DGLIB_VERSION_MIN_REQUIRED=GLIB_VERSION_2_70 \
             -DGLIB_VERSION_MAX_ALLOWED=GLIB_VERSION_2_70 \
             $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 LDLIBS   := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lm
-LDFLAGS  := $(if $(SANITIZE),-fsanitize=$(SANITIZE)) -pie -Wl,-z,relro,-z,now
+LDFLAGS  := $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(if $(COVERAGE),--coverage) -pie -Wl,-z,relro,-z,now
 # The tests are more than a hundred programs in each build: lld links them in half the time.
 TEST_LDFLAGS := $(if $(shell command -v ld.lld),-fuse-ld=lld)
 
@@ -99,7 +99,7 @@ NUDMA    := $(BUILD)/nudma
 # sanitizers, which stand there themselves.
 FAILING  := $(BUILD)/tests/failing.so
 
-.PHONY: all tests room-tests benches run test random messages fuzz test-slurm bench figures check check-style \
+.PHONY: all tests room-tests benches run test random messages fuzz coverage test-slurm bench figures check check-style \
         check-layers setup install clean help require-libs require-cmocka require-machine FORCE
 .DELETE_ON_ERROR:
 
@@ -248,6 +248,11 @@ fuzz:
 	@scripts/setup.sh fuzz
 	@BUILD='$(BUILD)' scripts/fuzz.sh $(if $(KEEP),--keep) $(if $(FAST),--fast) '$(TARGET)' $(RUNS)
 
+# Which lines of sim/, models/ and logic/ the tests of rooms execute; ALL=1: those of tests/scenario/ in C, too.
+coverage:
+	@scripts/setup.sh test
+	@BUILD='$(BUILD)' scripts/coverage.sh $(if $(ALL),--all)
+
 # Optional: a real Slurm on this machine alone; skipped, and says why, where it cannot be installed or
 # run.
 test-slurm: all
@@ -302,7 +307,7 @@ install: $(BUILD)/install/nudma
 	    install -D -m 644 "$$f" "$(DESTDIR)$(PREFIX)/share/doc/nudma/$$f" || exit 1; done
 
 clean:
-	rm -rf $(BUILD) $(addprefix $(BUILD)-,san hostile clang fuzz fuzz-fast gcc-O0 clang-O0)
+	rm -rf $(BUILD) $(addprefix $(BUILD)-,san hostile clang coverage fuzz fuzz-fast gcc-O0 clang-O0)
 
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
