@@ -14,6 +14,7 @@ static const struct cli_command commands[] = {
     { "list", "list the scenarios", cli_list },
     { "describe", "describe models and workloads: parameters, statistics", cli_describe },
     { "topology", "show hosts, devices and cables of a scenario", cli_topology },
+    { "explain", "say what limits a point, and what would come next", cli_explain },
     { "import", "write a scenario of a real server from what lspci, lstopo, dmidecode say",
       cli_import },
     { "merge", "join results databases, of shards or of other machines", cli_merge },

@@ -1,0 +1,83 @@
+/*
+ * What limits a point: its resources one by one get twice as much (credits, tags, ways, channels, rate ...),
+ * and the point runs again. What helps most is the limit. With that limit gone, the same again says what
+ * comes next. Utilisation and parts of the latency are those of the point as it stands.
+ */
+#ifndef CLI_EXPLAIN_EXPLAIN_H
+#define CLI_EXPLAIN_EXPLAIN_H
+
+#include <glib.h>
+
+#include "sim/config/scenario.h"
+#include "sim/store/results.h"
+
+enum explain_kind {
+    EXPLAIN_LIMIT, /* how much, how many, how often */
+    EXPLAIN_TIME,  /* how long: a latency that is always there */
+    EXPLAIN_LOAD,  /* what the workload asks for at a time */
+};
+
+struct explain_change {
+    char *path;
+    double from, to; /* of a switch: 0 and 1 */
+    bool is_switch;
+};
+
+/* A resource that can be made larger. */
+struct explain_resource {
+    enum explain_kind kind;
+    char *name;       /* "receive credits of root ports of server" */
+    char *owner;      /* "hosts.server", "devices.ssd"; of several together "" */
+    GArray *change;   /* struct explain_change */
+    GPtrArray *parts; /* of several together: struct explain_resource, not owned; else NULL */
+};
+
+/* The resources of the point, each with what makes it `steps` times as large again (1: twice) as far as the
+ * model goes; those that are at its limit are left out. struct explain_resource, owned. */
+GPtrArray *explain_resources(struct config *config, unsigned steps, struct sim_error_list *errors);
+
+/* Those of the resources together, a new one; the parts must outlive it. explain_resource_free(). */
+struct explain_resource *explain_join(struct explain_resource *const *parts, guint n);
+void explain_resource_free(gpointer resource);
+
+struct explain_request {
+    struct scenario *scenario;
+    size_t point;
+    uint64_t seed;
+    const char *metric; /* NULL: the first that the scenario plots and the point records */
+    unsigned n_workers;
+    double threshold_ratio; /* a smaller effect is none */
+    bool brief;             /* what comes next is not asked */
+};
+
+struct explain_effect {
+    const struct explain_resource *resource;
+    double value;      /* of the metric with it twice as large; NAN: that run failed */
+    double gain_ratio; /* positive: better */
+    char *failure;     /* why that run failed; NULL: it did not */
+};
+
+struct explain_answer {
+    struct run_result *base; /* owned */
+    char *metric, *unit;
+    bool less_is_better;
+    double value, noise_ratio;            /* half the base's confidence interval */
+    GPtrArray *resources;                 /* as of explain_resources(), owned */
+    GArray *effects;                      /* struct explain_effect, the best first */
+    const struct explain_resource *limit; /* NULL: none of EXPLAIN_LIMIT matters */
+    double value_without;                 /* the limit 8 times as large; NAN without a limit */
+    GArray *next;                         /* struct explain_effect, then */
+    const struct explain_resource *next_limit;
+    GPtrArray *gone; /* that limit as it was changed, owned */
+};
+
+/* False with mistakes in errors, or *error (g_free()) if the point itself fails. explain_release() in any
+ * case. */
+bool explain_point(const struct explain_request *request, struct explain_answer *answer,
+                   struct sim_error_list *errors, char **error);
+void explain_release(struct explain_answer *answer);
+
+/* The page; g_free(). */
+char *explain_text(const struct explain_answer *answer);
+
+#endif

@@ -1,0 +1,477 @@
+/* Runs the point as it stands, with each resource larger, then the same without its limit. */
+#include <math.h>
+#include <string.h>
+
+#include "cli/campaign/worker.h"
+#include "cli/explain/explain.h"
+#include "cli/plot/plot_spec.h"
+#include "workloads/experiment.h"
+
+#define GONE_STEPS 3   /* a limit of 8 times as much is none */
+#define BUSY_RATIO 0.9 /* of its peak: a link that may be one of several in a row */
+
+/* ---- Runs in worker processes ---------------------------------------------------------------------- */
+
+struct batch {
+    const struct explain_request *request;
+    const struct explain_resource *gone; /* changed in all of them; NULL: nothing */
+    GPtrArray *resources;                /* one for each job but the first, which is without */
+    const char *metric;                  /* NULL: of the first job only */
+    GArray *effects;                     /* struct explain_effect, by job */
+    struct run_result **base;            /* where the first job's goes; NULL: nowhere */
+    char *error;                         /* of the first job */
+};
+
+static void apply(struct config *config, const struct explain_resource *resource,
+                  struct sim_error_list *errors)
+{
+    for (guint i = 0; resource != NULL && i < resource->change->len; i++) {
+        const struct explain_change *change = &g_array_index(resource->change,
+                                                             struct explain_change, i);
+        char number[G_ASCII_DTOSTR_BUF_SIZE];
+        const char *text = change->is_switch
+                               ? (change->to != 0.0 ? "true" : "false")
+                               : g_ascii_formatd(number, sizeof(number), "%.15g", change->to);
+        config_set(config, change->path, text, "explain", errors);
+    }
+}
+
+static struct config *changed_point(const struct explain_request *request,
+                                    const struct explain_resource *gone,
+                                    const struct explain_resource *resource,
+                                    struct sim_error_list *errors)
+{
+    struct config *config = scenario_point(request->scenario, request->point, errors);
+    if (config == NULL)
+        return NULL;
+    apply(config, gone, errors);
+    apply(config, resource, errors);
+    return config;
+}
+
+/* In the worker. */
+static void run_job(void *context, const struct worker_task *task, struct worker_report *report)
+{
+    const struct batch *batch = context;
+    const volatile int never = 0;
+    struct sim_error_list errors = { 0 };
+    struct experiment_outcome outcome = { 0 };
+    const struct explain_resource *resource = task->point > 0
+                                                  ? batch->resources->pdata[task->point - 1]
+                                                  : NULL;
+    struct config *config = changed_point(batch->request, batch->gone, resource, &errors);
+    report->result = run_result_new();
+    if (errors.n_messages > 0)
+        report->error = sim_error_join(&errors);
+    else
+        experiment_run(config, task->seed, report->result, &outcome, &never, &report->error);
+    report->sim_ps = outcome.sim_ps;
+    report->events = outcome.events;
+    config_free(config);
+    sim_error_release(&errors);
+}
+
+static void keep_job(void *context, size_t job, const struct worker_report *report)
+{
+    struct batch *batch = context;
+    struct explain_effect *effect = &g_array_index(batch->effects, struct explain_effect, job);
+    effect->value = (double)NAN;
+    if (job == 0 && report->error != NULL)
+        batch->error = g_strdup(report->error);
+    if (report->error != NULL)
+        effect->failure = g_strdup(report->error);
+    if (report->error != NULL || report->result == NULL)
+        return;
+    if (batch->metric != NULL)
+        effect->value = run_result_value(report->result, batch->metric);
+    if (job == 0 && batch->base != NULL) {
+        size_t n_bytes;
+        g_autofree void *packed = run_result_pack(report->result, &n_bytes);
+        *batch->base = run_result_unpack(packed, n_bytes);
+    }
+}
+
+static void clear_effect(gpointer effect)
+{
+    g_free(((struct explain_effect *)effect)->failure);
+}
+
+/* False if the first job failed. */
+static bool run_batch(struct batch *batch)
+{
+    const guint n = 1 + (batch->resources != NULL ? batch->resources->len : 0);
+    struct worker_pool *pool = worker_pool_new(
+        batch->request->n_workers, (struct worker_limits){ 0 }, run_job, keep_job, batch);
+    batch->effects = g_array_new(FALSE, TRUE, sizeof(struct explain_effect));
+    g_array_set_clear_func(batch->effects, clear_effect);
+    g_array_set_size(batch->effects, n);
+    for (guint i = 0; i < n; i++) {
+        const struct worker_task task = { .job = i, .point = i, .seed = batch->request->seed };
+        g_array_index(batch->effects, struct explain_effect, i) = (struct explain_effect){
+            .resource = i > 0 ? batch->resources->pdata[i - 1] : NULL,
+            .value = (double)NAN,
+        };
+        while (worker_pool_full(pool))
+            worker_wait(pool, -1, -1);
+        if (!worker_start(pool, &task) && i == 0)
+            batch->error = g_strdup("no worker process can be made");
+    }
+    while (worker_pool_running(pool) > 0)
+        worker_wait(pool, -1, -1);
+    worker_pool_free(pool);
+    return batch->error == NULL;
+}
+
+/* ---- The metric ----------------------------------------------------------------------------------------- */
+
+static bool ends_in(const char *name, const char *const *endings)
+{
+    for (; *endings != NULL; endings++)
+        if (g_str_has_suffix(name, *endings))
+            return true;
+    return false;
+}
+
+static bool less_is_better(const char *metric)
+{
+    static const char *const rates[] = { "_gbit_s", "_gbyte_s", "_mbyte_s", "_mt_s",
+                                         "_per_s",  "_m_s",     "_k_s",     NULL };
+    static const char *const times[] = { "_ns", "_us", "_ms", "_s", "_cycles", NULL };
+    return !ends_in(metric, rates) && (ends_in(metric, times) || strstr(metric, "miss") != NULL);
+}
+
+static const char *unit_of(const char *metric)
+{
+    static const char *const units[][2] = {
+        { "_gbit_s", "Gbit/s" }, { "_gbyte_s", "GB/s" }, { "_mbyte_s", "MB/s" },
+        { "_mt_s", "MT/s" },     { "_ns", "ns" },        { "_us", "us" },
+        { "_ms", "ms" },         { "_s", "s" },
+    };
+    for (size_t i = 0; i < SIM_N_ELEMENTS(units); i++)
+        if (g_str_has_suffix(metric, units[i][0]))
+            return units[i][1];
+    return "";
+}
+
+/* The first that the scenario plots and the point records, else a usual one. */
+static char *choose_metric(const struct explain_request *request, const struct run_result *base)
+{
+    static const char *const usual[] = {
+        "throughput_gbit_s", "throughput_gbyte_s", "iops",           "bandwidth_gbyte_s",
+        "load_latency_ns",   "latency_mean_ns",    "latency_mean_us"
+    };
+    struct sim_error_list ignored = { 0 };
+    struct plot_figure figure = { 0 };
+    char *metric = request->metric != NULL ? g_strdup(request->metric) : NULL;
+    const bool read = metric == NULL && plot_figure_read(request->scenario, &figure, &ignored);
+    if (read) {
+        for (guint p = 0; p < figure.panels->len && metric == NULL; p++) {
+            const struct plot_spec *spec = figure.panels->pdata[p];
+            for (guint y = 0; y < spec->metrics->len && metric == NULL; y++)
+                if (run_result_has(base, RECORD_METRIC, spec->metrics->pdata[y]))
+                    metric = g_strdup(spec->metrics->pdata[y]);
+        }
+    }
+    if (figure.panels != NULL)
+        plot_figure_release(&figure);
+    sim_error_release(&ignored);
+    for (size_t i = 0; i < SIM_N_ELEMENTS(usual) && metric == NULL; i++)
+        if (run_result_has(base, RECORD_METRIC, usual[i]))
+            metric = g_strdup(usual[i]);
+    return metric;
+}
+
+static double gain(const struct explain_answer *answer, double from, double to)
+{
+    if (!(from > 0.0) || !(to > 0.0))
+        return (double)NAN;
+    return answer->less_is_better ? from / to - 1.0 : to / from - 1.0;
+}
+
+/* ---- Resources that stand in a row: one alone does not help ------------------------------------------ */
+
+static bool is_busy_link(const struct explain_resource *resource, const struct run_result *base)
+{
+    static const char head[] = "PCIe link ";
+    if (!g_str_has_prefix(resource->name, head))
+        return false;
+    g_auto(GStrv) word = g_strsplit(resource->name + strlen(head), " ", 4);
+    for (int e = 0; e < 3 && g_strv_length(word) == 4; e += 2) { /* "A to B (Gen3 x8)" */
+        g_autofree char *name = g_strconcat(word[e], ".tx.utilization_ratio", NULL);
+        if (run_result_value(base, name) >= BUSY_RATIO)
+            return true;
+    }
+    return false;
+}
+
+static bool is_credits(const struct explain_resource *resource, const struct run_result *base)
+{
+    (void)base;
+    return g_str_has_prefix(resource->name, "receive credits ");
+}
+
+static bool is_in_flight(const struct explain_resource *resource, const struct run_result *base)
+{
+    (void)base;
+    return g_str_has_prefix(resource->name, "tags of ") ||
+           strstr(resource->name, "eads in flight of ") != NULL ||
+           g_str_has_prefix(resource->name, "read requests in flight ");
+}
+
+/* Those that belong together, if there are several; owner: of this owner alone, NULL: of any. */
+static void add_joint(GPtrArray *resources, const struct run_result *base, const char *owner,
+                      bool (*belongs)(const struct explain_resource *, const struct run_result *))
+{
+    g_autoptr(GPtrArray) parts = g_ptr_array_new();
+    for (guint i = 0; i < resources->len; i++) {
+        struct explain_resource *part = resources->pdata[i];
+        if (part->parts == NULL && (owner == NULL || strcmp(part->owner, owner) == 0) &&
+            belongs(part, base))
+            g_ptr_array_add(parts, part);
+    }
+    if (parts->len > 1)
+        g_ptr_array_add(resources, explain_join((void *)parts->pdata, parts->len));
+}
+
+static bool is_limit(const struct explain_resource *resource, const struct run_result *base)
+{
+    (void)base;
+    return resource->kind == EXPLAIN_LIMIT;
+}
+
+/* All limits of each device, and of each host. */
+static void add_joints_of_owners(GPtrArray *resources, const struct run_result *base)
+{
+    const guint n = resources->len;
+    for (guint i = 0; i < n; i++) {
+        const struct explain_resource *resource = resources->pdata[i];
+        bool first = *resource->owner != '\0';
+        for (guint k = 0; k < i && first; k++)
+            first = strcmp(((struct explain_resource *)resources->pdata[k])->owner,
+                           resource->owner) != 0;
+        if (first)
+            add_joint(resources, base, resource->owner, is_limit);
+    }
+}
+
+static GPtrArray *find_resources(const struct explain_request *request,
+                                 const struct explain_resource *gone, unsigned steps,
+                                 const struct run_result *base, struct sim_error_list *errors)
+{
+    struct config *config = changed_point(request, gone, NULL, errors);
+    GPtrArray *resources = NULL;
+    if (config != NULL && errors->n_messages == 0 && experiment_check(config, errors))
+        resources = explain_resources(config, steps, errors);
+    if (resources != NULL) {
+        add_joint(resources, base, NULL, is_busy_link);
+        add_joint(resources, base, NULL, is_credits);
+        add_joint(resources, base, NULL, is_in_flight);
+        add_joints_of_owners(resources, base);
+    }
+    config_free(config);
+    return resources;
+}
+
+/* ---- The answer --------------------------------------------------------------------------------------------- */
+
+static gint by_gain(gconstpointer a, gconstpointer b)
+{
+    const double x = ((const struct explain_effect *)a)->gain_ratio,
+                 y = ((const struct explain_effect *)b)->gain_ratio;
+    const bool x_is = isfinite(x), y_is = isfinite(y);
+    if (!x_is || !y_is)
+        return (int)y_is - (int)x_is;
+    return (x < y) - (x > y);
+}
+
+/* Whether they are the same but for what a link can do now. */
+static bool is_same(const char *a, const char *b)
+{
+    const char *x = strstr(a, " (Gen"), *y = strstr(b, " (Gen");
+    const size_t n = x != NULL ? (size_t)(x - a) : strlen(a);
+    return n == (y != NULL ? (size_t)(y - b) : strlen(b)) && strncmp(a, b, n) == 0;
+}
+
+/* The one that helps most; several together only if one alone gives less than half of what they do. */
+static const struct explain_resource *best_limit(const GArray *effects, double threshold,
+                                                 const char *but)
+{
+    const struct explain_effect *single = NULL, *joint = NULL;
+    for (guint i = 0; i < effects->len; i++) {
+        const struct explain_effect *effect = &g_array_index(effects, struct explain_effect, i);
+        if (effect->resource->kind == EXPLAIN_TIME || !(effect->gain_ratio > threshold) ||
+            (but != NULL && is_same(effect->resource->name, but)))
+            continue;
+        const struct explain_effect **best = effect->resource->parts != NULL ? &joint : &single;
+        if (*best == NULL)
+            *best = effect;
+    }
+    if (joint != NULL && (single == NULL || joint->gain_ratio > 2.0 * single->gain_ratio))
+        return joint->resource;
+    return single != NULL ? single->resource : NULL;
+}
+
+/* Of several together those that matter: without any of them the others help less. A new resource that
+ * `resources` owns, its effect in `effects`; the same if all matter. */
+static const struct explain_resource *
+reduce(const struct explain_request *request, struct explain_answer *answer,
+       const struct explain_resource *gone, const struct explain_resource *joint,
+       GPtrArray *resources, GArray *effects, double base, double threshold)
+{
+    const guint n = joint != NULL && joint->parts != NULL ? joint->parts->len : 0;
+    g_autoptr(GPtrArray) tried = g_ptr_array_new_with_free_func(explain_resource_free);
+    g_autoptr(GPtrArray) needed = g_ptr_array_new();
+    if (n < 2)
+        return joint;
+    g_ptr_array_add(tried, explain_join((void *)joint->parts->pdata, n));
+    for (guint i = 0; i < n; i++) {
+        g_autoptr(GPtrArray) others = g_ptr_array_new();
+        for (guint k = 0; k < n; k++)
+            if (k != i)
+                g_ptr_array_add(others, joint->parts->pdata[k]);
+        g_ptr_array_add(tried, explain_join((void *)others->pdata, others->len));
+    }
+    struct batch batch = {
+        .request = request, .gone = gone, .resources = tried, .metric = answer->metric
+    };
+    run_batch(&batch);
+    const double all = gain(answer, base,
+                            g_array_index(batch.effects, struct explain_effect, 1).value);
+    for (guint i = 0; i < n; i++) {
+        const double value = g_array_index(batch.effects, struct explain_effect, i + 2).value;
+        if (!(gain(answer, base, value) > all - threshold))
+            g_ptr_array_add(needed, joint->parts->pdata[i]);
+    }
+    g_free(batch.error);
+    g_array_free(batch.effects, TRUE);
+    if (needed->len < 2 || needed->len == n)
+        return joint;
+    struct explain_resource *less = explain_join((void *)needed->pdata, needed->len);
+    const struct explain_effect effect = {
+        less, answer->less_is_better ? base / (1.0 + all) : base * (1.0 + all), all, NULL
+    };
+    g_ptr_array_add(resources, less);
+    g_array_append_val(effects, effect);
+    return less;
+}
+
+/* Without the first, which is the base; sorted. */
+static GArray *effects_of(struct explain_answer *answer, struct batch *batch)
+{
+    const double base = g_array_index(batch->effects, struct explain_effect, 0).value;
+    g_array_remove_index(batch->effects, 0);
+    for (guint i = 0; i < batch->effects->len; i++) {
+        struct explain_effect *effect = &g_array_index(batch->effects, struct explain_effect, i);
+        effect->gain_ratio = gain(answer, base, effect->value);
+    }
+    g_array_sort(batch->effects, by_gain);
+    return batch->effects;
+}
+
+/* Those of `resources` that are called as the parts are, together. */
+static struct explain_resource *join_named(const GPtrArray *resources, const GPtrArray *parts)
+{
+    g_autoptr(GPtrArray) found = g_ptr_array_new();
+    for (guint i = 0; i < parts->len; i++)
+        for (guint k = 0; k < resources->len; k++)
+            if (strcmp(((struct explain_resource *)resources->pdata[k])->name,
+                       ((struct explain_resource *)parts->pdata[i])->name) == 0)
+                g_ptr_array_add(found, resources->pdata[k]);
+    return explain_join((void *)found->pdata, found->len);
+}
+
+static bool find_next(const struct explain_request *request, struct explain_answer *answer,
+                      double threshold, struct sim_error_list *errors)
+{
+    g_autoptr(GPtrArray) far = find_resources(request, NULL, GONE_STEPS, answer->base, errors);
+    const struct explain_resource *gone = NULL;
+    struct explain_resource *joint = NULL;
+    for (guint i = 0; far != NULL && i < far->len; i++)
+        if (strcmp(((struct explain_resource *)far->pdata[i])->name, answer->limit->name) == 0)
+            gone = far->pdata[i];
+    if (far != NULL && answer->limit->parts != NULL)
+        gone = joint = join_named(far, answer->limit->parts);
+    if (gone == NULL)
+        return errors->n_messages == 0; /* a joint is never NULL */
+    struct run_result *without = NULL;
+    struct batch first = {
+        .request = request, .gone = gone, .metric = answer->metric, .base = &without
+    };
+    const bool runs = run_batch(&first);
+    answer->value_without = g_array_index(first.effects, struct explain_effect, 0).value;
+    g_array_free(first.effects, TRUE);
+    g_free(first.error);
+    if (runs && without != NULL)
+        answer->gone = find_resources(request, gone, 1, without, errors);
+    if (answer->gone != NULL) {
+        struct batch batch = {
+            .request = request, .gone = gone, .resources = answer->gone, .metric = answer->metric
+        };
+        run_batch(&batch);
+        g_free(batch.error);
+        answer->next = effects_of(answer, &batch);
+        answer->next_limit = reduce(request, answer, gone,
+                                    best_limit(answer->next, threshold, answer->limit->name),
+                                    answer->gone, answer->next, answer->value_without, threshold);
+    }
+    run_result_free(without);
+    if (joint != NULL)
+        explain_resource_free(joint);
+    return errors->n_messages == 0;
+}
+
+bool explain_point(const struct explain_request *request, struct explain_answer *answer,
+                   struct sim_error_list *errors, char **error)
+{
+    struct batch base = { .request = request, .base = &answer->base };
+    *answer = (struct explain_answer){ .value = (double)NAN, .value_without = (double)NAN };
+    *error = NULL;
+    const bool runs = run_batch(&base);
+    g_array_free(base.effects, TRUE);
+    if (!runs || answer->base == NULL) {
+        *error = base.error != NULL ? base.error : g_strdup("the run has left no result");
+        return false;
+    }
+    answer->metric = choose_metric(request, answer->base);
+    answer->value = answer->metric != NULL ? run_result_value(answer->base, answer->metric)
+                                           : (double)NAN;
+    if (!isfinite(answer->value)) {
+        *error = answer->metric == NULL
+                     ? g_strdup("the point records no metric that it plots; --metric names one")
+                     : g_strdup_printf("the point records no metric %s", answer->metric);
+        return false;
+    }
+    answer->unit = g_strdup(unit_of(answer->metric));
+    answer->less_is_better = less_is_better(answer->metric);
+    g_autofree char *interval = g_strconcat(answer->metric, ".ci95", NULL);
+    const double ci95 = run_result_value(answer->base, interval);
+    answer->noise_ratio = isfinite(ci95) && answer->value > 0.0 ? ci95 / answer->value : 0.0;
+    const double threshold = fmax(request->threshold_ratio, 2.0 * answer->noise_ratio);
+    answer->resources = find_resources(request, NULL, 1, answer->base, errors);
+    if (answer->resources == NULL)
+        return false;
+    struct batch batch = { .request = request,
+                           .resources = answer->resources,
+                           .metric = answer->metric };
+    run_batch(&batch);
+    g_free(batch.error);
+    answer->effects = effects_of(answer, &batch);
+    answer->limit = reduce(request, answer, NULL, best_limit(answer->effects, threshold, NULL),
+                           answer->resources, answer->effects, answer->value, threshold);
+    return answer->limit == NULL || request->brief || find_next(request, answer, threshold, errors);
+}
+
+void explain_release(struct explain_answer *answer)
+{
+    run_result_free(answer->base);
+    g_free(answer->metric);
+    g_free(answer->unit);
+    if (answer->resources != NULL)
+        g_ptr_array_free(answer->resources, TRUE);
+    if (answer->effects != NULL)
+        g_array_free(answer->effects, TRUE);
+    if (answer->next != NULL)
+        g_array_free(answer->next, TRUE);
+    if (answer->gone != NULL)
+        g_ptr_array_free(answer->gone, TRUE);
+}

@@ -1,0 +1,245 @@
+/* The answer as a page. */
+#include <math.h>
+#include <string.h>
+
+#include "cli/base/cli.h"
+#include "cli/explain/explain.h"
+
+#define SHOWN_RATIO 0.01 /* of its peak, or of the time: less is not listed */
+#define OTHERS_MAX  6
+
+static void append_value(GString *out, const struct explain_answer *answer, double value)
+{
+    char text[32];
+    g_string_append_printf(out, "%s%s%s", cli_number(value, text), *answer->unit != '\0' ? " " : "",
+                           answer->unit);
+}
+
+static void append_effect(GString *out, const struct explain_answer *answer,
+                          const struct explain_effect *effect)
+{
+    append_value(out, answer, effect->value);
+    g_string_append_printf(out, " (%.1f %% better)", 100.0 * effect->gain_ratio);
+}
+
+static const struct explain_effect *effect_of(const GArray *effects,
+                                              const struct explain_resource *resource)
+{
+    for (guint i = 0; i < effects->len; i++)
+        if (g_array_index(effects, struct explain_effect, i).resource == resource)
+            return &g_array_index(effects, struct explain_effect, i);
+    return NULL;
+}
+
+static void append_changes(GString *out, const struct explain_resource *resource)
+{
+    for (guint i = 0; i < resource->change->len; i++) {
+        const struct explain_change *c = &g_array_index(resource->change, struct explain_change, i);
+        char from[32], to[32];
+        if (c->from == c->to)
+            continue;
+        if (c->is_switch)
+            g_string_append_printf(out, "    %s = true\n", c->path);
+        else
+            g_string_append_printf(out, "    %s = %s instead of %s\n", c->path,
+                                   cli_number(c->to, to), cli_number(c->from, from));
+    }
+}
+
+/* ---- What limits it, and what comes next ------------------------------------------------------------- */
+
+static void append_limit(GString *out, const struct explain_answer *answer)
+{
+    g_string_append(out, "\nWhat limits it\n");
+    if (answer->limit == NULL) {
+        g_string_append(
+            out, "  No single resource: with twice as much of any, nothing changes. What is left "
+                 "are latencies, below.\n");
+        return;
+    }
+    const struct explain_effect *effect = effect_of(answer->effects, answer->limit);
+    if (answer->limit->kind == EXPLAIN_LOAD)
+        g_string_append(out, "  The load, not the machine:\n");
+    g_string_append_printf(out, "  %s. With\n", answer->limit->name);
+    append_changes(out, answer->limit);
+    g_string_append(out, "  it is ");
+    append_effect(out, answer, effect);
+    g_string_append(out, ".\n");
+}
+
+static void append_others(GString *out, const struct explain_answer *answer, enum explain_kind kind,
+                          const char *head)
+{
+    unsigned n = 0;
+    for (guint i = 0; i < answer->effects->len && n < OTHERS_MAX; i++) {
+        const struct explain_effect *effect = &g_array_index(answer->effects, struct explain_effect,
+                                                             i);
+        const bool time = effect->resource->kind == EXPLAIN_TIME;
+        if (effect->resource == answer->limit || time != (kind == EXPLAIN_TIME) ||
+            effect->resource->parts != NULL ||
+            !(effect->gain_ratio > fmax(SHOWN_RATIO, 2.0 * answer->noise_ratio)))
+            continue;
+        if (n++ == 0)
+            g_string_append_printf(out, "%s\n", head);
+        g_string_append_printf(out, "  %s: ", effect->resource->name);
+        append_effect(out, answer, effect);
+        g_string_append_c(out, '\n');
+    }
+}
+
+static void append_next(GString *out, const struct explain_answer *answer)
+{
+    if (answer->limit == NULL || !isfinite(answer->value_without))
+        return;
+    g_string_append(out, "\nIf that limit went (8 times as much, or as much as the model has)\n  ");
+    append_value(out, answer, answer->value_without);
+    if (answer->next_limit != NULL) {
+        g_string_append_printf(out, "; then %s: ", answer->next_limit->name);
+        append_effect(out, answer, effect_of(answer->next, answer->next_limit));
+    } else {
+        g_string_append(out, "; then no other resource, but latencies");
+    }
+    g_string_append_c(out, '\n');
+}
+
+static void append_rest(GString *out, const struct explain_answer *answer)
+{
+    const double least = fmax(SHOWN_RATIO, 2.0 * answer->noise_ratio);
+    unsigned none = 0;
+    for (guint i = 0; i < answer->effects->len; i++) {
+        const double ratio = g_array_index(answer->effects, struct explain_effect, i).gain_ratio;
+        none += isfinite(ratio) && ratio <= least ? 1u : 0u;
+    }
+    g_string_append_printf(out,
+                           "\n%u resources and latencies were tried; %u of them change it by no "
+                           "more than %.2g %%.\n",
+                           answer->effects->len, none, 100.0 * least);
+    for (guint i = 0; i < answer->effects->len; i++) {
+        const struct explain_effect *e = &g_array_index(answer->effects, struct explain_effect, i);
+        if (e->failure != NULL && strstr(e->failure, "no effect") == NULL)
+            g_string_append_printf(out, "  No run with more of %s: %s\n", e->resource->name,
+                                   e->failure);
+    }
+}
+
+/* ---- What the point itself has measured ----------------------------------------------------------------- */
+
+struct share {
+    char *name;
+    double value;
+};
+
+static gint by_value(gconstpointer a, gconstpointer b)
+{
+    const double x = ((const struct share *)a)->value, y = ((const struct share *)b)->value;
+    return (x < y) - (x > y);
+}
+
+static void clear_share(gpointer share)
+{
+    g_free(((struct share *)share)->name);
+}
+
+/* Metrics whose name has this ending, or beginning, and what remains of the name. */
+static GArray *shares_of(const struct run_result *result, const char *begin, const char *end)
+{
+    GArray *shares = g_array_new(FALSE, FALSE, sizeof(struct share));
+    char **names = run_result_names(result, RECORD_METRIC);
+    g_array_set_clear_func(shares, clear_share);
+    for (char **name = names; *name != NULL; name++) {
+        if (!g_str_has_prefix(*name, begin) || !g_str_has_suffix(*name, end) ||
+            g_str_has_suffix(*name, ".ci95"))
+            continue;
+        const struct share share = {
+            g_strndup(*name + strlen(begin), strlen(*name) - strlen(begin) - strlen(end)),
+            run_result_value(result, *name),
+        };
+        g_array_append_val(shares, share);
+    }
+    g_free(names);
+    g_array_sort(shares, by_value);
+    return shares;
+}
+
+static void append_utilization(GString *out, const struct run_result *base)
+{
+    g_autoptr(GArray) shares = shares_of(base, "", "utilization_ratio");
+    unsigned idle = 0;
+    g_string_append(out, "\nHow busy each resource is, of its peak\n");
+    for (guint i = 0; i < shares->len; i++) {
+        const struct share *share = &g_array_index(shares, struct share, i);
+        g_autofree char *name = g_strdup(share->name);
+        const size_t n = strlen(name);
+        if (n > 0 && (name[n - 1] == '_' || name[n - 1] == '.'))
+            name[n - 1] = '\0';
+        if (share->value >= SHOWN_RATIO)
+            g_string_append_printf(out, "  %5.1f %%  %s\n", 100.0 * share->value, name);
+        else
+            idle++;
+    }
+    if (idle > 0)
+        g_string_append_printf(out, "  below 1 %%: %u others\n", idle);
+}
+
+/* Counters of waiting that are not 0. */
+static void append_waits(GString *out, const struct run_result *base)
+{
+    static const struct {
+        const char *end, *text;
+    } waits[] = {
+        { ".credit_stall_ns", "ns for which the wire stood still for want of credits" },
+        { ".dma_tag_waits", "times that reads stopped for want of a tag" },
+        { ".dma_credit_waits", "times that a device stopped for want of room in its port" },
+        { ".write_line_wait_ps", "ps that writes waited for a buffer of the root complex" },
+        { ".iotlb_misses", "page walks" },
+        { ".walker_wait_ns", "ns that a walk waited for a walker, mean" },
+        { ".ddio_dirty_evictions", "lines that devices' writes pushed out of the LLC" },
+    };
+    bool any = false;
+    for (size_t w = 0; w < SIM_N_ELEMENTS(waits); w++) {
+        g_autoptr(GArray) shares = shares_of(base, "", waits[w].end);
+        for (guint i = 0; i < shares->len; i++) {
+            const struct share *share = &g_array_index(shares, struct share, i);
+            char number[32];
+            if (!(share->value > 0.0))
+                continue;
+            g_string_append_printf(out, "%s  %s: %s %s\n", any ? "" : "\nWhat had to wait\n",
+                                   share->name, cli_number(share->value, number), waits[w].text);
+            any = true;
+        }
+    }
+}
+
+static void append_parts(GString *out, const struct run_result *base)
+{
+    g_autoptr(GArray) parts = shares_of(base, "latency_part_ns.", "");
+    double sum = 0.0;
+    for (guint i = 0; i < parts->len; i++)
+        sum += g_array_index(parts, struct share, i).value;
+    if (!(sum > 0.0))
+        return;
+    g_string_append_printf(out, "\nWhere the time of an operation goes, %.4g ns\n", sum);
+    for (guint i = 0; i < parts->len; i++) {
+        const struct share *part = &g_array_index(parts, struct share, i);
+        if (part->value >= SHOWN_RATIO * sum)
+            g_string_append_printf(out, "  %5.1f %%  %s, %.4g ns\n", 100.0 * part->value / sum,
+                                   part->name, part->value);
+    }
+}
+
+char *explain_text(const struct explain_answer *answer)
+{
+    GString *out = g_string_new(NULL);
+    g_string_append_printf(out, "%s is ", answer->metric);
+    append_value(out, answer, answer->value);
+    g_string_append_printf(out, " (%s is better)\n", answer->less_is_better ? "less" : "more");
+    append_limit(out, answer);
+    append_others(out, answer, EXPLAIN_LIMIT, "More of these helps, too");
+    append_next(out, answer);
+    append_others(out, answer, EXPLAIN_TIME, "\nWith half of these latencies");
+    append_rest(out, answer);
+    append_utilization(out, answer->base);
+    append_waits(out, answer->base);
+    append_parts(out, answer->base);
+    return g_string_free(out, FALSE);
+}

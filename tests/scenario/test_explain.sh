@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# nudma explain: ten points whose limit is known, because it is made so small that nothing else can be it.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+. tests/scenario/lib.sh
+explain() { "$nudma" explain "$@" --brief 2>&1; }
+n_limits=0
+# limit NAME PATTERN ARGUMENT...: the line below "What limits it"
+limit() {
+    local name=$1 pattern=$2
+    shift 2
+    n_limits=$((n_limits + 1))
+    [ $((n_limits % $(stride 4))) = 0 ] || return 0
+    has "$name" "$(explain "$@" | sed -n '/^What limits it/{n;p;}')" "$pattern"
+}
+short="--set measure.duration_us=20 --set measure.warmup_us=5"
+adapter() { # adapter ARGUMENT...: an adapter without limits of its own, in a slot of Gen3 x16
+    # shellcheck disable=SC2086 # words
+    set -- adapter.cfg $short "$@"
+    printf '%s\n' "$@"
+}
+cat >adapter.cfg <<'END'
+hosts = { server = {
+    @include "platforms/r730.cfg"
+}; };
+devices = { nic = {
+    type = "pcie.requester"; generation = 3; lanes = 16; extended_tags = true;
+    write_interval_ns = 1.0; read_interval_ns = 1.0; burst_interval_ns = 0.0; descriptor_ns = 0.0;
+    push_gbyte_s = 100.0; pull_gbyte_s = 100.0; reads_in_flight = 128; writes_in_flight = 64;
+    posted_data_credits = 1024;
+}; };
+cables = ( { from = "server.s0.rp1"; to = "nic.p0"; } );
+workload = {
+    type = "pcie_bench"; device = "nic"; host = "server"; interface = "bulk"; measure = "bandwidth";
+    op = "write"; cache = "device_warm"; transfer_bytes = 4096; window_bytes = "64 KiB"; pattern = "sequential";
+};
+measure = { };
+plot = { x = "latency_mean_ns"; y = "throughput_gbit_s"; };
+END
+cat >memory.cfg <<'END'
+hosts = { server = {
+    @include "platforms/r730.cfg"
+}; };
+set = ( "hosts.server.cpu.cores_per_socket=4", "hosts.server.cache.llc_size=10485760", "hosts.server.cache.llc_slices=4" );
+workload = { type = "memory"; host = "server"; mode = "bandwidth"; buffer_bytes = "16 MiB"; };
+measure = { };
+plot = { x = "read_gbyte_s"; y = "read_gbyte_s"; };
+END
+
+mapfile -t a < <(adapter)
+limit "1 link" '^  PCIe link server.s0.rp1 to nic.p0 \(Gen3 x16\). With' "${a[@]}"
+limit "2 credits" '^  receive credits of root ports of server' "${a[@]}" \
+    --set hosts.server.root_complex.posted_data_credits=32
+limit "3 tags" '^  tags of nic' "${a[@]}" --set workload.op=read --set devices.nic.extended_tags=false \
+    --set devices.nic.mrrs_bytes=128 --set hosts.server.root_complex.inbound_ns=500
+limit "4 DDIO ways" '^  DDIO ways of server' pcie_bench/latency_window --set measure.transactions=200 \
+    --set measure.duration_us=200 --point 'cache=device_warm window_bytes=3145728'
+# shellcheck disable=SC2086 # words
+limit "5 DRAM" '^  DRAM channels of server' memory.cfg $short --set hosts.server.dram.channels=1
+# shellcheck disable=SC2086 # words
+limit "6 core" '^  misses in flight of a core of server' memory.cfg $short --set workload.cores=1 \
+    --set 'workload.buffer_bytes=64 MiB'
+limit "7 IOTLB" '^  IOTLB of server' "${a[@]}" --set hosts.server.iommu.enabled=true \
+    --set hosts.server.iommu.walkers=1 --set 'workload.window_bytes=1 MiB' --set measure.warmup_us=120
+limit "8 reads of a bridge" "^  reads in flight of the bridge's engine, a_ntb" device_lending/fig04_ntb_dma \
+    --point 'path=ram_to_ram direction=read transfer_bytes=4096' --set programs.copy.transfers=1 \
+    --set devices.a_ntb.dma_request_bytes=2048 --set devices.a_ntb.dma_reads_in_flight=1
+cat >drive.cfg <<'END'
+@include "platforms/nvme_p4800x.cfg"
+workload = { type = "programs"; measured = "server"; };
+programs = {
+    fio = { type = "fio"; engine = "spdk"; on = "server"; device = "ssd"; queue_depth = 8; span_bytes = 131072; };
+};
+measure = { warmup_us = 4000; duration_us = 300; };
+set = ( "devices.ssd.media=flat", "devices.ssd.read_gbyte_s=0.5", "devices.ssd.command_interval_ns=100" );
+plot = { x = "iops"; y = "iops"; };
+END
+limit "9 drive" '^  media of drive ssd' drive.cfg
+# shellcheck disable=SC2086 # words
+limit "10 interconnect" '^  interconnect between sockets of server' memory.cfg $short \
+    --set workload.to_socket=1 --set hosts.server.interconnect.rate_gt_s=2
+
+# ---- The page ------------------------------------------------------------------------------------
+out=$("$nudma" explain "${a[@]}" --set hosts.server.root_complex.posted_data_credits=32 2>&1); is "a page" $? 0
+has "the metric" "$out" '^throughput_gbit_s is [0-9.]+ Gbit/s \(more is better\)'
+has "what was changed" "$out" '^    hosts.server.root_complex.posted_data_credits = 64 instead of 32'
+has "by how much" "$out" '^  it is [0-9.]+ Gbit/s \([0-9.]+ % better\)'
+has "what comes next" "$out" '^  [0-9.]+ Gbit/s; then PCIe link server.s0.rp1 to nic.p0'
+has "how busy" "$out" '^ +[0-9.]+ %  nic.p0.tx'
+has "what waited" "$out" '^  nic.p0.tx: [0-9.e+]+ ns for which the wire stood still for want of credits'
+out=$(explain pcie_bench/latency_size --set measure.transactions=50); is "a latency" $? 0
+has "no single limit" "$out" '^  No single resource'
+has "latencies by effect" "$out" '^  latency of the root complex of server: '
+has "where the time goes" "$out" '^ +[0-9.]+ %  root_complex, 192 ns'
+out=$(explain pcie_bench/latency_size --metric none); is "an unknown metric" $? 1
+has "is named" "$out" 'records no metric none'
+out=$("$nudma" explain 2>&1); is "no scenario" $? 2
+out=$(explain adapter.cfg --point op=x); is "no such axis" $? 2
+
+echo "1..$cases"
+[ $failed = 0 ]
