@@ -5,6 +5,7 @@
 #include "cli/base/cli.h"
 #include "cli/base/scenarios.h"
 #include "cli/topology/topology.h"
+#include "sim/config/filter.h"
 #include "workloads/experiment.h"
 
 static const char *const format_names[] = { "text", "dot", "svg", NULL };
@@ -40,6 +41,50 @@ static const char *find_format(const char *format, const char *output)
     return NULL;
 }
 
+/* What is drawn of a scenario. */
+struct wanted {
+    const char *format;
+    GPtrArray *filters;    /* struct filter */
+    struct results_db *db; /* NULL: no results */
+};
+
+/* The first point that all filters leave. */
+static size_t choose_point(const struct scenario *scenario, const struct wanted *wanted,
+                           struct sim_error_list *errors)
+{
+    const struct filter_table table = scenario_table(scenario);
+    const size_t n = scenario_n_points(scenario);
+    g_autofree bool *selected = g_new(bool, n + 1);
+    for (size_t i = 0; i < n; i++)
+        selected[i] = true;
+    for (guint i = 0; i < wanted->filters->len; i++) {
+        g_autofree char *fault = filter_fault(wanted->filters->pdata[i], &table, 1);
+        if (fault != NULL) {
+            sim_error_add(errors, NULL, 0, "--point: %s", fault);
+            return 0;
+        }
+        filter_apply(wanted->filters->pdata[i], &table, selected);
+    }
+    for (size_t i = 0; i < n; i++)
+        if (selected[i])
+            return i;
+    sim_error_add(errors, NULL, 0, "--point: no point of %s matches", scenario_name(scenario));
+    return 0;
+}
+
+static bool read_results(struct topology *topology, const struct scenario *scenario, size_t point,
+                         const struct wanted *wanted)
+{
+    const char *name = scenario_point_name(scenario, point);
+    if (wanted->db == NULL ||
+        topology_read_results(topology, wanted->db, scenario_name(scenario), name) > 0)
+        return true;
+    fprintf(stderr,
+            "%s%s%s: the database has no run that says how busy its links were (nudma run)\n",
+            scenario_name(scenario), *name != '\0' ? " " : "", name);
+    return false;
+}
+
 static char *draw(const struct topology *topology, const struct scenario *scenario,
                   const char *format, bool heading)
 {
@@ -57,18 +102,23 @@ static char *draw(const struct topology *topology, const struct scenario *scenar
 
 /* The whole drawing of all scenarios; NULL with mistakes in errors, or if dot failed, which has then
  * said so. */
-static char *draw_all(GPtrArray *scenarios, const char *format, struct sim_error_list *errors)
+static char *draw_all(GPtrArray *scenarios, const struct wanted *wanted,
+                      struct sim_error_list *errors)
 {
     GString *all = g_string_new(NULL);
     bool failed = false;
     for (guint i = 0; i < scenarios->len; i++) {
         struct scenario *scenario = scenarios->pdata[i];
-        struct config *config = scenario_point(scenario, 0, errors);
+        const size_t before = errors->n_messages, point = choose_point(scenario, wanted, errors);
+        struct config *config = errors->n_messages == before
+                                    ? scenario_point(scenario, point, errors)
+                                    : NULL;
         struct topology *topology = config != NULL && experiment_check(config, errors)
                                         ? topology_new(config, errors)
                                         : NULL;
-        g_autofree char *drawn = topology != NULL
-                                     ? draw(topology, scenario, format, scenarios->len > 1)
+        const bool sound = topology != NULL && read_results(topology, scenario, point, wanted);
+        g_autofree char *drawn = sound
+                                     ? draw(topology, scenario, wanted->format, scenarios->len > 1)
                                      : NULL;
         failed = failed || drawn == NULL;
         g_string_append(all, drawn != NULL ? drawn : "");
@@ -91,9 +141,10 @@ static int write_topology(const char *drawn, const char *output)
     return cli_output_end(out, true) ? CLI_DONE : CLI_FAILED;
 }
 
-static int run_topology(const struct cli_options *options, char **sets, const char *format,
-                        const char *output)
+static int run_topology(const struct cli_options *options, char **sets, struct wanted *wanted,
+                        char **points, const char *output)
 {
+    const char *format = wanted->format;
     struct sim_error_list errors = { 0 };
     int status = CLI_WRONG;
     if (*options->arguments == NULL) {
@@ -106,7 +157,9 @@ static int run_topology(const struct cli_options *options, char **sets, const ch
         sim_error_add(&errors, NULL, 0,
                       "--format %s: found %u scenarios, expected one (text shows several)", format,
                       scenarios->len);
-    g_autofree char *drawn = errors.n_messages == 0 ? draw_all(scenarios, format, &errors) : NULL;
+    wanted->filters = cli_filters((const char *const *)points, &errors);
+    g_autofree char *drawn = errors.n_messages == 0 ? draw_all(scenarios, wanted, &errors) : NULL;
+    g_ptr_array_free(wanted->filters, TRUE);
     if (errors.n_messages == 0)
         status = drawn != NULL ? write_topology(drawn, output) : CLI_FAILED;
     cli_report(&errors);
@@ -117,22 +170,36 @@ int cli_topology(int argc, char **argv)
 {
     struct cli_options options = { 0 };
     g_autofree char *format = NULL, *output = NULL;
-    g_auto(GStrv) sets = NULL;
+    g_auto(GStrv) sets = NULL, points = NULL;
+    gboolean results = FALSE;
     const GOptionEntry entries[] = {
         { "format", 'F', 0, G_OPTION_ARG_STRING, &format,
           "text (default), dot (for Graphviz), svg; without: as FILE ends", "FORMAT" },
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &output, "Write FILE", "FILE" },
         { "set", 's', 0, G_OPTION_ARG_STRING_ARRAY, &sets, "Change a setting, as run does",
           "PATH=VALUE" },
+        { "point", 'f', 0, G_OPTION_ARG_STRING_ARRAY, &points,
+          "The first point whose axis values match: 'op=read transfer_bytes=64'", "EXPRESSION" },
+        { "results", 0, 0, G_OPTION_ARG_NONE, &results,
+          "Say how busy each link was in the runs of the database, by number and colour", NULL },
         { .long_name = NULL },
     };
     int status = CLI_DONE;
-    if (cli_parse(
-            &options, "SCENARIO...", "Shows hosts, sockets, root ports, devices and cables.",
-            "As the scenario's first point builds them; --set axes.NAME=VALUE chooses another.",
-            entries, argc, argv, &status)) {
+    if (cli_parse(&options, "SCENARIO...", "Shows hosts, sockets, root ports, devices and cables.",
+                  "As the scenario's first point builds them; --point chooses another.", entries,
+                  argc, argv, &status)) {
         const char *found = find_format(format, output);
-        status = found != NULL ? run_topology(&options, sets, found, output) : CLI_WRONG;
+        struct wanted wanted = { .format = found };
+        if (found != NULL && results)
+            wanted.db = cli_open_for_reading(&options);
+        if (found == NULL)
+            status = CLI_WRONG;
+        else if (results && wanted.db == NULL)
+            status = CLI_FAILED;
+        else
+            status = run_topology(&options, sets, &wanted, points, output);
+        if (wanted.db != NULL)
+            results_close(wanted.db);
     }
     cli_options_release(&options);
     return status;

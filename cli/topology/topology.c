@@ -1,4 +1,5 @@
 /* From the world to a list of boxes and cables; what a socket holds comes from the parameters. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -127,6 +128,7 @@ static void list_cables(struct finder *finder)
             .to = *(const struct topology_end *)g_hash_table_lookup(finder->ends, found.port[1]),
             .kind = found.kind,
             .length_m = found.length_m,
+            .busy = (double)NAN,
         };
         found.kind->describe(found.port[0], cable.link, sizeof(cable.link));
         g_array_append_val(found.kind->tree ? finder->topology->cables : finder->topology->wires,
@@ -316,6 +318,8 @@ char *topology_cable_text(const struct topology_cable *cable)
     g_string_append(text, cable->link);
     if (cable->length_m > 0.0)
         g_string_append_printf(text, ", %g m", cable->length_m);
+    if (*cable->busy_text != '\0')
+        g_string_append_printf(text, ", %s", cable->busy_text);
     return g_string_free(text, FALSE);
 }
 

@@ -41,6 +41,8 @@ struct topology_cable {
     const struct cable_kind *kind;
     char link[32];   /* "Gen3 x8" */
     double length_m; /* 0: a slot */
+    double busy;     /* the share of its peak that the busier direction carried; NAN: not known */
+    char busy_text[96]; /* "98 % sent by nic.p0"; "" */
 };
 
 struct topology {
@@ -55,6 +57,12 @@ void topology_free(struct topology *topology);
 /* What hosts lend and borrow, by the group `lending`, and their IOMMUs. Sets role and role_alike of
  * the hosts; iommu: of each, whether it is on. */
 void topology_read_roles(struct topology *topology, struct config *config, const bool *iommu);
+
+struct results_db;
+/* Reads how busy each cable was, the mean over the newest runs of the point. The number of cables that
+ * the results have. */
+unsigned topology_read_results(struct topology *topology, struct results_db *db,
+                               const char *scenario, const char *point);
 
 /* Where a device belongs: to the host whose root ports are nearest. The far side of a bridge is no
  * longer its host's: what is only reached there is between hosts. */

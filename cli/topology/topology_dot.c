@@ -285,7 +285,7 @@ static void append_end(struct graph *g, const struct topology_end *end)
 }
 
 static void append_edge(struct graph *g, const struct topology_end *a, const struct topology_end *b,
-                        const char *text, const char *style)
+                        const char *text, const char *style, const char *busy)
 {
     const bool one_of_many = *style == '\0' && g->place[b->index].host != TOPOLOGY_SHARED &&
                              cables_from_above(g, b) > 1;
@@ -296,7 +296,7 @@ static void append_edge(struct graph *g, const struct topology_end *a, const str
     g_string_append(g->out, " [label=\" ");
     if (one_of_many)
         g_string_append_printf(g->out, "p%u: ", b->port);
-    g_string_append_printf(g->out, "%s \", weight=4%s];\n", text, style);
+    g_string_append_printf(g->out, "%s \", weight=4%s%s];\n", text, style, busy);
 }
 
 /* The upper end first. What joins two trees of devices hangs below both, as a node with the cable's
@@ -313,7 +313,7 @@ static void append_cable(struct graph *g, const struct topology_cable *cable, co
     const bool tree = depth_of(g, a) != depth_of(g, b) && *style == '\0';
     if (drawn &&
         (tree || (b->kind == TOPOLOGY_DEVICE && g->place[b->index].host >= TOPOLOGY_NOWHERE))) {
-        append_edge(g, a, b, text, style);
+        append_edge(g, a, b, text, style, topology_dot_busy(cable));
     } else if (drawn) {
         g_string_append_printf(g->out,
                                "  {rank=sink; %s%u [shape=plain, style=\"\", label=\"%s\"];}\n",
@@ -321,7 +321,8 @@ static void append_cable(struct graph *g, const struct topology_cable *cable, co
         for (int i = 0; i < 2; i++) {
             g_string_append(g->out, "  ");
             append_end(g, i == 0 ? a : b);
-            g_string_append_printf(g->out, " -- %s%u [penwidth=1.5%s];\n", name, index, style);
+            g_string_append_printf(g->out, " -- %s%u [penwidth=1.5%s%s];\n", name, index, style,
+                                   topology_dot_busy(cable));
         }
     }
 }

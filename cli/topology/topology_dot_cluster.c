@@ -197,8 +197,8 @@ static void append_cable(struct cluster *c, const struct topology_cable *cable)
     append_end(c, a);
     g_string_append(c->out, " -- ");
     append_end(c, topology_other_end(cable, a));
-    g_string_append_printf(c->out, " [label=\" %s \"%s];\n", text,
-                           dashed ? TOPOLOGY_DOT_ETHERNET : "");
+    g_string_append_printf(c->out, " [label=\" %s \"%s%s];\n", text,
+                           dashed ? TOPOLOGY_DOT_ETHERNET : "", topology_dot_busy(cable));
 }
 
 /* One line for all cables of a table: "10 x Gen3 x8, 2 m". */

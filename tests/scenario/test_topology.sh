@@ -275,5 +275,15 @@ out=$("$nudma" topology $switch --set devices.sw.lanes=5 2>&1); is "a mistake in
 out=$("$nudma" topology $switch -o none/a.svg 2>&1); is "no such folder" $? 1
 has "named" "$out" '^none/a.svg: '
 
+# ---- How busy the links were ----------------------------------------------------------------------
+"$nudma" run $switch --set measure.duration_us=20 --filter op=read -q --db busy.db >/dev/null 2>&1
+out=$("$nudma" topology $switch --results --point op=read --db busy.db); is "results" $? 0
+has "of each link, and who sends" "$out" 's0.rp1 -- Gen3 x16, 9[0-9.]+ % sent by server.s0.rp1 -- sw.p0'
+has "in the graph by colour" "$("$nudma" topology $switch --results --point op=read --db busy.db -F dot)" \
+    'label=" Gen3 x16, 9[0-9.]+ % sent by sw.p1 ", weight=4, color="#b2182b", penwidth=5'
+out=$("$nudma" topology $switch --results --db busy.db 2>&1); is "a point that has not run" $? 1
+has "is named" "$out" 'write_stream_switch op=write: the database has no run that says how busy'
+out=$("$nudma" topology $switch --point op=none 2>&1); is "no such value" $? 2
+
 echo "1..$cases"
 [ $failed = 0 ]
