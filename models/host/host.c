@@ -212,7 +212,7 @@ struct host *host_new(struct pcie_context *pcie, const char *name,
     host->name = name;
     host->pcie = pcie;
     host->sim = pcie_context_sim(pcie);
-    host->next_iova = UINT64_C(1) << 32;
+    host->next_iova = IOVA_LOW;
     if (read_groups(host, software, config, group, errors)) {
         make_cores(host);
         check_firmware(host, group, errors);

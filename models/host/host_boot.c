@@ -235,6 +235,8 @@ int host_dma_alloc(struct host *host, uint16_t requester_id, unsigned node, uint
     }
     struct iommu_domain *domain = host_domain_of(host, requester_id);
     iova->v = (host->next_iova + page - 1) / page * page;
+    if (iova->v < IOVA_HIGH && iova->v + bytes > IOVA_LOW_END)
+        iova->v = (IOVA_HIGH + page - 1) / page * page;
     int status = domain == NULL
                      ? -ENOSPC
                      : iommu_map(domain, *iova, *hpa, bytes, page, IOMMU_READ | IOMMU_WRITE);

@@ -30,6 +30,7 @@ static void init_memory(struct numa *n)
     for (unsigned i = 0; i < nodes; i++)
         node_bytes[i] = bytes;
     n->mem = physmem_new(nodes, node_bytes);
+    physmem_set_high_first(n->mem, n->params->dram->high_first);
     /* Like physmem's stride; a single node is home to everything. */
     n->node_log2_lines = nodes == 1 ? 63 : physmem_stride_log2(n->mem) - LINE_LOG2;
 }

@@ -109,11 +109,28 @@ static void forget(struct page_alloc *a, size_t i)
     a->n_allocated--;
 }
 
-bool page_alloc_take(struct page_alloc *a, uint64_t count, uint64_t align, uint64_t *first)
+/* The first free run that ends above `from`. */
+static size_t first_above(const struct page_alloc *a, uint64_t from)
 {
-    for (size_t i = 0; i < a->n_free; i++) {
+    size_t lo = 0, hi = a->n_free;
+
+    while (lo < hi) {
+        const size_t mid = (lo + hi) / 2;
+        if (a->free_run[mid].first + a->free_run[mid].count <= from)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+/* Takes from free runs from the i-th on. */
+static bool take(struct page_alloc *a, size_t i, uint64_t from, uint64_t count, uint64_t align,
+                 uint64_t *first)
+{
+    for (; i < a->n_free; i++) {
         const struct page_run run = a->free_run[i];
-        const uint64_t start = (run.first + align - 1) & ~(align - 1);
+        const uint64_t start = (SIM_MAX(run.first, from) + align - 1) & ~(align - 1);
         const uint64_t gap = start - run.first;
         if (gap > run.count || run.count - gap < count)
             continue;
@@ -136,6 +153,17 @@ bool page_alloc_take(struct page_alloc *a, uint64_t count, uint64_t align, uint6
         return true;
     }
     return false;
+}
+
+bool page_alloc_take(struct page_alloc *a, uint64_t count, uint64_t align, uint64_t *first)
+{
+    return take(a, a->from == 0 ? 0 : first_above(a, a->from), a->from, count, align, first) ||
+           (a->from != 0 && take(a, 0, 0, count, align, first));
+}
+
+bool page_alloc_take_lowest(struct page_alloc *a, uint64_t count, uint64_t align, uint64_t *first)
+{
+    return take(a, 0, 0, count, align, first);
 }
 
 bool page_alloc_give(struct page_alloc *a, uint64_t first, uint64_t count)

@@ -171,6 +171,9 @@ static const struct param_desc interconnect_table[] = {
 static const struct param_desc dram_table[] = {
     DRAM("node_size", PARAM_BYTES, node_bytes, 68719476736.0, 1048576, 1099511627776.0,
          PROV_ESTIMATE, "memory of each node (front-side bus: of the hub)"),
+    DRAM("high_first", PARAM_BOOL, high_first, 1, 0, 1, PROV_DATASHEET,
+         "software gets memory from 4 GiB on first, what lies below last (Linux: the normal zone "
+         "before DMA32); false: in order of address"),
     DRAM("channels", PARAM_U32, channels, 4, 1, 16, PROV_DATASHEET, "channels of a node"),
     DRAM("ranks", PARAM_U32, ranks, 2, 1, 8, PROV_ESTIMATE, "ranks of a channel"),
     DRAM("banks", PARAM_U32, banks, 16, 1, 64, PROV_DATASHEET, "banks of a rank"),

@@ -412,6 +412,33 @@ bool physmem_alloc(struct physmem *mem, unsigned node, uint64_t bytes, uint64_t 
     return true;
 }
 
+bool physmem_alloc_low(struct physmem *mem, unsigned node, uint64_t bytes, uint64_t align_bytes,
+                       struct hpa *hpa)
+{
+    struct page_alloc *pages = &mem->node[node].pages;
+    uint64_t first;
+
+    if (!page_alloc_take_lowest(pages, pages_of(bytes), align_bytes >> PAGE_LOG2, &first))
+        return false;
+    hpa->v = first << PAGE_LOG2;
+    if (hpa->v + bytes <= HOLE_END)
+        return true;
+    physmem_release(mem, *hpa, bytes);
+    return false;
+}
+
+void physmem_set_high_first(struct physmem *mem, bool high_first)
+{
+    struct page_alloc *first = &mem->node[0].pages;
+    uint64_t page;
+
+    for (unsigned i = 0; i < mem->n_nodes; i++)
+        mem->node[i].pages.from = high_first ? HOLE_END >> PAGE_LOG2 : 0;
+    /* Page 0 is the firmware's: address 0 is nowhere. Else it is what the first allocation gets. */
+    if (high_first && mem->node[0].bytes > HOLE_END && first->free_run[0].first == 0)
+        page_alloc_take_lowest(first, 1, 1, &page);
+}
+
 void physmem_release(struct physmem *mem, struct hpa hpa, uint64_t bytes)
 {
     const int node = physmem_node_of(mem, hpa);

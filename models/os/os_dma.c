@@ -75,7 +75,8 @@ static int memory_take(struct kernel *kernel, int node_or_local, uint64_t bytes,
     struct physmem *mem = kernel->memory->mem;
     unsigned node = os_node_of(kernel, node_or_local);
     for (unsigned i = 0; i < kernel->n_nodes; i++) {
-        if (physmem_alloc(mem, node, whole_pages(bytes), PAGE_BYTES, hpa)) {
+        if (limit >> 32 == 0 ? physmem_alloc_low(mem, node, whole_pages(bytes), PAGE_BYTES, hpa)
+                             : physmem_alloc(mem, node, whole_pages(bytes), PAGE_BYTES, hpa)) {
             if (hpa->v + bytes - 1 <= limit) {
                 physmem_clear(mem, *hpa, bytes);
                 return 0;

@@ -73,6 +73,7 @@ static struct physmem *make_space(const struct os_guest *place)
     while (n_memory > 0)
         physmem_release(space, memory[--n_memory], piece);
     free(memory);
+    physmem_set_high_first(space, true);
     return space;
 }
 

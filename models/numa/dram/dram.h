@@ -22,6 +22,7 @@
 
 struct numa_dram_params {
     uint64_t node_bytes;
+    bool high_first; /* memory from 4 GiB on is given first */
     uint32_t channels;
     uint32_t ranks;
     uint32_t banks;

@@ -170,6 +170,33 @@ static void test_alloc(void **state)
     physmem_free(mem);
 }
 
+/* From 4 GiB on first, without page 0, and below 4 GiB for those who ask for that or when the rest is used
+ * up; without being told to, in order of address. */
+static void test_alloc_zones(void **state)
+{
+    const uint64_t gib = UINT64_C(1) << 30, bytes[] = { 6 * gib, 6 * gib };
+    struct physmem *mem = physmem_new(2, bytes);
+    struct hpa a;
+
+    (void)state;
+    assert_true(physmem_alloc(mem, 0, 4096, 4096, &a));
+    assert_int_equal(a.v, 0);
+    physmem_release(mem, a, 4096);
+    physmem_set_high_first(mem, true);
+    assert_true(physmem_alloc(mem, 0, gib, gib, &a));
+    assert_int_equal(a.v, 4 * gib);
+    assert_true(physmem_alloc_low(mem, 0, 4096, 4096, &a));
+    assert_int_equal(a.v, 4096);
+    assert_true(physmem_alloc(mem, 0, gib, 4096, &a));
+    assert_int_equal(a.v, 5 * gib);
+    assert_true(physmem_alloc(mem, 0, gib, 4096, &a));
+    assert_int_equal(a.v, 8192);
+    assert_false(physmem_alloc_low(mem, 1, 4096, 4096, &a));
+    assert_true(physmem_alloc(mem, 1, 4096, 4096, &a));
+    assert_int_equal(a.v, 8 * gib); /* its stride */
+    physmem_free(mem);
+}
+
 /* Random allocations and releases: never overlapping, all of it free at the end. */
 static void test_alloc_random(void **state)
 {
@@ -258,9 +285,10 @@ static void test_faults(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_layout), cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_tags),   cmocka_unit_test(test_alloc),
-        cmocka_unit_test(test_faults), cmocka_unit_test(test_alloc_random),
+        cmocka_unit_test(test_layout),       cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_tags),         cmocka_unit_test(test_alloc),
+        cmocka_unit_test(test_alloc_zones),  cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_alloc_random),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -62,6 +62,7 @@ static const struct base bases[] = {
       " cables.[0].length_m=100" },
     { "bench.read", "bench",
       "workload.measure=bandwidth workload.transfer_bytes=1024 workload.queue_depth=128" },
+    { "bench.large", "bench", "hosts.server.dram.node_size=8589934592" },
     { "bench.write", "bench",
       "workload.measure=bandwidth workload.op=write workload.transfer_bytes=1024"
       " workload.window_bytes=4194304" },
@@ -402,6 +403,7 @@ static const struct row rows[] = {
     SERVER("root_complex", "bench", "inbound_ns=120 outbound_ns=120"),
     BORROWER("root_complex", "copy", "integrated_ns=120"),
     SERVER("root_complex", "bench.warm", "mps_bytes=512"),
+    SERVER("dram", "bench.large", "high_first=false"),
     SERVER("root_complex", "bench.bw",
            "line_interval_ns=3 completion_bytes_max=128 combine_above_bytes=512"
            " posted_data_credits=768"),
