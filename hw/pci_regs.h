@@ -189,29 +189,34 @@
 #define PCI_ECAP_NEXT_SHIFT    20u
 
 /* Advanced error reporting (7.10) */
-#define PCI_AER_VERSION            2u
-#define PCI_AER_UNCORRECTABLE      0x04u
-#define PCI_AER_UNCORRECTABLE_MASK 0x08u
-#define PCI_AER_SEVERITY           0x0cu
-#define PCI_AER_CORRECTABLE        0x10u
-#define PCI_AER_CORRECTABLE_MASK   0x14u
-#define PCI_AER_BYTES              0x48u
-#define PCI_AER_DATA_LINK          0x00000010u
-#define PCI_AER_SURPRISE_DOWN      0x00000020u
-#define PCI_AER_POISONED           0x00001000u
-#define PCI_AER_FLOW_CONTROL       0x00002000u
-#define PCI_AER_COMPLETION_TIMEOUT 0x00004000u
-#define PCI_AER_COMPLETER_ABORT    0x00008000u
-#define PCI_AER_UNEXPECTED         0x00010000u
-#define PCI_AER_OVERFLOW           0x00020000u
-#define PCI_AER_MALFORMED          0x00040000u
-#define PCI_AER_ECRC               0x00080000u
-#define PCI_AER_UNSUPPORTED        0x00100000u
-#define PCI_AER_ACS_VIOLATION      0x00200000u
-#define PCI_AER_UNCORRECTABLE_ALL  0x003ff030u
-#define PCI_AER_SEVERITY_DEFAULT   0x00062030u /* data link, down, flow, overflow, malformed */
-#define PCI_AER_CORRECTABLE_ALL    0x000031c1u
-#define PCI_AER_CORRECTABLE_MASKED 0x00002000u /* advisory non-fatal is masked at reset */
+#define PCI_AER_VERSION                2u
+#define PCI_AER_UNCORRECTABLE          0x04u
+#define PCI_AER_UNCORRECTABLE_MASK     0x08u
+#define PCI_AER_SEVERITY               0x0cu
+#define PCI_AER_CORRECTABLE            0x10u
+#define PCI_AER_CORRECTABLE_MASK       0x14u
+#define PCI_AER_CONTROL                0x18u
+#define PCI_AER_BYTES                  0x48u
+#define PCI_AER_DATA_LINK              0x00000010u
+#define PCI_AER_SURPRISE_DOWN          0x00000020u
+#define PCI_AER_POISONED               0x00001000u
+#define PCI_AER_FLOW_CONTROL           0x00002000u
+#define PCI_AER_COMPLETION_TIMEOUT     0x00004000u
+#define PCI_AER_COMPLETER_ABORT        0x00008000u
+#define PCI_AER_UNEXPECTED             0x00010000u
+#define PCI_AER_OVERFLOW               0x00020000u
+#define PCI_AER_MALFORMED              0x00040000u
+#define PCI_AER_ECRC                   0x00080000u
+#define PCI_AER_UNSUPPORTED            0x00100000u
+#define PCI_AER_ACS_VIOLATION          0x00200000u
+#define PCI_AER_ECRC_GENERATION        0x00000020u /* of PCI_AER_CONTROL: can */
+#define PCI_AER_ECRC_GENERATION_ENABLE 0x00000040u
+#define PCI_AER_ECRC_CHECK             0x00000080u
+#define PCI_AER_ECRC_CHECK_ENABLE      0x00000100u
+#define PCI_AER_UNCORRECTABLE_ALL      0x003ff030u
+#define PCI_AER_SEVERITY_DEFAULT       0x00062030u /* data link, down, flow, overflow, malformed */
+#define PCI_AER_CORRECTABLE_ALL        0x000031c1u
+#define PCI_AER_CORRECTABLE_MASKED     0x00002000u /* advisory non-fatal is masked at reset */
 
 /* Access control services (7.16) */
 #define PCI_ACS_VERSION             1u

@@ -39,7 +39,7 @@ struct node {
     struct pcie_found found;
     uint32_t parent;               /* index of the bridge above */
     uint32_t first_child, n_child; /* functions on the secondary bus */
-    uint16_t pcie_cap, acs_cap, sriov_cap;
+    uint16_t pcie_cap, acs_cap, aer_cap, sriov_cap;
     uint8_t port_type;      /* enum cfg_port_type, if pcie_cap */
     bool prefetchable_64;   /* every bridge above has a 64-bit prefetchable window */
     bool rcb_128;           /* of the root port above */
@@ -212,6 +212,7 @@ static void add_function(struct walk *walk, uint16_t id, uint32_t parent, uint32
     if (node->port_type == CFG_ROOT_PORT)
         node->rcb_128 = reg_read(walk, id, node->pcie_cap + PCIE_LNKCTL, 2) & PCIE_LNKCTL_RCB_128;
     node->acs_cap = (uint16_t)find_ecap(walk, id, PCI_ECAP_ID_ACS);
+    node->aer_cap = (uint16_t)find_ecap(walk, id, PCI_ECAP_ID_AER);
     if (!node->found.bridge)
         size_vf_bars(walk, node);
 }
@@ -458,6 +459,15 @@ static unsigned size_code(unsigned bytes)
     return (unsigned)__builtin_ctz(bytes / 128);
 }
 
+static void write_ecrc(struct walk *walk, const struct node *node)
+{
+    const uint16_t id = node->found.id;
+    const unsigned offset = node->aer_cap + PCI_AER_CONTROL;
+    const uint32_t on = PCI_AER_ECRC_GENERATION_ENABLE | PCI_AER_ECRC_CHECK_ENABLE;
+    if (node->aer_cap != 0 && reg_read(walk, id, offset, 4) & PCI_AER_ECRC_GENERATION)
+        reg_update(walk, id, offset, 4, on, walk->options->ecrc ? on : 0);
+}
+
 static void write_pcie(struct walk *walk, struct node *node, unsigned mps_bytes)
 {
     if (node->pcie_cap == 0)
@@ -476,6 +486,7 @@ static void write_pcie(struct walk *walk, struct node *node, unsigned mps_bytes)
     if (node->port_type == CFG_ENDPOINT)
         reg_update(walk, id, node->pcie_cap + PCIE_LNKCTL, 2, PCIE_LNKCTL_RCB_128,
                    node->rcb_128 ? PCIE_LNKCTL_RCB_128 : 0);
+    write_ecrc(walk, node);
     if (node->acs_cap == 0)
         return;
     uint32_t wanted = PCI_ACS_SOURCE_VALIDATION | PCI_ACS_REQUEST_REDIRECT |

@@ -22,6 +22,7 @@ struct pcie_enumerate_options {
     unsigned mps_bytes;  /* 0: the largest that the whole tree supports */
     unsigned mrrs_bytes; /* 0: 512 */
     bool extended_tags;  /* switch on where supported */
+    bool ecrc;           /* switch on ECRC generation and checking where supported */
     bool acs;            /* switch on ACS redirection (an IOMMU is in use) */
 };
 

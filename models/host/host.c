@@ -33,6 +33,9 @@ static const struct param_desc firmware_params[] = {
     PARAM("mmio_high_base_bytes", PARAM_BYTES, struct host_firmware_params, mmio_high_base_bytes,
           17592186044416, 68719476736, 70368744177664, PROV_ESTIMATE, "docs/sources.md#c3",
           "where the prefetchable window of the first socket begins; above all memory, 4 TiB each"),
+    PARAM("ecrc", PARAM_BOOL, struct host_firmware_params, ecrc, 0, 0, 1, PROV_PUBLISHED,
+          "docs/sources.md#pcie-bench",
+          "functions that can add a digest (ECRC) to their TLPs are told to"),
     { .type = PARAM_END },
 };
 

@@ -104,6 +104,7 @@ static bool boot_socket(struct boot_context *boot, unsigned s)
         .prefetchable_base = host->firmware_params.mmio_high_base_bytes + s * MMIO64_BYTES,
         .prefetchable_bytes = MMIO64_BYTES,
         .extended_tags = true,
+        .ecrc = host->firmware_params.ecrc,
         .acs = host->iommu_params.enabled,
     };
     root_complex_set_last_bus(rc, options.last_bus);

@@ -29,6 +29,7 @@ struct host_iommu {
 /* What the firmware's set-up menu asks. */
 struct host_firmware_params {
     uint64_t mmio_high_base_bytes;
+    bool ecrc;
 };
 
 struct host {

@@ -2,18 +2,19 @@
  * pcie.requester: command interface and bulk DMA engine of an NFP-6000 class adapter.
  *
  * Models: issue rates of reads and writes, reads in flight (slots taken and given back in order),
- *   store and forward between the link and local memory in bursts, one BAR with registers that
- *   software may read and write, function-level reset.
+ *   store and forward between the link and local memory in bursts of words, the transmitter's data
+ *   path, one BAR with registers that software may read and write, function-level reset.
  * Does not model: the processors behind the engines (their share is in the request and complete
  *   latencies), the adapter's network side.
  * Timing: command: command_request, the link's and host's round trip, transfer into local memory,
- *   command_complete. Bulk read: takes a slot; bulk_request, and not before read_interval after
- *   the previous read; data enters local memory when complete and in order of issue, at push rate
- *   and descriptor overhead; bulk_complete; then the slot is free. Bulk write: takes a slot;
- *   bulk_request, write_interval, local memory is read at pull rate and with descriptor overhead,
- *   at least burst_interval for every burst; then TLPs leave; bulk_complete after the last.
+ *   command_complete. Bulk read: bulk_request; takes a slot, not before read_interval after
+ *   the previous read (remainder more if that was no multiple of 8 B); data enters local memory when
+ *   complete and in order of issue: descriptor, a word per 8 B, one more for each burst;
+ *   then the slot is free; bulk_complete. Bulk write: takes a slot; bulk_request; local memory is
+ *   read: descriptor, and 1 + burst_bytes / 8 words for each burst, whether it is full or not, line
+ *   more if the last one is of two lines (65 B: of one); then TLPs leave; bulk_complete after the last.
  * Sources: pcie-bench data (docs/sources.md#pcie-bench): issue rates 47.6 M writes/s and 67 M
- *   reads/s, 33 to 35 reads in flight, slopes of latency over size.
+ *   reads/s, 22 reads in flight, writes of all sizes on three hosts.
  */
 #include "models/nfp/requester.h"
 
@@ -21,15 +22,16 @@
 #include <string.h>
 
 #define REGISTER_BYTES 4096u
+#define WORD_BYTES     8u
 
 struct requester_params {
     sim_time command_request_ps, command_complete_ps;
     sim_time bulk_request_ps, bulk_complete_ps;
-    sim_time read_interval_ps, write_interval_ps;
+    sim_time read_interval_ps, remainder_ps;
     uint32_t reads_in_flight, writes_in_flight;
-    double push_gbyte_s, pull_gbyte_s;
     uint64_t burst_bytes;
-    sim_time burst_interval_ps, descriptor_ps;
+    sim_time word_ps, line_ps, descriptor_ps;
+    uint32_t tx_align_bytes, tx_gap_bytes;
     uint32_t mrrs_bytes;
     uint64_t bar_bytes;
     struct pcie_function_params pcie;
@@ -44,13 +46,13 @@ struct requester_state {
     struct requester_params params;
     struct pcie_function function;
     struct op_queue reads_waiting, writes_waiting; /* for a slot */
+    struct sim_event issue;                        /* of the next read */
     struct op_queue reads_flying;                  /* in order of issue */
     struct op_queue writes_decoding;               /* in order of issue; the head is pulled next */
     uint32_t n_reads, n_writes;                    /* slots taken */
     bool pushing;                                  /* the head of reads_flying enters memory */
-    sim_time read_free_ps, write_free_ps;          /* issue */
+    sim_time read_free_ps;                         /* issue */
     sim_time push_free_ps, pull_free_ps;           /* paths to and from local memory */
-    uint64_t push_fs_per_byte, pull_fs_per_byte;   /* femtoseconds */
     struct stat_busy push, pull;                   /* of the paths */
     struct stat_peak path_peak;
     uint8_t reg[REGISTER_BYTES];
@@ -74,22 +76,26 @@ static const struct param_desc requester_params_table[] = {
               "data in local memory (or write sent) to the processor's next instruction"),
     NFP_PARAM("read_interval_ns", PARAM_TIME, read_interval_ps, 14.9, 1, 1000, PROV_PUBLISHED,
               "between issues of reads: 67 M/s"),
-    NFP_PARAM("write_interval_ns", PARAM_TIME, write_interval_ps, 21, 1, 1000, PROV_PUBLISHED,
-              "between issues of writes: 47.6 M/s"),
-    NFP_PARAM("reads_in_flight", PARAM_U32, reads_in_flight, 34, 1, 256, PROV_PUBLISHED,
-              "bulk reads between descriptor and completion, freed in order"),
+    NFP_PARAM(
+        "remainder_ns", PARAM_TIME, remainder_ps, 8.8, 0, 1000, PROV_PUBLISHED,
+        "more after a read whose size is no multiple of 8 bytes: a second command for the rest"),
+    NFP_PARAM(
+        "reads_in_flight", PARAM_U32, reads_in_flight, 22, 1, 256, PROV_PUBLISHED,
+        "bulk reads from their request on the link until they are in local memory, freed in order"),
     NFP_PARAM("writes_in_flight", PARAM_U32, writes_in_flight, 16, 1, 256, PROV_ESTIMATE,
               "bulk writes between descriptor and completion"),
-    NFP_PARAM("push_gbyte_s", PARAM_RATE, push_gbyte_s, 7.0, 0.1, 1000, PROV_ESTIMATE,
-              "from the link into local memory"),
-    NFP_PARAM("pull_gbyte_s", PARAM_RATE, pull_gbyte_s, 7.0, 0.1, 1000, PROV_ESTIMATE,
-              "from local memory to the link"),
-    NFP_PARAM("burst_bytes", PARAM_BYTES, burst_bytes, 128, 8, 4096, PROV_ESTIMATE,
+    NFP_PARAM("burst_bytes", PARAM_BYTES, burst_bytes, 128, 64, 4096, PROV_ESTIMATE,
               "most that local memory gives at once"),
-    NFP_PARAM("burst_interval_ns", PARAM_TIME, burst_interval_ps, 18.3, 0, 1000, PROV_PUBLISHED,
-              "least time between bursts from local memory"),
-    NFP_PARAM("descriptor_ns", PARAM_TIME, descriptor_ps, 3, 0, 1000, PROV_ESTIMATE,
+    NFP_PARAM("word_ns", PARAM_TIME, word_ps, 1, 0, 100, PROV_PUBLISHED,
+              "8 bytes between local memory and the engine; a burst takes one word more"),
+    NFP_PARAM("line_ns", PARAM_TIME, line_ps, 3, 0, 100, PROV_PUBLISHED,
+              "from local memory: for the last burst if it has more than 64 bytes, two lines"),
+    NFP_PARAM("descriptor_ns", PARAM_TIME, descriptor_ps, 4, 0, 1000, PROV_PUBLISHED,
               "time that a descriptor keeps the path to local memory busy, beside its data"),
+    NFP_PARAM("tx_align_bytes", PARAM_U32, tx_align_bytes, 8, 4, 64, PROV_PUBLISHED,
+              "TLPs start at multiples of this in the transmitter's data path"),
+    NFP_PARAM("tx_gap_bytes", PARAM_U32, tx_gap_bytes, 16, 0, 256, PROV_PUBLISHED,
+              "bytes that the transmitter's data path leaves idle behind a TLP"),
     NFP_PARAM("mrrs_bytes", PARAM_U32, mrrs_bytes, 4096, 128, 4096, PROV_PUBLISHED,
               "Max_Read_Request_Size its driver sets"),
     NFP_PARAM("bar_bytes", PARAM_BYTES, bar_bytes, 134217728, 4096, 1e15, PROV_PUBLISHED,
@@ -129,6 +135,31 @@ static inline struct requester_state *state_of(struct pcie_requester_op *op)
     return op->model->state;
 }
 
+/* ---- Local memory ---------------------------------------------------------------------------- */
+
+static uint64_t bursts(const struct requester_params *params, uint64_t bytes)
+{
+    return (bytes + params->burst_bytes - 1) / params->burst_bytes;
+}
+
+static sim_time words_ps(const struct requester_params *params, uint64_t bytes)
+{
+    return (bytes + WORD_BYTES - 1) / WORD_BYTES * params->word_ps;
+}
+
+static sim_time push_ps(const struct requester_params *params, uint64_t bytes)
+{
+    return words_ps(params, bytes) + bursts(params, bytes) * params->word_ps;
+}
+
+/* Bursts are asked for whole. */
+static sim_time pull_ps(const struct requester_params *params, uint64_t bytes)
+{
+    const uint64_t n = bursts(params, bytes), last = bytes - (n - 1) * params->burst_bytes;
+    const sim_time line_ps = last > LINE_BYTES + WORD_BYTES ? params->line_ps : 0;
+    return n * push_ps(params, params->burst_bytes) + line_ps;
+}
+
 /* ---- The end of an operation ----------------------------------------------------------------- */
 
 static void issue_reads(struct model *model);
@@ -139,17 +170,13 @@ static void op_ends(struct sim *sim, struct sim_event *event)
     struct pcie_requester_op *op = SIM_CONTAINER(event, struct pcie_requester_op, event);
     struct model *model = op->model;
     struct requester_state *state = model->state;
-    bool bulk = op->interface == PCIE_REQUESTER_BULK, write = op->write;
+    const bool bulk_write = op->interface == PCIE_REQUESTER_BULK && op->write;
     (void)sim;
-    if (bulk && write)
+    if (bulk_write)
         state->n_writes--;
-    else if (bulk)
-        state->n_reads--;
     op->done(op, (enum pcie_dma_status)op->status);
-    if (bulk && write)
+    if (bulk_write)
         issue_writes(model);
-    else if (bulk)
-        issue_reads(model);
 }
 
 static void finish(struct pcie_requester_op *op, sim_time at_ps)
@@ -170,15 +197,28 @@ static void issue_reads(struct model *model)
 {
     struct requester_state *state = model->state;
     while (state->reads_waiting.head != NULL && state->n_reads < state->params.reads_in_flight) {
+        const sim_time now_ps = sim_now(model->sim);
+        const sim_time at_ps = SIM_MAX(state->reads_waiting.head->decoded_ps, state->read_free_ps);
+        if (at_ps > now_ps) {
+            if (!sim_event_pending(&state->issue))
+                sim_schedule(model->sim, &state->issue, at_ps);
+            return;
+        }
         struct pcie_requester_op *op = queue_take(&state->reads_waiting);
-        sim_time at_ps = sim_now(model->sim) + state->params.bulk_request_ps;
-        at_ps = SIM_MAX(at_ps, state->read_free_ps);
         state->read_free_ps = at_ps + state->params.read_interval_ps;
+        if (op->bytes % WORD_BYTES != 0)
+            state->read_free_ps += state->params.remainder_ps;
         state->n_reads++;
         queue_put(&state->reads_flying, op);
         sim_stamp_mark(op->stamp, PART_DEVICE, at_ps);
         pcie_dma_read(&state->function.dma, &op->dma, at_ps);
     }
+}
+
+static void issue_fires(struct sim *sim, struct sim_event *event)
+{
+    (void)sim;
+    issue_reads(SIM_CONTAINER(event, struct requester_state, issue)->function.model);
 }
 
 static void push_next(struct model *model);
@@ -190,8 +230,10 @@ static void read_pushed(struct sim *sim, struct sim_event *event)
     struct requester_state *state = model->state;
     queue_take(&state->reads_flying);
     state->pushing = false;
+    state->n_reads--;
     finish(op, sim_now(sim));
     push_next(model);
+    issue_reads(model);
 }
 
 /* The oldest read's data enters local memory, once it is here and the path is free. */
@@ -202,8 +244,7 @@ static void push_next(struct model *model)
     if (op == NULL || !op->arrived || state->pushing)
         return;
     sim_time start_ps = SIM_MAX(sim_now(model->sim), state->push_free_ps);
-    sim_time path_ps = state->params.descriptor_ps +
-                       (op->bytes * state->push_fs_per_byte + 500) / 1000;
+    const sim_time path_ps = state->params.descriptor_ps + push_ps(&state->params, op->bytes);
     state->push_free_ps = start_ps + path_ps;
     state->push.ps += path_ps;
     state->pushing = true;
@@ -231,9 +272,7 @@ static void pull_starts(struct sim *sim, struct sim_event *event)
     struct model *model = op->model;
     struct requester_state *state = model->state;
     const struct requester_params *params = &state->params;
-    uint64_t bursts = (op->bytes + params->burst_bytes - 1) / params->burst_bytes;
-    sim_time data_ps = (op->bytes * state->pull_fs_per_byte + 500) / 1000 + params->descriptor_ps;
-    sim_time path_ps = SIM_MAX(data_ps, bursts * params->burst_interval_ps);
+    const sim_time path_ps = params->descriptor_ps + pull_ps(params, op->bytes);
     queue_take(&state->writes_decoding);
     state->pull_free_ps = sim_now(sim) + path_ps;
     state->pull.ps += path_ps;
@@ -257,9 +296,7 @@ static void issue_writes(struct model *model)
     const struct requester_params *params = &state->params;
     while (state->writes_waiting.head != NULL && state->n_writes < params->writes_in_flight) {
         struct pcie_requester_op *op = queue_take(&state->writes_waiting);
-        op->decoded_ps = SIM_MAX(sim_now(model->sim) + params->bulk_request_ps,
-                                 state->write_free_ps);
-        state->write_free_ps = op->decoded_ps + params->write_interval_ps;
+        op->decoded_ps = sim_now(model->sim) + params->bulk_request_ps;
         state->n_writes++;
         sim_event_init(&op->event, pull_starts);
         queue_put(&state->writes_decoding, op);
@@ -279,8 +316,8 @@ static void write_sent(struct pcie_dma_request *request, enum pcie_dma_status st
 static void command_done(struct pcie_dma_request *request, enum pcie_dma_status status)
 {
     struct pcie_requester_op *op = SIM_CONTAINER(request, struct pcie_requester_op, dma);
-    struct requester_state *state = state_of(op);
-    sim_time data_ps = op->write ? 0 : (op->bytes * state->push_fs_per_byte + 500) / 1000;
+    const struct requester_state *state = state_of(op);
+    const sim_time data_ps = op->write ? 0 : words_ps(&state->params, op->bytes);
     op->status = (uint8_t)status;
     finish(op, SIM_MAX(request->done_ps, sim_now(op->model->sim)) + data_ps);
 }
@@ -288,7 +325,7 @@ static void command_done(struct pcie_dma_request *request, enum pcie_dma_status 
 static void submit_command(struct model *model, struct pcie_requester_op *op)
 {
     struct requester_state *state = model->state;
-    sim_time data_ps = op->write ? (op->bytes * state->pull_fs_per_byte + 500) / 1000 : 0;
+    const sim_time data_ps = op->write ? words_ps(&state->params, op->bytes) : 0;
     sim_time at_ps = sim_now(model->sim) + state->params.command_request_ps + data_ps;
     SIM_ASSERT(op->bytes <= PCIE_REQUESTER_COMMAND_BYTES_MAX, "%s: command of %u bytes",
                model->name, op->bytes);
@@ -318,6 +355,7 @@ void pcie_requester_submit(struct model *model, struct pcie_requester_op *op)
         queue_put(&state->writes_waiting, op);
         issue_writes(model);
     } else {
+        op->decoded_ps = sim_now(model->sim) + state->params.bulk_request_ps;
         queue_put(&state->reads_waiting, op);
         issue_reads(model);
     }
@@ -358,13 +396,15 @@ static void requester_init(struct model *model, struct sim_error_list *errors)
     struct requester_state *state = model->state;
     struct requester_params *params = &state->params;
     size_t before = errors->n_messages;
+    pcie_function_power_of_two(model, "tx_align_bytes", params->tx_align_bytes, errors);
     pcie_function_power_of_two(model, "mrrs_bytes", params->mrrs_bytes, errors);
     pcie_function_power_of_two(model, "bar_bytes", params->bar_bytes, errors);
     pcie_function_ports(model, 1, &params->pcie, errors);
     if (errors->n_messages != before)
         return;
-    state->push_fs_per_byte = (uint64_t)(1e6 / params->push_gbyte_s + 0.5);
-    state->pull_fs_per_byte = (uint64_t)(1e6 / params->pull_gbyte_s + 0.5);
+    model->ports[0].tx_align_bytes = params->tx_align_bytes;
+    model->ports[0].tx_gap_bytes = params->tx_gap_bytes;
+    sim_event_init(&state->issue, issue_fires);
     state->reads_waiting.tail = &state->reads_waiting.head;
     state->reads_flying.tail = &state->reads_flying.head;
     state->writes_waiting.tail = &state->writes_waiting.head;
@@ -385,7 +425,9 @@ static void requester_init(struct model *model, struct sim_error_list *errors)
 
 static void requester_release(struct model *model)
 {
-    pcie_function_release(&((struct requester_state *)model->state)->function);
+    struct requester_state *state = model->state;
+    sim_cancel(model->sim, &state->issue);
+    pcie_function_release(&state->function);
 }
 
 uint16_t pcie_requester_id(const struct model *requester)

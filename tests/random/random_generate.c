@@ -187,11 +187,9 @@ void random_requester(struct random_maker *m, const char *name)
     put(m, group, "reads_in_flight", "%u", PICK(m, 4, 16, 34, 64));
     put(m, group, "writes_in_flight", "%u", PICK(m, 4, 16, 32));
     if (random_once_in(m, 2)) { /* as fast as the link */
-        put(m, group, "push_gbyte_s", "100.0");
-        put(m, group, "pull_gbyte_s", "100.0");
+        put(m, group, "word_ns", "0.0");
+        put(m, group, "line_ns", "0.0");
         put(m, group, "read_interval_ns", "1.0");
-        put(m, group, "write_interval_ns", "1.0");
-        put(m, group, "burst_interval_ns", "0.0");
         put(m, group, "descriptor_ns", "0.0");
     }
 }

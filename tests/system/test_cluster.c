@@ -408,10 +408,10 @@ static void reads_are_bound_by_what_is_in_flight(void **state)
     struct cluster *c = *state;
 
     describe_hosts(c, 2, false, "");
-    g_string_append(c->text,
-                    "d0 = { type = \"pcie.requester\"; lanes = 8; bar_bytes = 65536; "
-                    "extended_tags = true; reads_in_flight = 4; read_interval_ns = 1.0; "
-                    "push_gbyte_s = 1000.0; descriptor_ns = 0.0; bulk_complete_ns = 0.0; };");
+    g_string_append(c->text, "d0 = { type = \"pcie.requester\"; lanes = 8; bar_bytes = 65536; "
+                             "extended_tags = true; reads_in_flight = 4; read_interval_ns = 1.0; "
+                             "word_ns = 0.0; descriptor_ns = 0.0; bulk_request_ns = 0.0; "
+                             "bulk_complete_ns = 0.0; };");
     describe_plugs(c, false);
     g_string_append(c->text, ", { from = \"server.s0.rp1\"; to = \"d0.p0\"; " LINK "}, "
                              "{ from = \"n0.p1\"; to = \"n1.p1\"; " LINK "} );");
@@ -443,9 +443,8 @@ static void writes_are_bound_by_the_wire(void **state)
     struct fixture_op op[8];
 
     describe_hosts(c, 2, false, "");
-    g_string_append(c->text,
-                    "d0 = { type = \"pcie.requester\"; lanes = 8; bar_bytes = 65536; "
-                    "pull_gbyte_s = 1000.0; burst_interval_ns = 0.0; write_interval_ns = 1.0; };");
+    g_string_append(c->text, "d0 = { type = \"pcie.requester\"; lanes = 8; bar_bytes = 65536; "
+                             "word_ns = 0.0; line_ns = 0.0; tx_gap_bytes = 0; };");
     describe_plugs(c, false);
     g_string_append(c->text, ", { from = \"server.s0.rp1\"; to = \"d0.p0\"; " LINK "}, "
                              "{ from = \"n0.p1\"; to = \"n1.p1\"; lanes = 4; " LINK "} );");

@@ -203,6 +203,16 @@ void cfg_add_pcie(struct cfg_space *cfg, enum cfg_port_type type, unsigned max_g
     cfg_add_registers(cfg, cfg->aer_cap, aer_registers, SIM_N_ELEMENTS(aer_registers));
 }
 
+void cfg_add_ecrc(struct cfg_space *cfg)
+{
+    static const struct cfg_register control[] = {
+        { PCI_AER_CONTROL, 4, PCI_AER_ECRC_GENERATION | PCI_AER_ECRC_CHECK,
+          PCI_AER_ECRC_GENERATION_ENABLE | PCI_AER_ECRC_CHECK_ENABLE, 0 },
+    };
+    SIM_ASSERT(cfg->aer_cap != 0, "ECRC without advanced error reporting");
+    cfg_add_registers(cfg, cfg->aer_cap, control, SIM_N_ELEMENTS(control));
+}
+
 void cfg_integrate(struct cfg_space *cfg)
 {
     static const struct cfg_register registers[] = {

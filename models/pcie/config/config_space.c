@@ -56,6 +56,8 @@ static void decode_pcie(struct cfg_space *cfg)
                                               PCIE_DEVCTL_MRRS_SHIFT);
     live->extended_tags = devctl & PCIE_DEVCTL_EXTENDED_TAG;
     live->completion_timeout_disabled = devctl2 & PCIE_DEVCTL2_TIMEOUT_DISABLE;
+    live->ecrc = cfg->aer_cap != 0 &&
+                 cfg_read(cfg, cfg->aer_cap + PCI_AER_CONTROL, 4) & PCI_AER_ECRC_GENERATION_ENABLE;
 }
 
 static void decode_bars(struct cfg_space *cfg)
@@ -151,6 +153,7 @@ void cfg_vf_follow(struct cfg_space *cfg, const struct cfg_space *pf, unsigned v
     live->memory_enabled = pf->live.vf_memory_enabled && v < pf->live.n_vfs;
     live->bar_base[0] = pf->live.vf_bar_base + v * pf->vf_bar_bytes;
     live->mps_bytes = pf->live.mps_bytes;
+    live->ecrc = pf->live.ecrc;
     live->mrrs_bytes = pf->live.mrrs_bytes;
     live->extended_tags = pf->live.extended_tags;
     live->completion_timeout_disabled = pf->live.completion_timeout_disabled;

@@ -32,6 +32,7 @@ struct cfg_live {
     bool extended_tags;
     bool completion_timeout_disabled;
     bool acs_request_redirect;
+    bool ecrc; /* its requests and completions carry a digest */
     uint8_t n_bars;
     uint16_t mps_bytes, mrrs_bytes;
     uint64_t bar_base[6];
@@ -87,12 +88,14 @@ void cfg_init_bridge(struct cfg_space *cfg, const struct cfg_identity *identity)
 /* bytes: a power of two, 16 .. 2^63 (2^31 without CFG_BAR_64); a 64-bit BAR takes idx and idx + 1.
  * Endpoints have six, bridges two. */
 void cfg_add_bar(struct cfg_space *cfg, unsigned idx, uint64_t bytes, unsigned flags);
-/* Adds PCI Express and advanced error reporting. mps_bytes_max: 128 .. 4096. */
+/* Adds PCI Express and advanced error reporting, without ECRC. mps_bytes_max: 128 .. 4096. */
 void cfg_add_pcie(struct cfg_space *cfg, enum cfg_port_type type, unsigned max_generation,
                   unsigned max_lanes, unsigned mps_bytes_max, bool extended_tags);
 /* Makes an endpoint one that is integrated into the root complex: its link registers are 0, since it
  * has no link (7.8). After cfg_add_pcie(). */
 void cfg_integrate(struct cfg_space *cfg);
+/* Offers ECRC generation and checking (PCIe Base 3.1, 7.10.7). After cfg_add_pcie(). */
+void cfg_add_ecrc(struct cfg_space *cfg);
 /* Offers function-level reset (PCIe Base 3.1, 6.6.2). After cfg_add_pcie(). */
 void cfg_add_flr(struct cfg_space *cfg);
 void cfg_add_msi(struct cfg_space *cfg, unsigned n_vectors_log2);

@@ -202,6 +202,7 @@ static struct tlp *request_tlp(struct pcie_dma *dma, struct pcie_dma_request *re
     tlp->address = request->iova.v + request->issued_bytes;
     tlp->length_bytes = (uint16_t)bytes;
     tlp->attr = request->attr;
+    tlp->digest = dma->cfg->live.ecrc;
     tlp->bulk = request->bulk && request->issued_bytes >= request->bulk_from;
     return tlp;
 }

@@ -238,6 +238,7 @@ static void answer_leaves(struct sim *sim, struct sim_event *event)
 void pcie_function_answer(struct pcie_function *function, struct tlp *completion,
                           sim_time latency_ps)
 {
+    completion->digest = function->cfg.live.ecrc;
     if (latency_ps == 0) {
         pcie_port_send(function->port, completion, sim_now(function->model->sim));
         return;
@@ -259,6 +260,7 @@ struct tlp *pcie_function_data(struct pcie_function *function, struct tlp *reque
     completion->byte_count = (uint16_t)left;
     completion->length_bytes = (uint16_t)SIM_MIN(left, mps - (unsigned)(address % mps));
     completion->bulk = request->bulk;
+    completion->digest = function->cfg.live.ecrc;
     tlp_payload_new(function->model->pcie, completion);
     return completion;
 }
@@ -439,6 +441,8 @@ void pcie_function_power_on(struct pcie_function *function)
                  params->extended_tags);
     if (function->port->integrated)
         cfg_integrate(cfg);
+    if (function->pf == NULL)
+        cfg_add_ecrc(cfg);
     if (desc->function_reset)
         cfg_add_flr(cfg);
     if (desc->msi)

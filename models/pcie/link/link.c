@@ -2,13 +2,15 @@
  * Models: one direction of a PCIe link without bit errors: serialisation, transaction ordering,
  *   stopping without credits, the wire time of the DLLPs that answer the opposite direction
  *   (link_credit.c), ACK and NAK with replay (link_replay.c).
- * Does not model: link training, power states, lane reversal, a limit of the replay buffer, ECRC,
+ * Does not model: link training, power states, lane reversal, a limit of the replay buffer,
  *   virtual channels but VC0, the TLPs that a cut-through switch nullifies after a bit error.
  * Timing: start = max(at, wire free), where the wire is free after the TLP and the DLLPs that took
  *   it before; end = start + bytes * byte time; head and tail are at the receiver at start +
  *   latency and end + latency, both rounded up to a picosecond. A byte takes
  *   8 bit / (rate * encoding * lanes * (1 - SKP share)), kept in 2^-32 ps, fractions carried over,
  *   so that rounding is less than one byte in 10^11.
+ *   The next TLP starts where the transmitter's data path lets one: at the next multiple of the
+ *   alignment, and behind the gap.
  *   A TLP whose credits are there is committed to the wire at once, however far ahead: all that is
  *   sent later goes later anyway. While a class is short of credits, others are committed at most
  *   one TLP ahead, so that it does not wait for more than that once credits arrive.
@@ -78,10 +80,12 @@ sim_time link_take_wire(struct link_dir *dir, sim_time at_ps, uint32_t bytes)
     }
     sim_time start_ps = dir->free_ps + (dir->free_q32 != 0);
     uint64_t q32 = bytes * dir->byte_q32_ps + dir->free_q32;
+    const sim_time end_ps = dir->free_ps + ((q32 + UINT32_MAX) >> 32);
+    q32 += link_idle_bytes(dir, bytes) * dir->byte_q32_ps;
     dir->free_ps += q32 >> 32;
     dir->free_q32 = (uint32_t)q32;
-    dir->last_tail_ps = dir->free_ps + (dir->free_q32 != 0) + dir->latency_ps;
-    dir->last_wire_ps = dir->last_tail_ps - dir->latency_ps - start_ps;
+    dir->last_tail_ps = end_ps + dir->latency_ps;
+    dir->last_wire_ps = end_ps - start_ps;
     return start_ps;
 }
 
@@ -427,7 +431,8 @@ void pcie_port_send_ahead(struct pcie_port *port, struct tlp *tlp, sim_time at_p
     }
     const uint32_t bytes = tlp_wire_bytes(tlp);
     const sim_time start_ps = passed->head_ps - dir->latency_ps;
-    const sim_time wire_ps = pcie_port_wire_ps(port, bytes);
+    const sim_time own_ps = pcie_port_wire_ps(port, bytes);
+    const sim_time wire_ps = pcie_port_wire_ps(port, bytes + link_idle_bytes(dir, bytes));
     tlp->sequence = ++dir->sequence;
     tlp->sent_ps = at_ps;
     for (struct tlp *late = passed; late != NULL; late = late->next) {
@@ -443,7 +448,7 @@ void pcie_port_send_ahead(struct pcie_port *port, struct tlp *tlp, sim_time at_p
     dir->free_ps += wire_ps;
     dir->last_tail_ps += wire_ps;
     const sim_time last_tail_ps = dir->last_tail_ps;
-    dir->last_tail_ps = start_ps + wire_ps + dir->latency_ps; /* what link_account() notes */
+    dir->last_tail_ps = start_ps + own_ps + dir->latency_ps; /* what link_account() notes */
     link_account(dir, tlp, start_ps, bytes);
     dir->last_tail_ps = last_tail_ps;
     account_ack(dir, last_tail_ps);

@@ -54,6 +54,8 @@ struct link_replay;
 struct link_dir {
     struct sim *sim;
     uint64_t byte_q32_ps; /* time of a byte on the wire in 2^-32 ps */
+    /* Bytes that stay idle behind a TLP of n bytes: -n & align_mask, and gap_bytes. */
+    uint32_t align_mask, gap_bytes;
     /* The wire is free of what is committed at free_ps + free_q32 * 2^-32. */
     sim_time free_ps;
     uint32_t free_q32;
@@ -86,6 +88,12 @@ struct link_dir {
     sim_time limit_ps;        /* ACK latency limit, FC update guideline */
     struct pcie_link_stats stats;
 };
+
+/* Bytes that stay idle behind a TLP: until the next place in the data path where one may start. */
+static inline uint32_t link_idle_bytes(const struct link_dir *dir, uint32_t bytes)
+{
+    return (-bytes & dir->align_mask) + dir->gap_bytes;
+}
 
 /* In want, beside the bits of the classes for which there was no room. */
 #define WANT_WIRE    0x40u

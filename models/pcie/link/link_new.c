@@ -33,6 +33,9 @@ const struct param_desc pcie_link_params_table[] = {
         "skp_overhead_ratio", PARAM_DOUBLE, struct pcie_link_params, skp_overhead_ratio, -1, -1,
         0.1, PROV_DATASHEET, "docs/sources.md#g",
         "share of symbols that SKP ordered sets take; -1: 4/1538 (Gen1/2), 1/376 (Gen3 and later)"),
+    PARAM("tlp_align_bytes", PARAM_U32, struct pcie_link_params, tlp_align_bytes, 16, 4, 64,
+          PROV_PUBLISHED, "docs/sources.md#g",
+          "TLPs start at multiples of this in the transmitters' data paths"),
     PARAM("training_us", PARAM_TIME, struct pcie_link_params, training_ps, 20000, 1, 1000000,
           PROV_ESTIMATE, "docs/sources.md#g",
           "from plugging a cable in until the link is up; links that begin plugged in are up"),
@@ -204,6 +207,9 @@ static void check_params(struct end_check *check, const struct pcie_link_params 
     if (params->bit_error_ratio < 0 || params->bit_error_ratio > 0.001)
         MISTAKE(check, "%s: bit_error_ratio %g, expected 0 to 0.001", check->name,
                 params->bit_error_ratio);
+    if ((params->tlp_align_bytes & (params->tlp_align_bytes - 1)) != 0)
+        MISTAKE(check, "%s: tlp_align_bytes %u, expected a power of two", check->name,
+                params->tlp_align_bytes);
     if (params->skp_overhead_ratio > 0.1)
         MISTAKE(check, "%s: skp_overhead_ratio %g, expected at most 0.1", check->name,
                 params->skp_overhead_ratio);
@@ -219,6 +225,21 @@ static uint64_t byte_q32_ps(uint32_t generation, uint32_t lanes, double skp_rati
 
     /* Rounded down, so that what is a whole number of picoseconds stays one (x12: thirds). */
     return (uint64_t)(byte_ps[generation] * 4294967296.0 / lanes / (1 - skp));
+}
+
+/* The data path of a controller takes what the link carries in a cycle of 250 MHz: 4 bytes for 1 GB/s.
+ * On narrow links any double word may be the first of a TLP (4.2.2.3.1). */
+static void init_data_path(struct link_dir *dir, uint32_t align_bytes)
+{
+    const struct pcie_port *from = dir->from;
+    const uint32_t path_bytes = dir->link->lanes << dir->link->generation >> 1;
+
+    align_bytes = from->tx_align_bytes != 0 ? from->tx_align_bytes
+                                            : SIM_MIN(align_bytes, path_bytes);
+    while ((align_bytes & (align_bytes - 1)) != 0)
+        align_bytes &= align_bytes - 1; /* of 12 lanes */
+    dir->align_mask = SIM_MAX(align_bytes, 4) - 1;
+    dir->gap_bytes = from->tx_gap_bytes;
 }
 
 static void init_pool(struct link_pool *pool, uint32_t header, uint32_t data, uint32_t ratio_pct)
@@ -247,6 +268,7 @@ static void init_dir(struct pcie_link *link, unsigned side, const struct pcie_li
     dir->latency_ps = params->latency_ps;
     dir->ack_tlps = SIM_MAX(params->ack_tlps, 1);
     dir->byte_q32_ps = byte_q32_ps(link->generation, link->lanes, params->skp_overhead_ratio);
+    init_data_path(dir, params->tlp_align_bytes);
     dir->dllp_ps = (DLLP_WIRE_BYTES * dir->byte_q32_ps + UINT32_MAX) >> 32;
     /* The TLP that began last, and with bit errors one that is given to the wire ahead. */
     dir->stats.wire = (struct stat_peak){ 0x1p32 * 1e12 / (double)dir->byte_q32_ps,

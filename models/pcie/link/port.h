@@ -37,6 +37,9 @@ struct pcie_port {
     uint32_t mps_bytes;     /* Max_Payload_Size; set by enumeration, 128 before */
     uint32_t mps_bytes_max; /* supported, which its buffers must hold; 0: unknown */
     uint32_t tx_queue_tlps; /* limit of pcie_port_ready(); 0: unlimited */
+    /* Its transmitter's data path: a TLP starts at a multiple of so many bytes (a power of two; 0:
+     * the link's parameter), and after so many idle ones. */
+    uint32_t tx_align_bytes, tx_gap_bytes;
     struct pcie_credits advertise; /* its receive buffers */
     const char *name;              /* "server.s0.rp1"; for messages */
     /* The bridge whose secondary bus is the link; NULL if the port leads to the root. */
@@ -60,6 +63,8 @@ struct pcie_link_params {
     uint32_t fc_update_ratio_pct;
     sim_time training_ps;      /* from plugging a cable in until the link is up */
     double skp_overhead_ratio; /* share of symbols that SKP ordered sets take; < 0: by generation */
+    uint32_t tlp_align_bytes;  /* TLPs start at multiples of this in the transmitters' data paths, a
+                                  power of two; 0: of 4, as the specification allows */
 };
 extern const struct param_desc pcie_link_params_table[];
 /* The link as a kind of cable: ports of devices are DEVICE.p0, DEVICE.p1, ... */
@@ -128,7 +133,8 @@ sim_time pcie_port_start(struct pcie_port *port, struct tlp *tlp, sim_time at_ps
 void pcie_port_release(struct pcie_port *port, enum tlp_class class, unsigned data_credits,
                        sim_time at_ps);
 
-/* The serialisation time of n bytes on the port's link, rounded up to a picosecond. */
+/* The serialisation time of n bytes on the port's link, rounded up to a picosecond; what a data path
+ * leaves idle behind a TLP is not among them. */
 sim_time pcie_port_wire_ps(const struct pcie_port *port, uint64_t bytes);
 
 /* Per direction (transmitted by this port). */

@@ -1,6 +1,6 @@
 /*
  * Models: what a completion takes over from its request (PCIe Base 3.1, 2.2.9).
- * Does not model: ECRC, locked and atomic requests.
+ * Does not model: locked and atomic requests.
  * Sources: PCI Express Base 3.1, sections 2.2.7 to 2.2.9.
  */
 #include "models/pcie/link/tlp.h"

@@ -55,7 +55,8 @@ struct tlp {
     uint8_t at;             /* enum tlp_at */
     uint8_t status;         /* completions: enum tlp_status */
     bool bulk;              /* the payload is marks */
-    bool poisoned;          /* EP */
+    bool poisoned : 1;      /* EP */
+    bool digest : 1;        /* TD: it ends with an ECRC */
     uint16_t requester_id;
     uint16_t completer_id;     /* completions; configuration requests: the target */
     uint16_t tag;              /* the TLP tag: matches completions to requests */
@@ -104,7 +105,7 @@ static inline unsigned tlp_payload_dw(const struct tlp *tlp)
 /* Framing, sequence number and LCRC: STP 1, sequence 2, LCRC 4, END 1 (Gen1/2); STP token 4 with
  * the sequence number in it, LCRC 4 (Gen3 and later). */
 #define TLP_FRAMING_BYTES      8u
-#define TLP_OVERHEAD_BYTES_MAX (TLP_FRAMING_BYTES + 4u + 16u) /* with prefix and header */
+#define TLP_OVERHEAD_BYTES_MAX (TLP_FRAMING_BYTES + 4u + 16u + 4u) /* prefix, header, digest */
 
 /* Header: 4 DW for messages and for addresses from 4 GiB on, else 3 (PCIe Base 3.1, 2.2.1). */
 static inline unsigned tlp_header_bytes(const struct tlp *tlp)
@@ -114,11 +115,11 @@ static inline unsigned tlp_header_bytes(const struct tlp *tlp)
     return tlp->type <= TLP_DMWR && tlp->address >> 32 != 0 ? 16 : 12;
 }
 /* Bytes on the wire of a link of any generation: framing, sequence number, prefix, header, payload
- * in double words and LCRC; no ECRC. */
+ * in double words, ECRC and LCRC. */
 static inline unsigned tlp_wire_bytes(const struct tlp *tlp)
 {
-    unsigned prefix = tlp->domain != 0 ? 4 : 0;
-    return TLP_FRAMING_BYTES + prefix + tlp_header_bytes(tlp) + 4 * tlp_payload_dw(tlp);
+    unsigned prefix = tlp->domain != 0 ? 4 : 0, digest = tlp->digest ? 4 : 0;
+    return TLP_FRAMING_BYTES + prefix + tlp_header_bytes(tlp) + 4 * tlp_payload_dw(tlp) + digest;
 }
 /* The data credits that it takes, in units of 16 bytes. */
 static inline unsigned tlp_data_credits(const struct tlp *tlp)

@@ -4,7 +4,7 @@
  * Models: Bus Master Enable of the root port, DMA remapping, interrupts, splitting into cache
  *   lines, posted ordering (a write becomes visible when all of its lines are ordered and every
  *   earlier write of its port is; a read looks at memory after that), completions cut at
- *   completion_bytes_max boundaries (at lines for short requests), in address order.
+ *   completion_bytes_max boundaries (for short requests also after the first line), in address order.
  *   A write with a steering tag is prefetched by the CPU that it names (direct cache access).
  *   With write_lines: each line of a write holds one of so many buffers of its stack, from before
  *   `inbound` until the answer to it has come back, `outbound` after it was ordered; writes of all
@@ -78,7 +78,9 @@ void rc_complete_at(struct model *rc, struct tlp *completion, uint32_t port, sim
 /* Hands a completion over to the port it came to, at ready_ps + outbound. */
 static void rc_complete(struct model *rc, struct tlp *completion, uint32_t port, sim_time ready_ps)
 {
-    rc_complete_at(rc, completion, port, ready_ps + rc_of(rc)->port[port].outbound_ps);
+    const struct rc_port *out = &rc_of(rc)->port[port];
+    completion->digest = out->cfg.live.ecrc;
+    rc_complete_at(rc, completion, port, ready_ps + out->outbound_ps);
 }
 
 /* Answers with an error, or drops what wants no answer; the request is used up. */
@@ -148,8 +150,6 @@ static struct tlp *make_completion(struct model *rc, struct tlp *request, uint64
 /* Completions end at multiples of this. */
 static uint64_t completion_bytes(const struct rc_state *state, const struct tlp *request)
 {
-    if (request->length_bytes <= state->params.combine_above_bytes)
-        return LINE_BYTES;
     return SIM_MIN(state->params.completion_bytes_max,
                    (uint64_t)cfg_mps_bytes(&state->port[request->ingress].cfg));
 }
@@ -174,7 +174,9 @@ static void read_issues(struct sim *sim, struct sim_event *event)
     struct tlp *tlp = step->tlp;
     struct physmem *mem = numa_physmem(state->host->numa);
     struct sim_stamp *timed = tlp->stamp;
-    uint64_t chunk = completion_bytes(state, tlp);
+    /* The first line of a short read does not wait for the others. */
+    const bool early = tlp->length_bytes <= state->params.combine_above_bytes;
+    uint64_t chunk = early ? LINE_BYTES : completion_bytes(state, tlp);
     unsigned remaining = tlp->length_bytes;
     uint64_t address = tlp->address;
     struct hpa hpa = step->hpa;
@@ -200,6 +202,7 @@ static void read_issues(struct sim *sim, struct sim_event *event)
         address += n;
         hpa.v += n;
         remaining -= n;
+        chunk = completion_bytes(state, tlp);
     }
     if (timed != NULL)
         stamp_free(rc->pcie, timed);

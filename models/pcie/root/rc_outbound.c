@@ -139,6 +139,7 @@ static uint64_t round_trip(struct model *rc, unsigned port, unsigned socket, str
     mmio->socket = socket;
     tlp->requester_id = rc_id(state);
     tlp->tag = (uint16_t)(mmio - state->mmio);
+    tlp->digest = state->port[port].cfg.live.ecrc;
     wait_ready(rc, port, task, TLP_NON_POSTED);
     sim_schedule_in(rc->sim, &mmio->timeout, state->params.completion_timeout_ps);
     sim_task_charge_until(task, numa_io_send(state->host->numa, socket, state->socket,
@@ -264,6 +265,7 @@ sim_time root_complex_mmio_write_line(struct root_complex_host *host, unsigned s
     wait_ready(rc, port, task, TLP_POSTED);
     struct rc_state *state = rc_of(rc);
     struct rc_port *out = &state->port[port];
+    tlp->digest = out->cfg.live.ecrc;
     sim_time leave_ps = numa_io_send(host->numa, socket, state->socket, NUMA_IO_DATA,
                                      sim_task_now(task)) +
                         out->outbound_ps;

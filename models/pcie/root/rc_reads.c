@@ -149,6 +149,7 @@ static void send_piece(struct model *rc, uint32_t port, struct rc_read *read)
     tlp->length_bytes = (uint16_t)piece->bytes;
     tlp->attr = read->tlp->attr;
     tlp->bulk = read->tlp->bulk;
+    tlp->digest = state->port[port].cfg.live.ecrc;
     tlp->requester_id = rc_id(state);
     tlp->tag = (uint16_t)(RC_MMIO_TAGS + (uint32_t)(tag - state->port[port].read_tag));
     if (read->tlp->stamp != NULL)

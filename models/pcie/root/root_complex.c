@@ -56,9 +56,12 @@ const struct param_desc root_complex_params_table[] = {
              PROV_DATASHEET, A4,
              "reads are answered in completions of at most this and Max_Payload_Size; 64 is RCB"),
     RC_PARAM("combine_above_bytes", PARAM_BYTES, combine_above_bytes, 256, 0, 4096, PROV_PUBLISHED,
-             BENCH, "reads of at most this many bytes are answered line by line"),
+             BENCH,
+             "the first line of a read of at most this many bytes is answered at once, by itself"),
     RC_PARAM("mps_bytes", PARAM_U32, mps_bytes, 256, 128, 4096, PROV_PUBLISHED, A4,
              "Max_Payload_Size that root ports support"),
+    RC_PARAM("ecrc", PARAM_BOOL, ecrc, 0, 0, 1, PROV_PUBLISHED, BENCH,
+             "root ports can add a digest (ECRC) to their requests and completions"),
     RC_PARAM("posted_header_credits", PARAM_U32, advertise.header[TLP_POSTED], 48, 1, 127,
              PROV_ESTIMATE, G, "per root port"),
     RC_PARAM("posted_data_credits", PARAM_U32, advertise.data[TLP_POSTED], 384, 8, 2047,
@@ -306,6 +309,8 @@ void root_complex_attach(struct model *rc, struct root_complex_host *host, unsig
         cfg_add_pcie(&port->cfg, CFG_ROOT_PORT, ports[p].max_generation, ports[p].max_lanes,
                      state->params.mps_bytes, true);
         cfg_add_acs(&port->cfg);
+        if (state->params.ecrc)
+            cfg_add_ecrc(&port->cfg);
         port->cfg.id = pcie_id(bus, p + 1, 0);
         port_init(rc, p, false);
         stack_init(state, port, ports[p].stack);

@@ -45,8 +45,9 @@ struct root_complex_params {
     uint32_t p2p_reads_max;        /* pieces in flight at an egress port; 0: see the table */
     sim_time completion_timeout_ps;
     uint64_t completion_bytes_max; /* reads are answered in completions of at most this and MPS */
-    uint64_t combine_above_bytes;  /* shorter reads are answered line by line */
+    uint64_t combine_above_bytes;  /* shorter reads get their first line at once */
     uint32_t mps_bytes;
+    bool ecrc;                     /* root ports can add digests */
     uint32_t tx_queue_tlps;        /* per root port and class */
     uint32_t write_lines;          /* of inbound writes, of a stack; 0: not bound */
     struct pcie_credits advertise; /* per root port */

@@ -66,6 +66,8 @@ static int add(struct tree *tree, int parent, unsigned device, unsigned fn, enum
     cfg_add_msi(&function->cfg, 0); /* so that the PCI Express capability is not the first */
     cfg_add_pcie(&function->cfg, type, 3, 16, mps_bytes, tree->n % 3 != 0);
     cfg_add_acs(&function->cfg);
+    if (tree->n % 2 != 0)
+        cfg_add_ecrc(&function->cfg);
     return tree->n++;
 }
 
@@ -129,6 +131,7 @@ static const struct pcie_enumerate_options roomy = {
     .mrrs_bytes = 4096,
     .extended_tags = true,
     .acs = true,
+    .ecrc = true,
 };
 
 static int run(struct tree *tree, const struct pcie_enumerate_options *options,
@@ -277,6 +280,7 @@ static void check_controls(const struct tree *tree, const struct pcie_enumerate_
         assert_int_equal(cfg_mrrs_bytes(cfg), options->mrrs_bytes == 0 ? 512 : options->mrrs_bytes);
         assert_int_equal(cfg_extended_tags(cfg), options->extended_tags && i % 3 != 0);
         assert_int_equal(cfg_acs_p2p_request_redirect(cfg), options->acs);
+        assert_int_equal(cfg->live.ecrc, options->ecrc && i % 2 != 0);
     }
 }
 
@@ -437,7 +441,7 @@ static void random_trees_satisfy_every_property(void **state)
         other.prefetchable_base = UINT64_C(3) << 40;
         other.mps_bytes = 128;
         other.mrrs_bytes = 0;
-        other.extended_tags = other.acs = false;
+        other.extended_tags = other.acs = other.ecrc = false;
         check_tree(&tree, &other, 128);
         free(tree.function);
     }

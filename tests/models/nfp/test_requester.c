@@ -12,16 +12,15 @@
 #define BULK_REQUEST_PS     101000u
 #define BULK_COMPLETE_PS    73000u
 #define READ_INTERVAL_PS    20000u
-#define WRITE_INTERVAL_PS   30000u
+#define REMAINDER_PS        6000u
 #define DESCRIPTOR_PS       5000u
-#define PUSH_PS_PER_BYTE    160u
-#define PULL_PS_PER_BYTE    125u
-#define BURST_INTERVAL_PS   25000u
-#define SETTINGS                                                                    \
-    "command_request_ns = 41; command_complete_ns = 43; bulk_request_ns = 101; "    \
-    "bulk_complete_ns = 73; read_interval_ns = 20; write_interval_ns = 30; "        \
-    "descriptor_ns = 5; push_gbyte_s = 6.25; pull_gbyte_s = 8; burst_bytes = 128; " \
-    "burst_interval_ns = 25; mps_bytes = 4096; posted_data_credits = 256; "         \
+#define WORD_PS             1300u
+#define LINE_PS             2500u
+#define SETTINGS                                                                 \
+    "command_request_ns = 41; command_complete_ns = 43; bulk_request_ns = 101; " \
+    "bulk_complete_ns = 73; read_interval_ns = 20; remainder_ns = 6; "           \
+    "descriptor_ns = 5; word_ns = 1.3; line_ns = 2.5; burst_bytes = 128; "       \
+    "mps_bytes = 4096; posted_data_credits = 256; "                              \
     "extended_tags = true; completion_timeout_us = 50; "
 #define AMPLE "reads_in_flight = 64; writes_in_flight = 64; "
 
@@ -43,12 +42,13 @@ static void set_sizes(struct bench *bench, unsigned mps_bytes, unsigned mrrs_byt
     bench->a->ports[0].mps_bytes = bench->host->port.mps_bytes = mps_bytes;
 }
 
-static void bench_open(struct bench *bench, const char *settings)
+/* all: every setting of the adapter that is not at its default. */
+static void bench_open_all(struct bench *bench, const char *all)
 {
     char text[1024];
     struct sim_error_list errors = { 0 };
     pcie_rig_init(&bench->rig, 1);
-    snprintf(text, sizeof(text), "a = { " SETTINGS "%s };", settings);
+    snprintf(text, sizeof(text), "a = { %s };", all);
     bench->config = fixture_config(text, &errors);
     fixture_fail(&errors);
     bench->a = model_new(pcie_context_sim(bench->rig.pcie), bench->rig.pcie, &pcie_requester_ops,
@@ -60,6 +60,13 @@ static void bench_open(struct bench *bench, const char *settings)
     pcie_rig_join(&bench->rig, &bench->a->ports[0], &bench->host->port, &link);
     cfg_write(pcie_requester_config_space(bench->a), PCI_COMMAND, 2, PCI_COMMAND_BUS_MASTER);
     set_sizes(bench, 4096, 4096);
+}
+
+static void bench_open(struct bench *bench, const char *settings)
+{
+    char text[512];
+    snprintf(text, sizeof(text), SETTINGS "%s", settings);
+    bench_open_all(bench, text);
 }
 
 static void bench_free(struct bench *bench)
@@ -142,11 +149,22 @@ static sim_time round_trip_ps(uint32_t bytes)
     return spec_wire_ps(3, 8, 20) + spec_wire_ps(3, 8, 20 + bytes) + 2 * LATENCY_PS;
 }
 
+static sim_time words_ps(uint32_t bytes)
+{
+    return (sim_time)((bytes + 7) / 8) * WORD_PS;
+}
+
+/* A word for each burst of 128 bytes, and its data. */
+static sim_time push_ps(uint32_t bytes)
+{
+    return DESCRIPTOR_PS + words_ps(bytes) + (sim_time)((bytes + 127) / 128) * WORD_PS;
+}
+
+/* Bursts are whole; the last one may have a second line. */
 static sim_time pull_ps(uint32_t bytes)
 {
-    sim_time data_ps = (sim_time)bytes * PULL_PS_PER_BYTE + DESCRIPTOR_PS;
-    sim_time bursts_ps = (sim_time)((bytes + 127) / 128) * BURST_INTERVAL_PS;
-    return SIM_MAX(data_ps, bursts_ps);
+    const uint32_t n = (bytes + 127) / 128, last = bytes - (n - 1) * 128;
+    return DESCRIPTOR_PS + n * (words_ps(128) + WORD_PS) + (last > 64 + 8 ? LINE_PS : 0);
 }
 
 /* ---- Unloaded -------------------------------------------------------------------------------- */
@@ -175,8 +193,7 @@ static void test_unloaded_latency_is_the_formula(void **unused)
     for (unsigned i = 0; i < SIM_N_ELEMENTS(size); i++) {
         uint32_t n = size[i];
         assert_int_equal(alone_ps(false, PCIE_REQUESTER_BULK, n),
-                         BULK_REQUEST_PS + round_trip_ps(n) + DESCRIPTOR_PS +
-                             (sim_time)n * PUSH_PS_PER_BYTE + BULK_COMPLETE_PS);
+                         BULK_REQUEST_PS + round_trip_ps(n) + push_ps(n) + BULK_COMPLETE_PS);
         assert_int_equal(alone_ps(true, PCIE_REQUESTER_BULK, n),
                          BULK_REQUEST_PS + pull_ps(n) + BULK_COMPLETE_PS);
     }
@@ -184,10 +201,9 @@ static void test_unloaded_latency_is_the_formula(void **unused)
     for (unsigned i = 0; i < SIM_N_ELEMENTS(command); i++) {
         uint32_t n = command[i];
         assert_int_equal(alone_ps(false, PCIE_REQUESTER_COMMAND, n),
-                         COMMAND_REQUEST_PS + round_trip_ps(n) + (sim_time)n * PUSH_PS_PER_BYTE +
-                             COMMAND_COMPLETE_PS);
+                         COMMAND_REQUEST_PS + round_trip_ps(n) + words_ps(n) + COMMAND_COMPLETE_PS);
         assert_int_equal(alone_ps(true, PCIE_REQUESTER_COMMAND, n),
-                         COMMAND_REQUEST_PS + (sim_time)n * PULL_PS_PER_BYTE + COMMAND_COMPLETE_PS);
+                         COMMAND_REQUEST_PS + words_ps(n) + COMMAND_COMPLETE_PS);
     }
 }
 
@@ -202,8 +218,8 @@ static void test_stores_and_forwards_whole_operations(void **state)
     assert_int_equal(bench->host->n_got, 2);
     /* both completions back to back behind the first request */
     assert_int_equal(op.done_ps, BULK_REQUEST_PS + spec_wire_ps(3, 8, 20) + LATENCY_PS +
-                                     spec_wire_ps(3, 8, 2 * 532) + LATENCY_PS + DESCRIPTOR_PS +
-                                     1024 * PUSH_PS_PER_BYTE + BULK_COMPLETE_PS);
+                                     spec_wire_ps(3, 8, 2 * 532) + LATENCY_PS + push_ps(1024) +
+                                     BULK_COMPLETE_PS);
 }
 
 /* ---- Saturated ------------------------------------------------------------------------------- */
@@ -234,15 +250,18 @@ static void test_saturated_rates_are_the_bounds(void **unused)
     static const uint32_t size[] = { 64, 128, 192, 256, 512, 1024, 2048 };
     (void)unused;
     for (unsigned i = 0; i < SIM_N_ELEMENTS(size); i++) {
-        sim_time n = size[i];
-        sim_time push_ps = DESCRIPTOR_PS + n * PUSH_PS_PER_BYTE;
-        assert_period(period_ps(AMPLE, false, size[i]), SIM_MAX(READ_INTERVAL_PS, push_ps));
-        assert_period(period_ps(AMPLE, true, size[i]),
-                      SIM_MAX((sim_time)WRITE_INTERVAL_PS, pull_ps(size[i])));
+        const sim_time read_ps = push_ps(size[i]);
+        assert_period(period_ps(AMPLE, false, size[i]), SIM_MAX(READ_INTERVAL_PS, read_ps));
+        assert_period(period_ps(AMPLE, true, size[i]), pull_ps(size[i]));
     }
+    /* The rest of a size that is no multiple of 8 bytes is a command of its own. */
+    for (uint32_t n = 62; n <= 66; n++)
+        assert_period(period_ps(AMPLE, false, n),
+                      READ_INTERVAL_PS + (n % 8 != 0 ? REMAINDER_PS : 0));
 }
 
-/* So many operations per unloaded latency; now and then one waits for a DLLP in each direction. */
+/* So many reads per time from their request to local memory, so many writes per latency; now and then
+ * one waits for a DLLP in each direction. */
 static void test_slots_bound_the_rate(void **unused)
 {
     static const char *const reads[] = { "reads_in_flight = 1; ", "reads_in_flight = 2; ",
@@ -251,13 +270,14 @@ static void test_slots_bound_the_rate(void **unused)
                                           "writes_in_flight = 4; " };
     (void)unused;
     for (unsigned i = 0; i < 3; i++) {
-        sim_time read_ps = alone_ps(false, PCIE_REQUESTER_BULK, 64),
+        sim_time read_ps = alone_ps(false, PCIE_REQUESTER_BULK, 64) - BULK_REQUEST_PS -
+                           BULK_COMPLETE_PS,
                  write_ps = alone_ps(true, PCIE_REQUESTER_BULK, 64);
         double read_is_ps = period_ps(reads[i], false, 64), n = 1u << i;
         assert_true(read_is_ps >= (double)read_ps / n - 0.5);
         assert_true(read_is_ps <= (double)(read_ps + 2 * spec_wire_ps(3, 8, 8)) / n);
         double is_ps = period_ps(writes[i], true, 64);
-        double bound_ps = SIM_MAX((double)WRITE_INTERVAL_PS, (double)write_ps / n);
+        double bound_ps = SIM_MAX((double)pull_ps(64), (double)write_ps / n);
         assert_true(is_ps >= bound_ps - 0.5 && is_ps <= bound_ps + 0.5);
     }
 }
@@ -311,7 +331,7 @@ static void test_reads_end_in_order_of_issue(void **state)
         assert_int_equal(op[i].order, i + 1);
 }
 
-static void test_writes_leave_in_order_an_interval_apart(void **state)
+static void test_writes_leave_in_order_a_burst_apart(void **state)
 {
     struct bench *bench = *state;
     struct op op[6];
@@ -322,7 +342,7 @@ static void test_writes_leave_in_order_an_interval_apart(void **state)
     for (unsigned i = 0; i < 6; i++) {
         assert_int_equal(bench->host->got[i].address, 0x10000 + i * 64);
         assert_int_equal(bench->host->got[i].head_ps,
-                         BULK_REQUEST_PS + i * WRITE_INTERVAL_PS + pull_ps(64) + LATENCY_PS);
+                         BULK_REQUEST_PS + (i + 1) * pull_ps(64) + LATENCY_PS);
     }
 }
 
@@ -378,6 +398,38 @@ static void test_registers(void **state)
     assert_int_equal(bench->host->got[1].data, 0);
 }
 
+/* ---- The transmitter's data path -------------------------------------------------------------- */
+
+static sim_time apart_ps(const char *settings, uint32_t bytes)
+{
+    struct bench bench;
+    struct op op[2];
+    char text[128];
+    snprintf(text, sizeof(text), "word_ns = 0; line_ns = 0; descriptor_ns = 0; %s", settings);
+    bench_open_all(&bench, text);
+    for (unsigned i = 0; i < 2; i++)
+        submit(&bench, &op[i], true, PCIE_REQUESTER_BULK, 0x10000, bytes);
+    pcie_rig_run(&bench.rig);
+    const sim_time apart_ps = bench.host->got[1].head_ps - bench.host->got[0].head_ps;
+    bench_close(&bench);
+    return apart_ps;
+}
+
+/* A write of 256 bytes has 276, of 4 bytes 24. */
+static void test_writes_start_where_the_data_path_lets_them(void **unused)
+{
+    static const char *const settings[] = { "tx_align_bytes = 4; tx_gap_bytes = 0; ",
+                                            "tx_align_bytes = 8; tx_gap_bytes = 0; ",
+                                            "tx_align_bytes = 8; tx_gap_bytes = 16; ",
+                                            "tx_align_bytes = 64; tx_gap_bytes = 4; " };
+    static const uint32_t large[] = { 276, 280, 296, 324 }, small[] = { 24, 24, 40, 68 };
+    (void)unused;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(settings); i++) {
+        assert_int_equal(apart_ps(settings[i], 256), spec_wire_ps(3, 8, large[i]));
+        assert_int_equal(apart_ps(settings[i], 4), spec_wire_ps(3, 8, small[i]));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -386,8 +438,9 @@ int main(void)
         cmocka_unit_test(test_saturated_rates_are_the_bounds),
         cmocka_unit_test(test_slots_bound_the_rate),
         BENCH_TEST(test_reads_end_in_order_of_issue, "reads_in_flight = 4; "),
-        BENCH_TEST(test_writes_leave_in_order_an_interval_apart, AMPLE),
+        BENCH_TEST(test_writes_leave_in_order_a_burst_apart, AMPLE),
         BENCH_TEST(test_errors_end_an_operation, "reads_in_flight = 1; "),
+        cmocka_unit_test(test_writes_start_where_the_data_path_lets_them),
         BENCH_TEST(test_registers, "bar_bytes = 8192; "),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,6 +63,7 @@ static const struct base bases[] = {
     { "bench.read", "bench",
       "workload.measure=bandwidth workload.transfer_bytes=1024 workload.queue_depth=128" },
     { "bench.large", "bench", "hosts.server.dram.node_size=8589934592" },
+    { "bench.rest", "bench", "workload.measure=bandwidth workload.transfer_bytes=63" },
     { "bench.write", "bench",
       "workload.measure=bandwidth workload.op=write workload.transfer_bytes=1024"
       " workload.window_bytes=4194304" },
@@ -390,9 +391,9 @@ static const struct row rows[] = {
     SERVER("interconnect", "memory.copy", "bus_arbitration_ns=10 bus_turnaround_ns=6"),
     SERVER("dram", "stream", "node_size=137438953472"),
     SERVER("dram", "bench",
-           "channels=8 ranks=4 banks=1 row_lines=1 rate_mt_s=4800 bus_bytes=16 controller_ns=38"
+           "channels=8 ranks=4 banks=1 rate_mt_s=4800 bus_bytes=16 controller_ns=38"
            " trcd_ns=28.32 tcl_ns=28.32 trfc_ns=700 trefi_ns=3900 page_idle_ns=1000"),
-    SERVER("dram", "bench.iommu", "trp_ns=28.32 tras_ns=64"),
+    SERVER("dram", "bench.iommu", "row_lines=1 trp_ns=28.32 tras_ns=64"),
     SERVER("dram", "bench.bw", "turnaround_ns=43 rank_switch_ns=3.332 write_batch=32"),
     SERVER("dram", "memory.copy",
            "fb_dimm=false dimms=2 buffer_ns=30 hop_ns=20+hosts.server.dram.dimms=2 twr_ns=90"),
@@ -403,6 +404,8 @@ static const struct row rows[] = {
     SERVER("root_complex", "bench", "inbound_ns=120 outbound_ns=120"),
     BORROWER("root_complex", "copy", "integrated_ns=120"),
     SERVER("root_complex", "bench.warm", "mps_bytes=512"),
+    SERVER("root_complex", "bench", "ecrc=true+hosts.server.firmware.ecrc=true"),
+    SERVER("firmware", "bench", "ecrc=true"),
     SERVER("dram", "bench.large", "high_first=false"),
     SERVER("root_complex", "bench.bw",
            "line_interval_ns=3 completion_bytes_max=128 combine_above_bytes=512"
@@ -410,7 +413,7 @@ static const struct row rows[] = {
     SERVER("root_complex", "bench.write", "write_lines=4"),
     SERVER("root_complex", "bench.credits", "non_posted_header_credits=96"),
     SERVER("root_complex", "bench.remote", "posted_header_credits=96"),
-    LENDER("root_complex", "dma", "p2p_ns=500 p2p_line_interval_ns=1 tx_queue_tlps=8"),
+    LENDER("root_complex", "dma", "p2p_ns=500 p2p_line_interval_ns=1 tx_queue_tlps=1"),
     LENDER("root_complex", "dma.read", "p2p_chunk_bytes=128 p2p_reads_max=8"),
     BORROWER("root_complex", "local.peer", "p2p_socket_ns=500"),
     REASON("root_complex", "completion_timeout_us", LOST ": tests/models/pcie/root"),
@@ -642,7 +645,7 @@ static const struct row rows[] = {
     { "os", "nvmeof", "hosts.client.os", "nvmeof_initiator_cycles=600" },
     { "link", "bench", "cables.[1]",
       "generation=1 lanes=1 latency_ns=80 bit_error_ratio=1e-5 skp_overhead_ratio=0" },
-    { "link", "bench.bw", "cables.[1]", "ack_tlps=8" },
+    { "link", "bench.bw", "cables.[1]", "ack_tlps=8 tlp_align_bytes=4" },
     { "link", "bench.credits", "cables.[0]", "fc_update_ratio_pct=50" },
     { "link", "taken", "cables.[1]", "training_us=40000" },
     { "ethernet", "net", "cables.[5]", "rate_gbit_s=10 latency_ns=100 loss_ratio=0.01" },
@@ -660,7 +663,7 @@ static const struct row rows[] = {
            "send_call_cycles=2400 send_page_cycles=120 driver_put_page_cycles=120"
            " driver_fragment_cycles=50"),
     SERVER("os", "net.share", "scheduler_tick_us=10 softirq_budget_packets=8 softirq_budget_us=10"),
-    SERVER("os", "net.share", "softirq_yields=false irq_return_cycles=2000"),
+    SERVER("os", "net.share", "softirq_yields=false irq_return_cycles=1500"),
     SERVER("os", "net.ksoftirqd", "wakeup_granularity_us=1"),
     SERVER("os", "net.iommu", "iommu_map_cycles=1440 iommu_unmap_cycles=5800"),
     SERVER("os", "pagerank", "remote_wakeup_cycles=3000"),
@@ -713,17 +716,18 @@ static const struct row rows[] = {
       "warmup_us=10 duration_us=60 precision_ratio=0.9+duration_us=5000 transactions=5"
       " latency_parts=true sample_interval_us=5" },
     { "pcie.requester", "bench", "devices.nfp",
-      "bulk_request_ns=200 bulk_complete_ns=200 push_gbyte_s=14"
+      "bulk_request_ns=200 bulk_complete_ns=200 word_ns=0.5"
       " lanes=4+devices.switch.downstream_lanes=4"
       " generation=2+devices.switch.generation=2+hosts.server.ports.[0].generation=2" },
-    { "pcie.requester", "bench.write", "devices.nfp", "write_interval_ns=200 writes_in_flight=1" },
+    { "pcie.requester", "bench.write", "devices.nfp",
+      "writes_in_flight=1 line_ns=50 burst_bytes=64 tx_align_bytes=64 tx_gap_bytes=64" },
+    { "pcie.requester", "bench.rest", "devices.nfp", "remainder_ns=100" },
     { "pcie.requester", "dma", "devices.nfp", "bar_bytes=4194304 register_latency_ns=100" },
     { "pcie.requester", "bench.command", "devices.nfp",
       "command_request_ns=80 command_complete_ns=80" },
     { "pcie.requester", "bench.bw", "devices.nfp",
       "mps_bytes=128 tx_queue_tlps=8 read_requests_max=4 read_interval_ns=50"
-      " reads_in_flight=8 pull_gbyte_s=3 burst_bytes=64"
-      " burst_interval_ns=36 descriptor_ns=20 mrrs_bytes=128" },
+      " reads_in_flight=8 descriptor_ns=20 mrrs_bytes=128" },
     { "pcie.requester", "bench.far", "devices.nfp", "extended_tags=true" },
     { "pcie.requester", "taken.read", "devices.nfp", "completion_timeout_us=1000" },
     { "pcie.requester", "dma", "devices.nfp", "non_posted_header_credits=1" },

@@ -64,6 +64,40 @@ static void unloaded_once(unsigned generation, unsigned lanes, enum tlp_type typ
     pair_done(&pair);
 }
 
+/* The second of two TLPs of 84 bytes starts at the next multiple of the alignment, which is no more than
+ * what a data path of 250 MHz has: 4 bytes for 1 GB/s. */
+static void tlps_start_where_the_data_path_lets_them(void **state)
+{
+    static const struct {
+        unsigned generation, lanes, align_bytes, start_bytes;
+    } row[] = {
+        { 3, 8, 0, 84 },    { 3, 8, 4, 84 },   { 3, 8, 16, 96 }, { 3, 8, 64, 96 },
+        { 3, 16, 64, 128 }, { 3, 1, 16, 84 },  { 1, 8, 16, 88 }, { 1, 4, 16, 84 },
+        { 2, 4, 16, 88 },   { 2, 12, 16, 96 }, { 5, 4, 16, 96 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < SIM_N_ELEMENTS(row); i++) {
+        struct pcie_link_params params = pcie_rig_link_params(1000);
+        struct pair pair;
+
+        params.tlp_align_bytes = row[i].align_bytes;
+        pair_init(&pair, row[i].generation, row[i].lanes);
+        pcie_rig_join(&pair.rig, &pair.a->port, &pair.b->port, &params);
+        for (unsigned n = 0; n < 2; n++)
+            pcie_port_send(&pair.a->port, pcie_rig_tlp(&pair.rig, TLP_MWR, 0x1000, 64, n), 0);
+        pcie_rig_run(&pair.rig);
+        assert_int_equal(pair.b->n_got, 2);
+        const sim_time start_ps = pair.b->got[1].head_ps - pair.b->got[0].head_ps;
+        const sim_time wire_ps = pair.b->got[1].tail_ps - pair.b->got[1].head_ps;
+        const sim_time apart_ps = spec_wire_ps(row[i].generation, row[i].lanes, row[i].start_bytes);
+        const sim_time own_ps = spec_wire_ps(row[i].generation, row[i].lanes, 84);
+        assert_int_equal(start_ps, apart_ps);
+        assert_in_range(wire_ps, own_ps - 1, own_ps); /* the fraction of a ps is carried over */
+        pair_done(&pair);
+    }
+}
+
 static void unloaded_latency_is_the_formula(void **state)
 {
     static const unsigned lanes[] = { 1, 2, 4, 8, 12, 16, 32 };
@@ -839,6 +873,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unloaded_latency_is_the_formula),
+        cmocka_unit_test(tlps_start_where_the_data_path_lets_them),
         cmocka_unit_test(skp_sets_take_their_share),
         cmocka_unit_test(statistics_keep_up_with_time),
         cmocka_unit_test(statistics_stay_below_the_peak),

@@ -33,6 +33,8 @@ static void wire_bytes_are_those_of_the_specification(void **state)
                            .address = row[i].address,
                            .length_bytes = row[i].length_bytes };
         assert_int_equal(tlp_wire_bytes(&tlp), row[i].wire_bytes);
+        tlp.digest = true; /* no data: no credits (2.6.1) */
+        assert_int_equal(tlp_wire_bytes(&tlp), row[i].wire_bytes + 4);
         assert_int_equal(tlp_data_credits(&tlp), row[i].data_credits);
     }
 }
