@@ -55,6 +55,7 @@ static int rdma_probe(struct k_pci_dev *pci, void *context)
 {
     struct rdma_driver *driver = context;
     k_pci_enable(pci);
+    k_dma_set_mask(&pci->device, 64);
     if (pci->bar_bytes[0] < RDMA_BAR_BYTES)
         return -ENODEV;
     struct rdma_drv *rdma = k_zalloc(sizeof *rdma);
