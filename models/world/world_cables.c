@@ -177,8 +177,12 @@ static void join(struct world *world, struct config_node *cable, const struct ca
     };
     void *object = kind->join(&plan, errors);
 
-    if (object != NULL)
-        add_cable(world, kind, port, name, length_m, object);
+    if (object == NULL)
+        return;
+    add_cable(world, kind, port, name, length_m, object);
+    struct cable_setting setting;
+    for (unsigned i = 0; kind->settled != NULL && kind->settled(port[0], i, &setting); i++)
+        config_settle(world->config, cable, setting.key, setting.value, setting.why);
 }
 
 /* port: one of them is NULL if it is wrong; then the settings are only checked. */

@@ -157,6 +157,11 @@ void config_each_param(const struct config *config, config_param_fn *fn, void *c
 const struct param_desc *config_param_desc(const struct config *config, const char *path);
 /* Prints the resolved scenario with the origin of each value (default, file:line, --set). */
 void config_print(const struct config *config, FILE *out);
+/* The setting `key` of the group, a parameter that was read and that nobody has set (else: no effect),
+ * came out as `value`: config_print() and the results show that, with `why` for its origin. Texts are
+ * copied. */
+void config_settle(struct config *config, const struct config_node *group, const char *key,
+                   uint32_t value, const char *why);
 /* SHA-256 over the resolved values (not their origins) and the settings read otherwise; hex,
  * 65 bytes with the terminator. */
 void config_sha256(const struct config *config, char hex[65]);

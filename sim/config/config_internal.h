@@ -53,6 +53,7 @@ struct config_setting {
 struct config_resolved {
     const char *path, *value, *unit, *source, *fitted_to, *on_bound, *lo, *hi, *machine;
     const char *origin; /* "default" and so on */
+    const char *settled, *why; /* config_settle(): what came of the default; else NULL */
     enum param_provenance provenance;
     bool is_string, is_default;
     const struct param_desc *desc; /* NULL: not read through a table */

@@ -69,11 +69,26 @@ void config_each_param(const struct config *config, config_param_fn *fn, void *c
 
     for (guint i = 0; i < all->len; i++) {
         const struct config_resolved *r = all->pdata[i];
-        g_autofree char *origin = g_strdup_printf("%s%s%s", r->origin, r->source ? ", " : "",
+        g_autofree char *origin = g_strdup_printf("%s%s%s", r->why != NULL ? r->why : r->origin,
+                                                  r->source ? ", " : "",
                                                   r->source ? r->source : "");
 
-        fn(context, r->path, r->value, r->unit, r->provenance, origin);
+        fn(context, r->path, r->settled != NULL ? r->settled : r->value, r->unit, r->provenance,
+           origin);
     }
+}
+
+void config_settle(struct config *config, const struct config_node *group, const char *key,
+                   uint32_t value, const char *why)
+{
+    g_autofree char *path = g_strdup_printf("%s.%s", group->path, key);
+    g_autofree char *text = g_strdup_printf("%u", value);
+    struct config_resolved *resolved = g_hash_table_lookup(config->resolved, path);
+
+    if (resolved == NULL || strcmp(resolved->origin, "default") != 0)
+        return;
+    resolved->settled = g_string_chunk_insert(config->strings, text);
+    resolved->why = g_string_chunk_insert(config->strings, why);
 }
 
 /* path = value unit */
@@ -91,7 +106,12 @@ void config_print(const struct config *config, FILE *out)
     int column = 0;
 
     for (guint i = 0; i < all->len; i++) {
-        g_autofree char *text = assignment(all->pdata[i]);
+        struct config_resolved *r = all->pdata[i];
+        if (r->settled != NULL) {
+            r->value = r->settled;
+            r->origin = r->why;
+        }
+        g_autofree char *text = assignment(r);
 
         column = SIM_MAX(column, (int)SIM_MIN(strlen(text), (size_t)MAX_COLUMN));
     }

@@ -49,6 +49,33 @@ static void describe(const void *port, char *text, size_t bytes)
     snprintf(text, bytes, "Gen%u x%u", pcie_port_generation(port), pcie_port_lanes(port));
 }
 
+/* The width, then the generation, if the ports differ and the scenario says neither. */
+static bool settled(const void *port, unsigned i, struct cable_setting *setting)
+{
+    const struct pcie_port *a = port, *b = pcie_port_peer(port);
+    const bool narrowed = a->max_lanes != b->max_lanes &&
+                          pcie_port_lanes(a) <= SIM_MIN(a->max_lanes, b->max_lanes);
+    const bool slowed = a->max_generation != b->max_generation;
+    char name[PCIE_PORT_NAME_BYTES];
+
+    if (narrowed && i-- == 0) {
+        const struct pcie_port *more = a->max_lanes > b->max_lanes ? a : b;
+        setting->key = "lanes";
+        setting->value = pcie_port_lanes(a);
+        snprintf(setting->why, sizeof(setting->why), "trained down, %s has %u",
+                 pcie_port_cable_name(more, name), more->max_lanes);
+        return true;
+    }
+    if (!slowed || i != 0)
+        return false;
+    const struct pcie_port *more = a->max_generation > b->max_generation ? a : b;
+    setting->key = "generation";
+    setting->value = pcie_port_generation(a);
+    snprintf(setting->why, sizeof(setting->why), "trained down, %s has %u",
+             pcie_port_cable_name(more, name), more->max_generation);
+    return true;
+}
+
 const struct cable_kind pcie_cable = {
     .name = "PCIe",
     .type = "link",
@@ -64,4 +91,5 @@ const struct cable_kind pcie_cable = {
     .stats = pcie_link_stats_table,
     .port_stats = stats_of,
     .describe = describe,
+    .settled = settled,
 };

@@ -54,8 +54,8 @@ struct pcie_port {
 };
 
 struct pcie_link_params {
-    uint32_t generation;    /* 1..5; 0: what both ports have */
-    uint32_t lanes;         /* 1, 2, 4, 8, 12, 16, 32; 0: what both ports have */
+    uint32_t generation;    /* 1..5; 0: the most that both ports have */
+    uint32_t lanes;         /* 1, 2, 4, 8, 12, 16, 32; 0: the most that both ports have */
     sim_time latency_ps;    /* one way, both PHYs, pipeline and propagation; no serialisation */
     double bit_error_ratio; /* 0: none */
     uint32_t ack_tlps;      /* TLPs, or AckFactor bytes, after which an ACK DLLP is sent at once */
@@ -70,8 +70,9 @@ extern const struct param_desc pcie_link_params_table[];
 /* The link as a kind of cable: ports of devices are DEVICE.p0, DEVICE.p1, ... */
 extern const struct cable_kind pcie_cable;
 
-/* Joins two ports. Returns NULL after adding mistakes (unequal width, a generation that neither
- * supports) to errors, with file and line of the cable. The context owns the link. */
+/* Joins two ports. Returns NULL after adding mistakes (a width or generation that one does not
+ * supports) to errors, with file and line of the cable. Ports that differ train to the lower
+ * generation and width. The context owns the link. */
 struct pcie_link *pcie_link_new(struct pcie_context *pcie, const char *name,
                                 const struct pcie_link_params *params, struct pcie_port *a,
                                 struct pcie_port *b, const char *file, int line,
@@ -172,5 +173,8 @@ void pcie_link_set_up(struct pcie_link *link, bool up);
 struct pcie_link *pcie_context_link(struct pcie_context *pcie, unsigned i, struct pcie_port **a,
                                     struct pcie_port **b);
 const char *pcie_link_name(const struct pcie_link *link);
+/* As cables name the port: "server.s0.rp0", "nic.p1". */
+#define PCIE_PORT_NAME_BYTES 96
+const char *pcie_port_cable_name(const struct pcie_port *port, char text[PCIE_PORT_NAME_BYTES]);
 
 #endif

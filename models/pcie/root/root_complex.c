@@ -63,13 +63,13 @@ const struct param_desc root_complex_params_table[] = {
     RC_PARAM("ecrc", PARAM_BOOL, ecrc, 0, 0, 1, PROV_PUBLISHED, BENCH,
              "root ports can add a digest (ECRC) to their requests and completions"),
     RC_PARAM("posted_header_credits", PARAM_U32, advertise.header[TLP_POSTED], 48, 1, 127,
-             PROV_ESTIMATE, G, "per root port"),
+             PROV_ESTIMATE, G, "per root port of up to Gen3 x16; more in proportion"),
     RC_PARAM("posted_data_credits", PARAM_U32, advertise.data[TLP_POSTED], 384, 8, 2047,
-             PROV_ESTIMATE, G, "per root port, units of 16 bytes"),
+             PROV_ESTIMATE, G, "likewise, units of 16 bytes"),
     RC_PARAM("non_posted_header_credits", PARAM_U32, advertise.header[TLP_NON_POSTED], 48, 1, 127,
-             PROV_ESTIMATE, G, "per root port"),
+             PROV_ESTIMATE, G, "per root port of up to Gen3 x16; more in proportion"),
     RC_PARAM("non_posted_data_credits", PARAM_U32, advertise.data[TLP_NON_POSTED], 48, 1, 2047,
-             PROV_ESTIMATE, G, "per root port, units of 16 bytes"),
+             PROV_ESTIMATE, G, "likewise, units of 16 bytes"),
     RC_PARAM("tx_queue_tlps", PARAM_U32, tx_queue_tlps, 16, 1, 256, PROV_ESTIMATE, G,
              "TLPs of a class that wait for a root port's transmitter"),
     RC_PARAM("write_lines", PARAM_U32, write_lines, 0, 0, 4096, PROV_PUBLISHED, K,
@@ -284,6 +284,25 @@ static void rc_init(struct model *rc, struct sim_error_list *errors)
     state->prefetchable = state->memory;
 }
 
+/* Buffers cover the round trip at the port's full rate: those of the parameters 390 ns at Gen3 x16 (6 KiB
+ * of 15.75 GB/s). A port that is faster has as many times more; one that is slower shares its stack's buffers
+ * with others and is given no less. Above 127 headers and 2047 units, flow control is scaled (PCIe Base 4.0,
+ * 3.4.2), as ports from Gen4 on do. */
+static struct pcie_credits credits_of(const struct pcie_credits *params,
+                                      const struct root_port_desc *port)
+{
+    const uint32_t rate = (uint32_t)port->max_lanes << port->max_generation, of_x16_gen3 = 16u << 3;
+    const uint32_t times = SIM_MAX(rate / of_x16_gen3, 1);
+    struct pcie_credits credits = *params;
+
+    for (unsigned class = TLP_POSTED; class <= TLP_NON_POSTED; class ++) {
+        credits.header[class] *= times;
+        credits.data[class] *= times;
+    }
+    credits.header[TLP_COMPLETION] = credits.data[TLP_COMPLETION] = PCIE_CREDITS_INFINITE;
+    return credits;
+}
+
 void root_complex_attach(struct model *rc, struct root_complex_host *host, unsigned socket,
                          unsigned bus, const struct root_port_desc *ports, unsigned n_ports,
                          struct iommu *iommu)
@@ -314,18 +333,17 @@ void root_complex_attach(struct model *rc, struct root_complex_host *host, unsig
         port->cfg.id = pcie_id(bus, p + 1, 0);
         port_init(rc, p, false);
         stack_init(state, port, ports[p].stack);
-        rc->ports[p] = (struct pcie_port){ .model = rc,
-                                           .idx = p,
-                                           .max_generation = ports[p].max_generation,
-                                           .max_lanes = ports[p].max_lanes,
-                                           .mps_bytes = 128,
-                                           .mps_bytes_max = state->params.mps_bytes,
-                                           .tx_queue_tlps = state->params.tx_queue_tlps,
-                                           .advertise = state->params.advertise,
-                                           .name = ports[p].name,
-                                           .bridge = &port->cfg };
-        rc->ports[p].advertise.header[TLP_COMPLETION] = PCIE_CREDITS_INFINITE;
-        rc->ports[p].advertise.data[TLP_COMPLETION] = PCIE_CREDITS_INFINITE;
+        rc->ports[p] =
+            (struct pcie_port){ .model = rc,
+                                .idx = p,
+                                .max_generation = ports[p].max_generation,
+                                .max_lanes = ports[p].max_lanes,
+                                .mps_bytes = 128,
+                                .mps_bytes_max = state->params.mps_bytes,
+                                .tx_queue_tlps = state->params.tx_queue_tlps,
+                                .advertise = credits_of(&state->params.advertise, &ports[p]),
+                                .name = ports[p].name,
+                                .bridge = &port->cfg };
     }
 }
 

@@ -906,9 +906,11 @@ static void print_shows_the_origin_of_each_value(void **state)
     config_mark_read(config_get(root, "list"));
     assert_true(config_set(config, "dram.channels", "2", "--set", &f->errors));
     assert_true(read_dram(f, config, &dram));
+    config_settle(config, config_get(root, "dram"), "capacity_bytes", 8192, "agreed");
+    config_settle(config, config_get(root, "dram"), "channels", 8, "agreed"); /* is set */
     config_print(config, out);
     fclose(out);
-    assert_string_equal(text, "dram.capacity_bytes = 4096 bytes  # default, datasheet\n"
+    assert_string_equal(text, "dram.capacity_bytes = 8192 bytes  # agreed, datasheet\n"
                               "dram.channels = 2                 # --set, estimate\n"
                               "dram.ecc = false                  # default\n"
                               "dram.latency_ns = 35 ns           # x.cfg:3, estimate\n"

@@ -797,6 +797,48 @@ static void expect_mistake(struct pair *pair, const struct pcie_link_params *par
     sim_error_release(&pair->rig.errors);
 }
 
+/* To the lower generation and the lower width; the cable says which of both it was. */
+static void unequal_ports_train_down(void **state)
+{
+    static const struct {
+        unsigned generation[2], lanes[2], to_generation, to_lanes;
+        const char *said[2];
+    } row[] = {
+        { { 3, 3 }, { 8, 8 }, 3, 8, { NULL, NULL } },
+        { { 3, 3 }, { 8, 16 }, 3, 8, { "lanes 8: trained down, b.p0 has 16", NULL } },
+        { { 5, 3 },
+          { 16, 4 },
+          3,
+          4,
+          { "lanes 4: trained down, a.p0 has 16", "generation 3: trained down, a.p0 has 5" } },
+        { { 2, 4 }, { 4, 4 }, 2, 4, { "generation 2: trained down, b.p0 has 4", NULL } },
+        { { 3, 3 }, { 12, 16 }, 3, 8, { "lanes 8: trained down, b.p0 has 16", NULL } },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < SIM_N_ELEMENTS(row); i++) {
+        struct cable_setting setting;
+        struct pair pair;
+        char text[160];
+
+        pair_init(&pair, row[i].generation[0], row[i].lanes[0]);
+        pair.b->port.max_generation = (uint8_t)row[i].generation[1];
+        pair.b->port.max_lanes = (uint8_t)row[i].lanes[1];
+        pair_join(&pair, 1000);
+        assert_int_equal(pcie_port_generation(&pair.a->port), row[i].to_generation);
+        assert_int_equal(pcie_port_lanes(&pair.b->port), row[i].to_lanes);
+        for (unsigned n = 0; n < 2; n++) {
+            const bool said = pcie_cable.settled(&pair.a->port, n, &setting);
+            assert_int_equal(said, row[i].said[n] != NULL);
+            if (!said)
+                break;
+            snprintf(text, sizeof(text), "%s %u: %s", setting.key, setting.value, setting.why);
+            assert_string_equal(text, row[i].said[n]);
+        }
+        pair_done(&pair);
+    }
+}
+
 static void mistakes_are_named(void **state)
 {
     struct pcie_link_params params = pcie_rig_link_params(0);
@@ -805,7 +847,6 @@ static void mistakes_are_named(void **state)
     (void)state;
     pair_init(&pair, 3, 8);
     pair.b->port.max_lanes = 16;
-    expect_mistake(&pair, &params, "port a.p0 has 8 lanes but port b.p0 has 16; say lanes = 8");
     params.lanes = 16;
     expect_mistake(&pair, &params, "16 lanes, but port a.p0 has 8");
     params.lanes = 3;
@@ -813,10 +854,6 @@ static void mistakes_are_named(void **state)
     params.lanes = 8;
     params.generation = 4;
     expect_mistake(&pair, &params, "generation 4, but port a.p0 has generation 3");
-    params.generation = 0;
-    pair.b->port.max_generation = 5;
-    expect_mistake(&pair, &params,
-                   "port a.p0 has generation 3 but port b.p0 has 5; say generation = 3");
     params.generation = 3;
     pair.b->port.max_generation = 6;
     expect_mistake(&pair, &params, "port b.p0 has generation 6");
@@ -893,6 +930,7 @@ int main(void)
         cmocka_unit_test(random_mixes_keep_the_rules),
         cmocka_unit_test(replay_delivers_exactly_once),
         cmocka_unit_test(bit_errors_cost_throughput),
+        cmocka_unit_test(unequal_ports_train_down),
         cmocka_unit_test(mistakes_are_named),
         cmocka_unit_test(cut_short),
     };
