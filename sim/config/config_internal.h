@@ -52,7 +52,7 @@ struct config_setting {
 /* One parameter as config_read_params() resolved it. */
 struct config_resolved {
     const char *path, *value, *unit, *source, *fitted_to, *on_bound, *lo, *hi, *machine;
-    const char *origin; /* "default" and so on */
+    const char *origin;        /* "default" and so on */
     const char *settled, *why; /* config_settle(): what came of the default; else NULL */
     enum param_provenance provenance;
     bool is_string, is_default;
