@@ -1,8 +1,8 @@
 /*
- * The platform as a scenario file: what was read, with file and line of each value, over what the family
- * says. A group of which nothing read stands in the family's file includes that; of others, its lines
- * are copied but for what was read.
+ * The platform as a scenario file: each group includes the family's file and sets below that what was read,
+ * with file and line of each value.
  */
+#include <math.h>
 #include <string.h>
 
 #include "cli/import/plan.h"
@@ -87,15 +87,6 @@ static bool sets(const char *line, const char *key)
     return strncmp(line, key, n) == 0 && (line[n] == ' ' || line[n] == '=');
 }
 
-/* Whether the line of a family's file sets something that was read. */
-static bool is_read(const struct writer *w, const char *line)
-{
-    for (guint i = 0; i < w->values->len; i += 2)
-        if (sets(line, w->values->pdata[i]))
-            return true;
-    return false;
-}
-
 static char **lines_of(const struct writer *w, const char *file)
 {
     for (const char *const *root = w->choice->roots; *root != NULL; root++) {
@@ -110,44 +101,42 @@ static char **lines_of(const struct writer *w, const char *file)
     return g_new0(char *, 1);
 }
 
-/* The number that a file of the family has for the setting; 0: none. */
+#define INCLUDES_MAX 8
+
+/* The number that the file, or one that it includes, has for the setting; NAN: none. The last one holds. */
+static double number_in(const struct writer *w, const char *file, const char *key, unsigned depth)
+{
+    g_auto(GStrv) lines = lines_of(w, file);
+    double number = (double)NAN;
+    for (char **line = lines; *line != NULL && depth < INCLUDES_MAX; line++) {
+        const char *value = strstr(*line, "value = ");
+        g_auto(GStrv) quoted = g_strsplit(*line, "\"", 3);
+        double found = (double)NAN;
+        if (sets(*line, key) && value != NULL)
+            found = g_ascii_strtod(value + strlen("value = "), NULL);
+        else if (g_str_has_prefix(*line, "@include ") && g_strv_length(quoted) == 3)
+            found = number_in(w, quoted[1], key, depth + 1);
+        number = isfinite(found) ? found : number;
+    }
+    return number;
+}
+
+/* What the family has for the setting; 0: nothing. */
 static double family_number(const struct writer *w, const char *group, const char *key)
 {
     g_autofree char *file = import_family_file(w->choice->roots, w->family, group);
-    g_auto(GStrv) lines = file != NULL ? lines_of(w, file) : g_new0(char *, 1);
-    for (char **line = lines; *line != NULL; line++) {
-        const char *value = strstr(*line, "value = ");
-        if (sets(*line, key) && value != NULL)
-            return g_ascii_strtod(value + strlen("value = "), NULL);
-    }
-    return 0.0;
+    const double number = file != NULL ? number_in(w, file, key, 0) : (double)NAN;
+    return isfinite(number) ? number : 0.0;
 }
 
-/* What the file says, but for what was read; `file` may be NULL. */
-static void append_file(struct writer *w, const char *file, const char *indent)
-{
-    g_auto(GStrv) lines = file != NULL ? lines_of(w, file) : g_new0(char *, 1);
-    bool differs = false;
-    for (char **line = lines; *line != NULL; line++)
-        differs = differs || is_read(w, *line);
-    if (file != NULL && !differs) {
-        g_string_append_printf(w->out, "%s@include \"%s\"\n", indent, file);
-        return;
-    }
-    if (file != NULL)
-        g_string_append_printf(w->out, "%s# not read, kept from %s:\n", indent, file);
-    for (char **line = lines; *line != NULL; line++)
-        if (**line != '\0' && **line != '#' && !is_read(w, *line))
-            g_string_append_printf(w->out, "%s%s\n", indent, *line);
-}
-
-/* The values, then the file; the list of values is empty again. */
+/* The file (NULL: none), then the values, which take the place of its; the list of values is empty again. */
 static void append_settings(struct writer *w, const char *file, const char *indent)
 {
+    if (file != NULL)
+        g_string_append_printf(w->out, "%s@include \"%s\"\n", indent, file);
     for (guint i = 0; i < w->values->len; i += 2)
         g_string_append_printf(w->out, "%s%s = %s\n", indent, (const char *)w->values->pdata[i],
                                (const char *)w->values->pdata[i + 1]);
-    append_file(w, file, indent);
     g_ptr_array_set_size(w->values, 0);
 }
 
@@ -343,6 +332,35 @@ static void put_timing(struct writer *w)
                          bins[i].ns);
 }
 
+/* Channels of a socket, of which the model has `parts` each: two halves of DDR5's. */
+static void put_channels(struct writer *w)
+{
+    static const struct {
+        const char *family;
+        unsigned channels, parts;
+    } sockets[] = { { "skylake_sp", 6, 1 }, { "ice_lake_sp", 8, 1 }, { "sapphire_rapids", 8, 2 } };
+    const struct import_fact *dimms = &w->m->dimms;
+    unsigned channels = 4, parts = 1;
+    for (size_t i = 0; i < SIM_N_ELEMENTS(sockets); i++)
+        if (strcmp(sockets[i].family, w->family) == 0) {
+            channels = sockets[i].channels;
+            parts = sockets[i].parts;
+        }
+    if (is_bus(w))
+        return;
+    if (!import_known(dimms)) {
+        put_estimate(w, "channels", "all of the family's; dmidecode tells how many have DIMMs",
+                     channels * parts);
+        return;
+    }
+    const uint64_t of_socket = MAX(dimms->value / w->sockets, 1);
+    if (of_socket > channels)
+        note(w, "%" G_GUINT64_FORMAT " DIMMs a socket on %u channels: one a channel is modelled",
+             of_socket, channels);
+    put_number(w, "channels", dimms, parts > 1 ? "two halves of each DIMM" : "as many as DIMMs",
+               (double)(MIN(of_socket, channels) * parts));
+}
+
 static void append_dram(struct writer *w)
 {
     const struct import_machine *m = w->m;
@@ -354,16 +372,7 @@ static void append_dram(struct writer *w)
         put_size(w, "node_size", &m->node_bytes, "rounded up to GiB",
                  MIN(gib << 30, NODE_BYTES_MAX));
     }
-    const double channels = family_number(w, "dram", "channels");
-    if (import_known(&m->dimms) && channels > 0.0 && !is_bus(w)) {
-        const uint64_t of_socket = MAX(m->dimms.value / w->sockets, 1);
-        if ((double)of_socket < channels)
-            put_number(w, "channels", &m->dimms, "fewer DIMMs than channels", (double)of_socket);
-        else if ((double)of_socket > channels)
-            note(w,
-                 "%" G_GUINT64_FORMAT " DIMMs a socket on %g channels: one a channel is modelled",
-                 of_socket, channels);
-    }
+    put_channels(w);
     if (import_known(&m->dimm_mt_s) && m->dimm_mt_s.value >= 100 && m->dimm_mt_s.value <= 10000) {
         put_number(w, "rate_mt_s", &m->dimm_mt_s, NULL, (double)m->dimm_mt_s.value);
         if (!is_bus(w))
@@ -783,8 +792,8 @@ static void append_head(struct writer *w)
     g_string_append_printf(
         w->out,
         "# A source FILE:LINE says where a value was read. The rest is that of "
-        "families/%s, of other machines:\n# each group says which measurement would "
-        "tell.\n",
+        "families/%s: of other machines;\n# \"measured by\" says what would tell it of this "
+        "one.\n",
         w->family);
     if (w->choice->platform)
         return;

@@ -24,7 +24,7 @@ has "values have their line" "$text" \
 has "as trained, and what could be" "$text" \
     'to = "nic.p0"; generation = 3; lanes = 8; \},  # trained so; both ends could do Gen3 x16'
 has "virtual functions" "$text" 'vfs = .*# TotalVFs is 16'
-has "what is kept" "$text" '# not read, kept from families/skylake_sp/dram.cfg:'
+has "what is kept" "$text" '@include "families/skylake_sp/dram.cfg"'
 has "and what would tell" "$text" '# measured by: controller_ns: mlc --idle_latency'
 out=$("$nudma" run server.cfg --filter transfer_bytes=64 -q --db r.db 2>&1); is "it runs" $? 0
 has "on both sockets" "$out" '^s1 +64 +[0-9]+'
@@ -59,6 +59,8 @@ has "the tree is the same" "$("$nudma" topology user.cfg)" 'sw.p1 -- Gen3 x[0-9]
 has "is taken" "$(cat other.cfg)" 'families/broadwell_ep/os.cfg'
 out=$("$nudma" import "$server" --family broadwel_ep 2>&1); is "none of the name" $? 2
 has "the nearest" "$out" '--family broadwel_ep: no such family; did you mean "broadwell_ep"'
+sed 's/Model 85/Model 62/' "$server/dmidecode.txt" >ivy.txt
+has "by the processor" "$("$nudma" import ivy.txt 2>/dev/null)" 'families/ivy_bridge/cache.cfg'
 sed 's/Model 85/Model 26/' "$server/dmidecode.txt" >old.txt
 has "a neighbour's is said" "$("$nudma" import old.txt 2>&1 >/dev/null)" 'has no family of its own'
 
