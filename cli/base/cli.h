@@ -54,6 +54,8 @@ bool cli_parse(struct cli_options *options, const char *usage, const char *summa
                const char *description, const GOptionEntry *entries, int argc, char **argv,
                int *status);
 void cli_options_release(struct cli_options *options);
+/* Whether the option stands on the command line, before "--": for defaults of cli_parse(). */
+bool cli_has_option(const char *option, int argc, char **argv);
 
 /* "nudma 0.1.0 4f2a91c" */
 void cli_print_version(void);

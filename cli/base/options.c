@@ -296,6 +296,14 @@ static bool is_plain(const char *argument)
     return *argument != '\0';
 }
 
+bool cli_has_option(const char *option, int argc, char **argv)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], option) == 0)
+            return true;
+    return false;
+}
+
 char *cli_command_line(const char *subcommand, int argc, char **argv)
 {
     GString *line = g_string_new("nudma ");

@@ -33,9 +33,13 @@ struct running {
 /* ---- In the worker --------------------------------------------------------------------------- */
 
 /* What the name of the scenario does not say of where the run comes from. */
-static void note_origin(struct run_result *result, const struct scenario *scenario)
+static void note_origin(struct run_result *result, const struct plan_point *point)
 {
-    if (*scenario_changes(scenario) != '\0')
+    const struct scenario *scenario = point->scenario;
+    /* The name of a variant (--bands) says what was changed; the rest is noted with its point. */
+    const bool variant = point->stored_as != NULL &&
+                         strstr(point->stored_as, RESULTS_VARIANT) != NULL;
+    if (*scenario_changes(scenario) != '\0' && !variant)
         run_result_note(result, &RESULT_NOTE_CHANGES[strlen("note.")], scenario_changes(scenario));
     if (!scenario_has_root(scenario)) {
         g_autofree char *path = g_canonicalize_filename(scenario_path(scenario), NULL);
@@ -54,7 +58,7 @@ static void run_job(void *context, const struct worker_task *task, struct worker
     struct experiment_outcome outcome = { 0 };
     struct config *config = scenario_point(point->scenario, point->index, &errors);
     report->result = run_result_new();
-    note_origin(report->result, point->scenario);
+    note_origin(report->result, point);
     if (config == NULL)
         report->error = sim_error_join(&errors);
     else if (!experiment_run(config, task->seed, report->result, &outcome, &never,

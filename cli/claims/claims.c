@@ -119,6 +119,8 @@ static void read_claims(struct claims_file *file, struct config_node *list,
 static void free_file(gpointer pointer)
 {
     struct claims_file *file = pointer;
+    for (guint i = 0; i < file->claims->len; i++)
+        g_free(claims_at(file, i)->band_misses);
     g_array_free(file->claims, TRUE);
     config_free(file->config);
     g_free(file->path);

@@ -42,6 +42,9 @@ struct claim {
     double published_lo, published_hi; /* NAN: what is published is no number */
     double value;                      /* simulated; NAN without data */
     enum claim_verdict verdict;
+    unsigned n_variants, n_variants_hold; /* of results with --bands: 0 without */
+    double band_lo, band_hi;              /* of the value and its variants */
+    char *band_misses; /* "p2p_reads_max=16 (4.1)", where it does not hold; owned; NULL: nowhere */
     struct config_node *node; /* for messages */
 };
 
@@ -71,6 +74,10 @@ GPtrArray *claims_load(const struct cli_options *options, char **arguments,
                        struct sim_error_list *errors);
 /* Sets value and verdict of every claim; invalid expressions go to errors. */
 void claims_evaluate(GPtrArray *files, struct results_db *db, struct sim_error_list *errors);
+
+/* After claims_evaluate(): the same for each variant of the claim's points that `nudma run --bands` has
+ * stored; sets the band of every claim. */
+void claims_evaluate_bands(GPtrArray *files, struct results_db *db, struct sim_error_list *errors);
 
 struct claim *claims_at(const struct claims_file *file, guint index);
 /* The claim of that id in any of the files, or NULL. */

@@ -54,6 +54,30 @@ static void print_reasons(const struct claims_file *file)
     }
 }
 
+/* "band: dl.fig04a.read: 2.9..5.6 at the ends of 3 ranges' values; holds in part: ..." */
+static void print_bands(const struct claims_file *file)
+{
+    for (guint i = 0; i < file->claims->len; i++) {
+        const struct claim *claim = claims_at(file, i);
+        char lo[32], hi[32];
+        if (claim->n_variants == 0)
+            continue;
+        const bool all = claim->n_variants_hold == claim->n_variants && claim_holds(claim);
+        const bool none = claim->n_variants_hold == 0 && !claim_holds(claim);
+        g_autofree char *where =
+            all || none ? g_strdup(all ? "holds in all of it" : "holds nowhere in it")
+                        : g_strdup_printf("holds in part of it%s%s",
+                                          claim->band_misses != NULL ? ", not with " : "",
+                                          claim->band_misses != NULL ? claim->band_misses : "");
+        g_autofree char *text =
+            g_strdup_printf("band: %s: %s..%s with %u values at the ends of their "
+                            "ranges; %s",
+                            claim->id, cli_number(claim->band_lo, lo),
+                            cli_number(claim->band_hi, hi), claim->n_variants, where);
+        cli_print_words(text, 4);
+    }
+}
+
 /* Whether a run of the point has failed since the one whose values count. */
 static bool is_overtaken(struct results_db *db, const struct claim_reference *r)
 {
@@ -122,6 +146,7 @@ static void print_tables(const GPtrArray *files, const struct claims_tally *all,
         printf("%s%s%s\n", file->name, *file->title != '\0' ? ": " : "", file->title);
         cli_table_print(table, "", stdout);
         print_reasons(file);
+        print_bands(file);
         print_notes(file, db);
         cli_table_free(table);
         claims_count(file, &tally);
@@ -157,6 +182,12 @@ static void print_claim(const struct claim *claim)
     print_number("hi", claim->hi);
     print_number("simulated", claim->value);
     print_number("error_percent", claim_error_pct(claim));
+    if (claim->n_variants > 0) {
+        print_number("band_lo", claim->band_lo);
+        print_number("band_hi", claim->band_hi);
+        printf(", \"variants\": %u, \"variants_hold\": %u", claim->n_variants,
+               claim->n_variants_hold);
+    }
     json_member(stdout, ", ", "verdict", claim_verdict_name(claim->verdict));
     if (claim->misses != NULL)
         json_member(stdout, ", ", "misses", claim->misses);
@@ -209,7 +240,7 @@ static void print_json(const GPtrArray *files, const struct claims_tally *all)
 
 struct check_request {
     struct cli_options options;
-    gboolean json, known_ok;
+    gboolean json, known_ok, bands;
 };
 
 static int check_files(const struct check_request *request, GPtrArray *files, struct results_db *db)
@@ -217,6 +248,7 @@ static int check_files(const struct check_request *request, GPtrArray *files, st
     struct sim_error_list errors = { 0 };
     struct claims_tally all = { 0 };
     claims_evaluate(files, db, &errors);
+    claims_evaluate_bands(files, db, &errors);
     if (errors.n_messages > 0) {
         cli_report(&errors);
         return results_failed(db) ? CLI_FAILED : CLI_WRONG;
@@ -252,11 +284,16 @@ int cli_check(int argc, char **argv)
     struct check_request request = { 0 };
     const GOptionEntry entries[] = {
         { "json", 0, 0, G_OPTION_ARG_NONE, &request.json, "Print JSON instead of tables", NULL },
+        { "bands", 0, 0, G_OPTION_ARG_NONE, &request.bands,
+          "Of results/bands.db, unless --db says otherwise: what nudma run --bands has stored",
+          NULL },
         { "known-ok", 0, 0, G_OPTION_ARG_NONE, &request.known_ok,
           "Exit status 0 if only claims miss that are marked as known misses", NULL },
         { .long_name = NULL },
     };
     int status = CLI_DONE;
+    if (cli_has_option("--bands", argc, argv))
+        request.options.default_db = "bands.db";
     if (cli_parse(
             &request.options, "[CLAIMS...]", "Compares results with published claims.",
             "CLAIMS is a file of claims, or a folder of scenarios that has one; without, all "

@@ -372,14 +372,20 @@ int cli_plot(int argc, char **argv)
 {
     struct cli_options options = { 0 };
     g_autofree char *format = NULL, *folder = NULL;
+    gboolean bands = FALSE; /* looked for before the others are parsed */
     const GOptionEntry entries[] = {
         { "format", 'F', 0, G_OPTION_ARG_STRING, &format,
           "text (default), png, svg, gnuplot (the script), or several: png,svg", "FORMAT" },
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &folder,
           "Write PNG and SVG files below DIR (default results/plots)", "DIR" },
+        { "bands", 0, 0, G_OPTION_ARG_NONE, &bands,
+          "Of results/bands.db, unless --db says otherwise: what nudma run --bands has stored",
+          NULL },
         { .long_name = NULL },
     };
     int status = CLI_DONE;
+    if (cli_has_option("--bands", argc, argv))
+        options.default_db = "bands.db";
     if (cli_parse(&options, "SCENARIO...",
                   "Plots the results of scenarios beside what was measured.",
                   "In text, capital letters are simulated, small ones measured.", entries, argc,

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/campaign/bands.h"
 #include "cli/campaign/campaign.h"
 #include "cli/campaign/summary.h"
 #include "cli/commands/run.h"
@@ -66,7 +67,9 @@ static int run_plan(struct plan *plan, const struct run_request *request)
         .limits = request->limits,
     };
     const int status = campaign_run(&campaign);
-    if (status != CLI_INTERRUPTED && request->with_table)
+    if (status != CLI_INTERRUPTED && request->bands)
+        bands_print(plan, db);
+    else if (status != CLI_INTERRUPTED && request->with_table)
         summary_print(plan, db, request->stats);
     results_close(db);
     return status;
@@ -126,6 +129,8 @@ int run_scenarios(const struct run_request *request, char **arguments)
     parse_shard(request->shard, &choice.shard, &choice.n_shards);
     struct plan *plan = plan_new(&request->options, arguments, &choice, &errors);
     int status = CLI_WRONG;
+    if (request->bands && errors.n_messages == 0)
+        bands_plan(plan, &request->options, choice.sets, &errors);
     const bool traced = request->trace_text != NULL || request->n_steps != 0;
     if (!request->list)
         check_size(plan, request, &errors);
@@ -290,6 +295,10 @@ int cli_run(int argc, char **argv)
           "Only part I of the points, split into N parts", "I/N" },
         { "quick", 0, 0, G_OPTION_ARG_NONE, &request.quick,
           "Only the few points that a scenario names as its fast subset", NULL },
+        { "bands", 0, 0, G_OPTION_ARG_NONE, &request.bands,
+          "Each point also with every value that has a range, and was not fitted, at both ends of it; "
+          "into results/bands.db, unless --db says otherwise",
+          NULL },
         { "seeds", 0, 0, G_OPTION_ARG_INT, &request.n_seeds, "Run each point with N seeds", "N" },
         { "seed", 0, 0, G_OPTION_ARG_INT64, &request.first_seed, "The first seed (default 1)",
           "S" },
@@ -324,6 +333,8 @@ int cli_run(int argc, char **argv)
         { .long_name = NULL },
     };
     int status = CLI_DONE;
+    if (cli_has_option("--bands", argc, argv))
+        request.options.default_db = "bands.db";
     allow_no_value("--trace-address", trace_address, argc, argv);
     if (cli_parse(&request.options, "SCENARIO...",
                   "Runs the points of scenarios and stores the results.",

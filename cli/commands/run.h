@@ -17,7 +17,7 @@ struct run_request {
     char *trace_device;
     int n_steps; /* --trace; 0: not given */
     struct experiment_followed followed;
-    gboolean quick, force, missing, list, print_config, stats, quiet;
+    gboolean bands, quick, force, missing, list, print_config, stats, quiet;
     struct until until; /* no metric: as many seeds as said */
     uint64_t memory_bytes;
     struct worker_limits limits;

@@ -150,6 +150,24 @@ static struct plot_curve *curve_of(struct collector *c, const char *series, cons
     return curve;
 }
 
+/* The lowest and the highest value of the point and its variants. */
+static void take_band(const struct collector *c, const char *point, const char *metric,
+                      struct plot_value *value)
+{
+    g_autofree char *stem = results_variant_name(point, "");
+    value->band_lo = value->band_hi = value->y;
+    for (guint i = 0; i < c->set->points->len; i++) {
+        const char *name = ((const struct result_point *)c->set->points->pdata[i])->name;
+        const struct result_value *variant = g_str_has_prefix(name, stem)
+                                                 ? result_set_value(c->set, name, metric)
+                                                 : NULL;
+        if (variant != NULL) {
+            value->band_lo = fmin(value->band_lo, variant->mean);
+            value->band_hi = fmax(value->band_hi, variant->mean);
+        }
+    }
+}
+
 static void collect_metric(struct collector *c, const char *metric)
 {
     const guint first = c->data->curves->len;
@@ -165,6 +183,7 @@ static void collect_metric(struct collector *c, const char *metric)
                                     .ci95 = result_value_has_interval(y) ? y->ci95 : 0.0 };
         if (x_is_axis && !to_x(c->data, plot_axis_value(c->scenario, i, c->spec->x), &value.x))
             continue;
+        take_band(c, name, metric, &value);
         g_autofree char *series = plot_series_name(c->spec, c->scenario, i);
         g_array_append_val(curve_of(c, series, metric, first)->values, value);
     }
@@ -694,6 +713,19 @@ static void invert(const struct collector *c)
     }
 }
 
+/* What is shown relative to another value has no band: that value would move as well. */
+static void drop_bands(const struct collector *c)
+{
+    for (guint i = 0; (is_relative(c->spec) || c->spec->slowdown) && i < c->data->curves->len;
+         i++) {
+        const struct plot_curve *curve = c->data->curves->pdata[i];
+        for (guint k = 0; k < curve->values->len; k++) {
+            struct plot_value *value = &g_array_index(curve->values, struct plot_value, k);
+            value->band_lo = value->band_hi = 0.0;
+        }
+    }
+}
+
 /* ---- All of it ------------------------------------------------------------------------------- */
 
 /* The results of the metrics that the panel shows along y, and x if it is none of the axes. */
@@ -739,6 +771,7 @@ static void collect_simulated(struct collector *c, struct results_db *db)
         normalise(c);
         make_relative(c);
         invert(c);
+        drop_bands(c);
     }
     g_clear_pointer(&set, result_set_free);
 }

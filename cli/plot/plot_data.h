@@ -6,9 +6,10 @@
 #include "cli/plot/plot_spec.h"
 
 struct plot_value {
-    double x;       /* with categories: their index */
-    double y, ci95; /* ci95 0: unknown */
-    double ratio;   /* to the curve that the panel compares with; 0: no label */
+    double x;                /* with categories: their index */
+    double y, ci95;          /* ci95 0: unknown */
+    double band_lo, band_hi; /* over the variants of the point (nudma run --bands); equal: none */
+    double ratio;            /* to the curve that the panel compares with; 0: no label */
 };
 
 /* Of a distribution. */

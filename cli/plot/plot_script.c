@@ -278,8 +278,8 @@ static void append_curve_data(GString *script, const struct plot_spec *spec,
             const double at = logarithmic ? log(v->x / lo) : v->x - lo;
             const bool labelled = v->ratio != 0.0 && at - last >= width * LABEL_SHARE;
             last = labelled ? at : last;
-            g_string_append_printf(script, "%.17g %.17g %.17g %.17g\n", v->x, v->y, v->ci95,
-                                   labelled ? v->ratio : 0.0);
+            g_string_append_printf(script, "%.17g %.17g %.17g %.17g %.17g %.17g\n", v->x, v->y,
+                                   v->ci95, labelled ? v->ratio : 0.0, v->band_lo, v->band_hi);
         }
         g_string_append(script, "END\n");
     }
@@ -367,6 +367,16 @@ static void append_ratio_title(GString *script, const struct plot_panel *panel, 
     plot_append_title(script, label);
 }
 
+static bool has_band(const struct plot_curve *curve)
+{
+    for (guint i = 0; i < curve->values->len; i++) {
+        const struct plot_value *v = &g_array_index(curve->values, struct plot_value, i);
+        if (v->band_lo < v->band_hi)
+            return true;
+    }
+    return false;
+}
+
 /* So many points that they would hide their line. */
 static bool is_dense(const struct plot_spec *spec, const struct plot_curve *curve)
 {
@@ -384,6 +394,12 @@ static void append_curve(GString *script, const struct plot_spec *spec,
             script, "$curve%u using 1:2 with points lc rgb '%s' pt %d ps %s lw 1.2 ", index,
             COLOR(curve), POINT(open_points, curve), small ? "1.1" : "1.8");
     } else {
+        if (has_band(curve))
+            g_string_append_printf(
+                script,
+                "$curve%u using 1:5:6 with filledcurves fc rgb '%s' fs transparent "
+                "solid 0.2 noborder notitle, ",
+                index, COLOR(curve));
         if (has_interval(curve))
             g_string_append_printf(
                 script, "$curve%u using 1:2:3 with yerrorbars lc rgb '%s' pt 0 notitle, ", index,

@@ -153,6 +153,10 @@ void config_no_effect(struct config_node *group, const char *key, const char *de
 typedef void config_param_fn(void *context, const char *path, const char *value, const char *unit,
                              enum param_provenance provenance, const char *origin);
 void config_each_param(const struct config *config, config_param_fn *fn, void *context);
+/* Calls fn for every resolved parameter whose file gives it a range, and which was not fitted to anything:
+ * nothing says where in it the value lies. Sorted by path; lo and hi in the unit of the key. */
+typedef void config_band_fn(void *context, const char *path, const char *lo, const char *hi);
+void config_each_band(const struct config *config, config_band_fn *fn, void *context);
 /* The table entry of the parameter that config_read_params() resolved at this path, or NULL. */
 const struct param_desc *config_param_desc(const struct config *config, const char *path);
 /* Prints the resolved scenario with the origin of each value (default, file:line, --set). */

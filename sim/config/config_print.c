@@ -91,6 +91,18 @@ void config_settle(struct config *config, const struct config_node *group, const
     resolved->why = g_string_chunk_insert(config->strings, why);
 }
 
+void config_each_band(const struct config *config, config_band_fn *fn, void *context)
+{
+    g_autoptr(GPtrArray) all = resolved_sorted(config);
+
+    for (guint i = 0; i < all->len; i++) {
+        const struct config_resolved *r = all->pdata[i];
+
+        if (r->lo && r->provenance != PROV_CALIBRATED)
+            fn(context, r->path, r->lo, r->hi);
+    }
+}
+
 /* path = value unit */
 static char *assignment(const struct config_resolved *r)
 {

@@ -424,6 +424,27 @@ const char *results_library(void)
 
 /* ---- Expressions ----------------------------------------------------------------------------- */
 
+char *results_variant_name(const char *point, const char *variant)
+{
+    return g_strdup_printf("%s%s" RESULTS_VARIANT "%s", point, *point != '\0' ? " " : "", variant);
+}
+
+void results_set_variant(struct results_db *db, const char *variant)
+{
+    g_free(db->variant);
+    db->variant = g_strdup(variant);
+}
+
+/* One row, or none: SQLITE_ROW, SQLITE_DONE or an error. point NULL: that of the arguments. */
+static int find_value(sqlite3_stmt *s, sqlite3_value **args, const char *point)
+{
+    for (int i = 0; i < 3; i++)
+        sqlite3_bind_value(s, i + 1, args[i]);
+    if (point != NULL)
+        sqlite3_bind_text(s, 2, point, -1, SQLITE_TRANSIENT);
+    return sqlite3_step(s);
+}
+
 /* v(scenario, point, metric): NULL if there is none */
 static void value_function(sqlite3_context *context, int n_args, sqlite3_value **args)
 {
@@ -433,9 +454,19 @@ static void value_function(sqlite3_context *context, int n_args, sqlite3_value *
         sqlite3_result_error(context, sqlite3_errmsg(db->sqlite), -1);
         return;
     }
-    for (int i = 0; i < n_args; i++)
-        sqlite3_bind_value(s, i + 1, args[i]);
-    const int code = sqlite3_step(s);
+    (void)n_args;
+    int code = SQLITE_DONE;
+    const char *point = (const char *)sqlite3_value_text(args[1]);
+    if (db->variant != NULL && point != NULL) {
+        g_autofree char *name = results_variant_name(point, db->variant);
+        code = find_value(s, args, name);
+        if (code == SQLITE_DONE || sqlite3_column_type(s, 0) == SQLITE_NULL) {
+            sqlite3_reset(s);
+            code = SQLITE_DONE;
+        }
+    }
+    if (code == SQLITE_DONE)
+        code = find_value(s, args, NULL);
     if (code == SQLITE_ROW)
         sqlite3_result_value(context, sqlite3_column_value(s, 0));
     else if (code != SQLITE_DONE)

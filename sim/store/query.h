@@ -107,6 +107,12 @@ struct results_cursor *results_range(struct results_db *db, const char *scenario
                                      const char *metric);
 const struct results_range *results_next_range(struct results_cursor *cursor);
 
+/* A point that was run again with a value at an end of its range is stored as "<point> ~<variant>",
+ * "op=read ~p2p_reads_max=16": no name of an axis begins so. */
+#define RESULTS_VARIANT "~"
+char *results_variant_name(const char *point, const char *variant); /* g_free() */
+/* From now on v() takes what is stored of this variant of a point, where there is any; NULL: of none. */
+void results_set_variant(struct results_db *db, const char *variant);
 /* Evaluates an SQL expression over v(scenario, point, metric), the mean over the newest runs. False
  * with *message (caller g_free()s) on an error; NAN if a value is missing. */
 bool results_evaluate(struct results_db *db, const char *expression, double *value, char **message);

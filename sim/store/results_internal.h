@@ -64,6 +64,7 @@ enum results_statement {
 struct results_db {
     sqlite3 *sqlite;
     char *path;
+    char *variant;         /* results_set_variant(); NULL: none */
     bool failed;           /* results_failed() */
     bool busy;             /* results_is_busy() */
     bool was_there;        /* results_was_there() */

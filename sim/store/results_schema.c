@@ -427,5 +427,6 @@ void results_close(struct results_db *db)
     sqlite3_close(db->sqlite);
     g_hash_table_destroy(db->ids);
     g_free(db->path);
+    g_free(db->variant);
     g_free(db);
 }
