@@ -8,7 +8,7 @@
 #include "sim/config/filter.h"
 #include "workloads/experiment.h"
 
-static const char *const format_names[] = { "text", "dot", "svg", NULL };
+static const char *const format_names[] = { "text", "dot", "svg", "hwloc", NULL };
 
 /* What follows the last dot of the file's name; NULL without. */
 static const char *ending_of(const char *output)
@@ -92,6 +92,8 @@ static char *draw(const struct topology *topology, const struct scenario *scenar
         return topology_svg(topology, "topology");
     if (strcmp(format, "dot") == 0)
         return topology_dot(topology, scenario_name(scenario));
+    if (strcmp(format, "hwloc") == 0)
+        return topology_hwloc(topology);
     char *text = topology_text(topology);
     if (!heading)
         return text;
@@ -174,7 +176,8 @@ int cli_topology(int argc, char **argv)
     gboolean results = FALSE;
     const GOptionEntry entries[] = {
         { "format", 'F', 0, G_OPTION_ARG_STRING, &format,
-          "text (default), dot (for Graphviz), svg; without: as FILE ends", "FORMAT" },
+          "text (default), dot (for Graphviz), svg, hwloc (XML for lstopo -i); without: as FILE ends",
+          "FORMAT" },
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &output, "Write FILE", "FILE" },
         { "set", 's', 0, G_OPTION_ARG_STRING_ARRAY, &sets, "Change a setting, as run does",
           "PATH=VALUE" },

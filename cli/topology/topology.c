@@ -25,6 +25,12 @@ static const char *host_value(GHashTable *params, const char *host, const char *
     return g_hash_table_lookup(params, path);
 }
 
+static uint64_t host_bytes(GHashTable *params, const char *host, const char *key)
+{
+    const char *text = host_value(params, host, key);
+    return text != NULL ? g_ascii_strtoull(text, NULL, 10) : 0;
+}
+
 static char *size_text(const char *bytes)
 {
     static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
@@ -47,6 +53,11 @@ static void describe_host(struct topology_host *host, GHashTable *params)
     const char *sockets = host_value(params, host->name, "cpu.sockets");
     g_autofree char *size = llc != NULL ? size_text(llc) : NULL;
     host->n_sockets = sockets != NULL ? (unsigned)g_ascii_strtoull(sockets, NULL, 10) : 1;
+    host->n_cores = cores != NULL ? (unsigned)g_ascii_strtoull(cores, NULL, 10) : 1;
+    host->l1_bytes = host_bytes(params, host->name, "cache.l1_size");
+    host->l2_bytes = host_bytes(params, host->name, "cache.l2_size");
+    host->llc_bytes = host_bytes(params, host->name, "cache.llc_size");
+    host->node_bytes = host_bytes(params, host->name, "dram.node_size");
     host->cores = cores != NULL && clock != NULL ? g_strdup_printf("%s cores, %s GHz", cores, clock)
                                                  : g_strdup("");
     host->cache = size != NULL ? g_strdup_printf("LLC %s", size) : g_strdup("");

@@ -11,6 +11,9 @@ struct topology_host {
     char *name;
     unsigned n_sockets;
     char *cores, *cache, *memory, *interconnect; /* a line each, of one socket; "" if unknown */
+    unsigned n_cores;                            /* of a socket */
+    uint64_t l1_bytes, l2_bytes, llc_bytes,
+        node_bytes;   /* of a core, a core, a socket, a node; 0: none */
     char *role;       /* "IOMMU on, lends nic", "" if neither its IOMMU nor lending is in use */
     char *role_alike; /* the same without names: "IOMMU on, lends 1" */
 };
@@ -87,6 +90,9 @@ char *topology_host_text(const struct topology *topology, const struct topology_
                          guint host, bool names);
 /* The same as a graph for Graphviz; g_free(). */
 char *topology_dot(const struct topology *topology, const char *title);
+/* The host as hwloc's XML, version 2, for lstopo -i; bus numbers are made up. g_free(); NULL with the
+ * reason on standard error if there is not one host alone. */
+char *topology_hwloc(const struct topology *topology);
 /* A picture with a title and a description for those who do not see it; `id` begins their ids, unique
  * in the page. g_free(); NULL if dot could not draw it, with the reason on standard error. */
 char *topology_svg(const struct topology *topology, const char *id);

@@ -285,5 +285,19 @@ out=$("$nudma" topology $switch --results --db busy.db 2>&1); is "a point that h
 has "is named" "$out" 'write_stream_switch op=write: the database has no run that says how busy'
 out=$("$nudma" topology $switch --point op=none 2>&1); is "no such value" $? 2
 
+# ---- hwloc ---------------------------------------------------------------------------------------
+"$nudma" topology $switch -F hwloc -o host.xml; is "hwloc" $? 0
+is "is well-formed" "$(well_formed host.xml)" ""
+is "one package a socket, a core each core" \
+    "$(grep -c 'type="Package"' host.xml) $(grep -c 'type="Core"' host.xml)" "2 28"
+has "bridges hold their buses" "$(cat host.xml)" \
+    'bridge_type="1-1" depth="1" bridge_pci="0000:\[01-03\]" pci_busid="0000:00:01.0".*pci_link_speed="15.75'
+"$nudma" import host.xml -o back.cfg 2>/dev/null; is "it can be imported" $? 0
+has "the same sockets" "$("$nudma" topology back.cfg)" 'each socket: 14 cores, .* LLC 35 MiB'
+has "the same tree" "$("$nudma" topology back.cfg)" 'sw.p1 -- Gen3 x16 -- (nic|adapter).p0'
+out=$("$nudma" topology smartio/fig22_bandwidth_test --set axes.config=lending -F hwloc 2>&1)
+is "two hosts" "$?" 1
+has "are said" "$out" 'found 2 hosts, expected one'
+
 echo "1..$cases"
 [ $failed = 0 ]
