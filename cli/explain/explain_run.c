@@ -292,6 +292,21 @@ static bool is_same(const char *a, const char *b)
     return n == (y != NULL ? (size_t)(y - b) : strlen(b)) && strncmp(a, b, n) == 0;
 }
 
+/* A faster root port has more credits, too: where these alone do nearly as much, they are the limit. */
+static const struct explain_effect *credits_of_link(const GArray *effects,
+                                                    const struct explain_effect *best)
+{
+    if (best == NULL || !g_str_has_prefix(best->resource->name, "PCIe link "))
+        return best;
+    for (guint i = 0; i < effects->len; i++) {
+        const struct explain_effect *effect = &g_array_index(effects, struct explain_effect, i);
+        if (g_str_has_prefix(effect->resource->name, "receive credits of root ports ") &&
+            effect->gain_ratio > 0.8 * best->gain_ratio)
+            return effect;
+    }
+    return best;
+}
+
 /* The one that helps most; several together only if one alone gives less than half of what they do. */
 static const struct explain_resource *best_limit(const GArray *effects, double threshold,
                                                  const char *but)
@@ -306,6 +321,7 @@ static const struct explain_resource *best_limit(const GArray *effects, double t
         if (*best == NULL)
             *best = effect;
     }
+    single = credits_of_link(effects, single);
     if (joint != NULL && (single == NULL || joint->gain_ratio > 2.0 * single->gain_ratio))
         return joint->resource;
     return single != NULL ? single->resource : NULL;

@@ -252,6 +252,8 @@ static void take_line(struct reader *r, const char *line)
         take_link(r, &f->trained, line);
     else if (strstr(line, "emory at ") != NULL)
         take_bar(r, line);
+    else if (g_str_has_prefix(line, "AERCap:") && strstr(line, "CGenEn+") != NULL)
+        fact(r, &f->ecrc, 1); /* "ECRCGenEn+" in later versions */
     else if (vfs != NULL && sscanf(vfs, "Total VFs: %u", &number) == 1)
         fact(r, &f->vfs, number);
     else if (sscanf(line, "NUMA node: %u", &number) == 1)

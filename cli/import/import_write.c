@@ -409,6 +409,13 @@ static void append_root_complex(struct writer *w)
     }
     if (import_known(&mps))
         put_number(w, "mps_bytes", &mps, "the most of any root port", (double)mps.value);
+    for (guint i = 0; i < w->plan->ports->len; i++) {
+        const struct import_port *port = &g_array_index(w->plan->ports, struct import_port, i);
+        if (!port->used || !import_known(&port->function->ecrc))
+            continue;
+        put(w, "ecrc", &port->function->ecrc, "CGenEn+ of a root port", "true");
+        break;
+    }
     append_group(w, "root_complex");
 }
 

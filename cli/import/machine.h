@@ -44,6 +44,7 @@ struct import_function {
     struct import_fact mps_possible, mps, mrrs;
     struct import_fact bar_bytes; /* the largest memory BAR */
     struct import_fact vfs;       /* TotalVFs of its SR-IOV capability */
+    struct import_fact ecrc;      /* it adds a digest to its TLPs: ECRC generation is enabled */
     int node;                     /* -1: not said */
     int iommu_group;              /* -1: not said */
     bool from_hwloc;              /* lspci says more of the same function */

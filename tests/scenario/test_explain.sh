@@ -25,8 +25,8 @@ hosts = { server = {
 }; };
 devices = { nic = {
     type = "pcie.requester"; generation = 3; lanes = 16; extended_tags = true;
-    write_interval_ns = 1.0; read_interval_ns = 1.0; burst_interval_ns = 0.0; descriptor_ns = 0.0;
-    push_gbyte_s = 100.0; pull_gbyte_s = 100.0; reads_in_flight = 128; writes_in_flight = 64;
+    read_interval_ns = 1.0; descriptor_ns = 0.0; word_ns = 0.0; line_ns = 0.0; tx_align_bytes = 16; tx_gap_bytes = 0;
+    reads_in_flight = 128; writes_in_flight = 64;
     posted_data_credits = 1024;
 }; };
 cables = ( { from = "server.s0.rp1"; to = "nic.p0"; } );
