@@ -161,6 +161,11 @@
     X(PCI_AER_SEVERITY, PCI_ERR_UNCOR_SEVER)                                                     \
     X(PCI_AER_CORRECTABLE, PCI_ERR_COR_STATUS)                                                   \
     X(PCI_AER_CORRECTABLE_MASK, PCI_ERR_COR_MASK)                                                \
+    X(PCI_AER_CONTROL, PCI_ERR_CAP)                                                              \
+    X(PCI_AER_ECRC_GENERATION, PCI_ERR_CAP_ECRC_GENC)                                            \
+    X(PCI_AER_ECRC_GENERATION_ENABLE, PCI_ERR_CAP_ECRC_GENE)                                     \
+    X(PCI_AER_ECRC_CHECK, PCI_ERR_CAP_ECRC_CHKC)                                                 \
+    X(PCI_AER_ECRC_CHECK_ENABLE, PCI_ERR_CAP_ECRC_CHKE)                                          \
     X(PCI_AER_DATA_LINK, PCI_ERR_UNC_DLP)                                                        \
     X(PCI_AER_SURPRISE_DOWN, PCI_ERR_UNC_SURPDN)                                                 \
     X(PCI_AER_POISONED, PCI_ERR_UNC_POISON_TLP)                                                  \

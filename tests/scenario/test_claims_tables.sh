@@ -26,7 +26,7 @@ case_is() { # case_is TEXT STATUS
 # Rows: | `id` | use | kind | published | accepted | simulated | verdict |
 verdicts() { # verdicts PREFIX WITHOUT FILE
     awk -F ' *\\| *' -v prefix="^\`$1\\." -v without="$2" \
-        '$2 ~ prefix && (without == "" || $2 !~ without) { print $2, $3, $4, $8 }' "$3" | sort
+        '$2 ~ prefix && NF == 9 && (without == "" || $2 !~ without) { print $2, $3, $4, $8 }' "$3" | sort
 }
 
 # IDS: an expression for the claims of the scenarios WITHOUT, if it is another one.

@@ -68,7 +68,7 @@ static void test_many_cores(void **unused)
     (void)unused;
     assert_within(
         HOST "workload = { type = \"memory\"; mode = \"bandwidth\"; buffer_bytes = \"16 MiB\"; };"
-             "measure = { duration_us = 40; warmup_us = 5; };",
+             "measure = { duration_us = 80; warmup_us = 5; };",
         "read_gbyte_s", 0.03);
     assert_within(HOST "workload = { type = \"memory\"; mode = \"bandwidth\"; to_socket = 1;"
                        " buffer_bytes = \"16 MiB\"; };"

@@ -81,7 +81,7 @@ has "with its cable" $page '> Gen3 x8 </text>'
 has "a switch hangs between" $page 'server.s0.rp1 to sw.p0 \(pcie.switch\), Gen3 x16; sw.p1 to adapter.p0'
 is "what simulates nothing has no picture" "$(grep -c 'no hosts, no devices' $page)" 0
 has "and told in words" $page '<desc[^>]*>server: 2 sockets, each with 10 cores, 2.2 GHz, LLC 25 MiB'
-has "a claim with its verdict" $page 'pcb\.lat\.rd\.64</span>.*>559\.[0-9]+</td>.*class="ok">ok<'
+has "a claim with its verdict" $page 'pcb\.lat\.rd\.64</span>.*>561\.[0-9]+</td>.*class="ok">ok<'
 has "one without data" $page 'pcb\.lat\.rd\.8</span>.*>no data<'
 "$nudma" check --json >check.json
 is "as many claims as there are" "$(grep -c '<tr role="row" id="claim-' $page)" \
