@@ -18,6 +18,7 @@ grep -o "v('$1/[a-z0-9_]*'" "$claims" | sed "s/v('//; s/'//" | sort -u |
     while read -r scenario; do
         if [ -n "${3:-}" ] && [[ $scenario == *"$3"* ]]; then continue; fi
         points=$(points_of "$scenario")
+        if [ -n "${LEAVE_OUT:-}" ] && [ -z "$points" ]; then continue; fi
         set=()
         for word in ${SHORTER:-}; do
             if [ "${word%%:*}" = "$scenario" ]; then set+=(--set "${word#*:}"); fi

@@ -156,7 +156,7 @@ static GArray *shares_of(const struct run_result *result, const char *begin, con
         };
         g_array_append_val(shares, share);
     }
-    g_free(names);
+    g_strfreev(names);
     g_array_sort(shares, by_value);
     return shares;
 }

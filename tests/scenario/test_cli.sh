@@ -71,7 +71,7 @@ is "numbers of other kinds are left" "$(grep -o '^ *latency_p[0-9]*_ns' <<<"$out
 mapfile -t all < <("$nudma" list | awk -v n="$(stride 4)" 'NR > 1 && NR % n == 0 { print $1 }')
 [ "$(stride 2)" = 1 ] && every=() || every=(--quick)
 for scenario in "${all[@]}"; do "$nudma" run "$scenario" "${every[@]}" --print-config >/dev/null 2>>all.txt || echo "$scenario"; done >unbuilt.txt
-is "every scenario can be built" "$(cat unbuilt.txt all.txt)" ""
+is "every scenario can be built" "$(cat unbuilt.txt; grep -v ": names no points for --quick" all.txt)" ""
 has "list shows points and titles" "$("$nudma" list)" "^$size +[0-9]+  [A-Z]"
 mkdir mine && cp "$NUDMA_SCENARIOS/$size.cfg" mine/ && cp "$NUDMA_SCENARIOS/$size.cfg" .
 out=$("$nudma" run mine/latency_size.cfg latency_size.cfg --list 2>&1); is "two files of one name" $? 2
