@@ -48,8 +48,8 @@ check() { # check FOLDER PREFIX [WITHOUT [IDS]]
     case_is "docs/validation.md says which claims of $1 hold" $?
 }
 
-LEAVE_OUT='set_pct=0$|65536 config=ioctopus$|^placement=local streams=|^config=remote direction=rx$' \
-    check ioctopus ioct fig14 'fig14|fig10[.]set0|octo_is_local|fig15|multicore'
+LEAVE_OUT='set_pct=0$|65536 config=ioctopus$' \
+    check ioctopus ioct 'fig14|fig15|multicore' 'fig14|fig15|multicore|fig10[.]set0|octo_is_local'
 check device_lending dl
 SHORTER="smartio/fig30_training:programs.training.epochs=1 smartio/fig38_nvmeof:programs.fio.operations=4096" \
     check smartio smio fig28
