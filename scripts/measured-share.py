@@ -18,8 +18,14 @@ SCENARIOS = Path(__file__).resolve().parent.parent / "scenarios"
 
 
 def curves(text):
-    """(series, file) of each measured curve; the x axis."""
-    found = re.findall(r'series\s*=\s*"([^"]*)"\s*;\s*file\s*=\s*"([^"]*)"', text)
+    """(series, file) of each measured curve, the series with its panel's filter; the x axis."""
+    found, panel = [], ""
+    for match in re.finditer(r'filter\s*=\s*"([^",]*)"'
+                             r'|series\s*=\s*"([^"]*)"\s*;\s*file\s*=\s*"([^"]*)"', text):
+        if match[1] is not None:
+            panel = match[1] + " "
+        else:
+            found.append((panel + match[2], match[3]))
     return found, re.search(r'plot\s*=.*?\bx\s*=\s*"([^"]*)"', text, re.S).group(1)
 
 
