@@ -109,22 +109,12 @@ static void run_point(void *context, const struct worker_task *task, struct work
     const struct trials *trials = trial->trials;
     const struct trial_point *point = &g_array_index(trials->points, struct trial_point,
                                                      task->point);
-    const volatile int never = 0;
     struct sim_error_list errors = { 0 };
-    struct experiment_outcome outcome = { 0 };
     struct config *config = scenario_point(point->scenario, point->index, &errors);
-    report->result = run_result_new();
     for (guint i = 0; i < trials->params->len && config != NULL; i++)
         config_set(config, g_array_index(trials->params, struct trial_param, i).path,
                    trial->values[i], "calibrate", &errors);
-    if (errors.n_messages > 0)
-        report->error = sim_error_join(&errors);
-    else
-        experiment_run(config, task->seed, report->result, &outcome, &never, &report->error);
-    report->sim_ps = outcome.sim_ps;
-    report->events = outcome.events;
-    config_free(config);
-    sim_error_release(&errors);
+    worker_run(config, task, &errors, report);
 }
 
 static void keep_run(void *context, size_t index, const struct worker_report *report)

@@ -45,6 +45,11 @@ typedef void worker_body_fn(void *context, const struct worker_task *task,
                             struct worker_report *report);
 typedef void worker_report_fn(void *context, size_t job, const struct worker_report *report);
 
+/* For such a body: runs config with the task's seed, unless it has mistakes, and fills in the report.
+ * Takes config (NULL: there are mistakes) and releases errors. */
+void worker_run(struct config *config, const struct worker_task *task,
+                struct sim_error_list *errors, struct worker_report *report);
+
 /* Workers are made as they are needed. context: of the body and of reports. */
 struct worker_pool *worker_pool_new(unsigned max_workers, struct worker_limits limits,
                                     worker_body_fn *body, worker_report_fn *report, void *context);

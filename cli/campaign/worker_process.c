@@ -16,6 +16,7 @@
 #include "cli/base/memory.h"
 #include "cli/campaign/worker_internal.h"
 #include "sim/engine/watchdog.h"
+#include "workloads/experiment.h"
 
 #define KEEP_BYTES (32 << 20) /* resident, more than at its start: after that a worker leaves */
 
@@ -49,6 +50,22 @@ static void send_report(int fd, const struct worker_report *report, bool leaves)
 {
     g_autoptr(GByteArray) bytes = worker_report_pack(report, leaves);
     write_all(fd, bytes->data, bytes->len);
+}
+
+void worker_run(struct config *config, const struct worker_task *task,
+                struct sim_error_list *errors, struct worker_report *report)
+{
+    const volatile int never = 0;
+    struct experiment_outcome outcome = { 0 };
+    report->result = run_result_new();
+    if (errors->n_messages > 0)
+        report->error = sim_error_join(errors);
+    else
+        experiment_run(config, task->seed, report->result, &outcome, &never, &report->error);
+    report->sim_ps = outcome.sim_ps;
+    report->events = outcome.events;
+    config_free(config);
+    sim_error_release(errors);
 }
 
 static void tick(int signal_number)

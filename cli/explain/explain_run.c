@@ -53,22 +53,12 @@ static struct config *changed_point(const struct explain_request *request,
 static void run_job(void *context, const struct worker_task *task, struct worker_report *report)
 {
     const struct batch *batch = context;
-    const volatile int never = 0;
     struct sim_error_list errors = { 0 };
-    struct experiment_outcome outcome = { 0 };
     const struct explain_resource *resource = task->point > 0
                                                   ? batch->resources->pdata[task->point - 1]
                                                   : NULL;
     struct config *config = changed_point(batch->request, batch->gone, resource, &errors);
-    report->result = run_result_new();
-    if (errors.n_messages > 0)
-        report->error = sim_error_join(&errors);
-    else
-        experiment_run(config, task->seed, report->result, &outcome, &never, &report->error);
-    report->sim_ps = outcome.sim_ps;
-    report->events = outcome.events;
-    config_free(config);
-    sim_error_release(&errors);
+    worker_run(config, task, &errors, report);
 }
 
 static void keep_job(void *context, size_t job, const struct worker_report *report)

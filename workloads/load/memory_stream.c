@@ -74,21 +74,12 @@ static void memory_stream_check(struct program *program, struct sim_error_list *
     struct memory_stream *stream = program->state;
     stream->program = program;
     stream->host = program_lending_host(program, "on", stream->host_name, errors);
-    if (stream->array_bytes % LINE_BYTES != 0)
-        program_mistake(program, "array_bytes", errors, "whole lines of 64 bytes", NULL);
     if (stream->host == NULL)
         return;
-    const struct physmem *mem = host_physmem(stream->host->host);
     if (stream->n_cores != 0)
         program_check_cpus(program, "cores", stream->host, stream->cpu, stream->n_cores, errors);
-    if (stream->host->vm != NULL)
-        program_mistake(program, "on", errors, "a host without a group `vm`", NULL);
-    if (stream->node >= physmem_nodes(mem))
-        program_mistake(program, "node", errors, "a socket of the host that has memory", NULL);
-    else if (stream->array_bytes >
-             physmem_node_bytes(mem, stream->node) / 2 / SIM_MAX(stream->n_cores, 1u))
-        program_mistake(program, "array_bytes", errors,
-                        "at most half of the node's memory for all arrays", NULL);
+    program_check_arrays(program, stream->host, stream->node, stream->array_bytes, stream->n_cores,
+                         errors);
 }
 
 static struct hpa next_line(struct memory_stream_core *at)

@@ -140,6 +140,11 @@ unsigned program_take_spinning_cpu(struct program *program, const struct lending
  * program has said that it runs on them; its setting `cpu` is the first. */
 void program_check_cpus(struct program *program, const char *key, const struct lending_host *host,
                         unsigned first, unsigned n, struct sim_error_list *errors);
+/* Mistakes in check() of a program whose threads go through n arrays of `array_bytes` on node `node` of a
+ * host (settings of these names; the host's is `on`): a guest, no such node, more than half its memory, or
+ * no whole lines. */
+void program_check_arrays(struct program *program, const struct lending_host *host, unsigned node,
+                          uint64_t array_bytes, unsigned n, struct sim_error_list *errors);
 void program_lending_uses_cpu(struct program *program, const struct lending_host *host,
                               unsigned cpu);
 bool program_is_measured(const struct program *program, const struct lending_host *host);

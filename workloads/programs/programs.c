@@ -595,6 +595,21 @@ void program_check_cpus(struct program *program, const char *key, const struct l
     program_mistake(program, key, errors, expected, NULL);
 }
 
+void program_check_arrays(struct program *program, const struct lending_host *host, unsigned node,
+                          uint64_t array_bytes, unsigned n, struct sim_error_list *errors)
+{
+    const struct physmem *mem = host_physmem(host->host);
+    if (host->vm != NULL)
+        program_mistake(program, "on", errors, "a host without a group `vm`", NULL);
+    if (node >= physmem_nodes(mem))
+        program_mistake(program, "node", errors, "a socket of the host that has memory", NULL);
+    else if (array_bytes > physmem_node_bytes(mem, node) / 2 / SIM_MAX(n, 1u))
+        program_mistake(program, "array_bytes", errors,
+                        "at most half of the node's memory for all arrays", NULL);
+    if (array_bytes % LINE_BYTES != 0)
+        program_mistake(program, "array_bytes", errors, "whole lines of 64 bytes", NULL);
+}
+
 void program_check_cores(struct program *program, const struct network_host *host,
                          const struct program_cores *cores, struct sim_error_list *errors)
 {

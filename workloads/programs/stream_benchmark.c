@@ -86,21 +86,12 @@ static void stream_check(struct program *program, struct sim_error_list *errors)
     stream->host = program_lending_host(program, "on", stream->host_name, errors);
     if (stream->host == NULL)
         return;
-    const struct physmem *mem = host_physmem(stream->host->host);
     if (stream->n_instances != 0)
         program_check_cpus(program, "cpu", stream->host, stream->cpu, stream->n_instances, errors);
-    if (stream->host->vm != NULL)
-        program_mistake(program, "on", errors, "a host without a group `vm`", NULL);
-    if (stream->node >= physmem_nodes(mem))
-        program_mistake(program, "node", errors, "a socket of the host that has memory", NULL);
-    else if (stream->array_bytes > physmem_node_bytes(mem, stream->node) / 2 /
-                                       SIM_MAX(N_ARRAYS * stream->n_instances, 1u))
-        program_mistake(program, "array_bytes", errors,
-                        "at most half of the node's memory for all arrays", NULL);
-    if (stream->array_bytes % LINE_BYTES != 0 || stream->block_bytes % LINE_BYTES != 0)
-        program_mistake(program,
-                        stream->array_bytes % LINE_BYTES != 0 ? "array_bytes" : "block_bytes",
-                        errors, "whole lines of 64 bytes", NULL);
+    program_check_arrays(program, stream->host, stream->node, stream->array_bytes,
+                         N_ARRAYS * stream->n_instances, errors);
+    if (stream->block_bytes % LINE_BYTES != 0)
+        program_mistake(program, "block_bytes", errors, "whole lines of 64 bytes", NULL);
 }
 
 static struct hpa line_of(const struct stream_instance *instance, unsigned array)
