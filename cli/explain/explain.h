@@ -71,6 +71,8 @@ struct explain_answer {
     GPtrArray *gone; /* that limit as it was changed, owned */
 };
 
+/* The path of the rule of that index, "hosts.*.dram.channels"; NULL beyond the last. */
+const char *explain_rule_path(size_t index);
 /* False with mistakes in errors, or *error (g_free()) if the point itself fails. explain_release() in any
  * case. */
 bool explain_point(const struct explain_request *request, struct explain_answer *answer,

@@ -116,6 +116,11 @@ static const struct rule rules[] = {
     { "programs.*.pairs", UP, EXPLAIN_LOAD, "threads of %s" },
 };
 
+const char *explain_rule_path(size_t index)
+{
+    return index < SIM_N_ELEMENTS(rules) ? rules[index].path : NULL;
+}
+
 /* ---- Resources from settings --------------------------------------------------------------------- */
 
 struct collector {
@@ -165,9 +170,10 @@ static struct explain_resource *resource_named(struct collector *c, enum explain
     return resource;
 }
 
-static void add_change(struct explain_resource *resource, const char *path, double from, double to)
+static void add_change(struct explain_resource *resource, const char *path, double from, double to,
+                       bool is_switch)
 {
-    const struct explain_change change = { g_strdup(path), from, to, false };
+    const struct explain_change change = { g_strdup(path), from, to, is_switch };
     g_array_append_val(resource->change, change);
 }
 
@@ -209,8 +215,7 @@ static void apply_rule(struct collector *c, const struct rule *rule, const char 
     g_autofree char *name = g_strjoinv(owner, around);
     g_autofree char *group = g_strndup(path, (gsize)(strchr(path, '.') - path) + 1 + strlen(owner));
     struct explain_resource *resource = resource_named(c, rule->kind, name, group);
-    const struct explain_change change = { g_strdup(path), from, to, is_switch };
-    g_array_append_val(resource->change, change);
+    add_change(resource, path, from, to, is_switch);
 }
 
 static void keep_param(void *context, const char *path, const char *value, const char *unit,
@@ -280,7 +285,7 @@ static void raise_end(const struct collector *c, struct explain_resource *link, 
     }
     const char *is = g_hash_table_lookup(c->values, path);
     if (is != NULL && g_ascii_strtod(is, NULL) < generation)
-        add_change(link, path, g_ascii_strtod(is, NULL), generation);
+        add_change(link, path, g_ascii_strtod(is, NULL), generation, false);
 }
 
 /* Other cables keep their generation, though a device that both hang on can do more now. */
@@ -302,10 +307,10 @@ static void add_link(struct collector *c, struct world *world, unsigned index,
     for (unsigned i = 0; world_cable_at(world, i, &other); i++) {
         g_autofree char *path = g_strdup_printf("cables.[%u].generation", i);
         if (i == index)
-            add_change(link, path, is, generation);
+            add_change(link, path, is, generation, false);
         else if (other.kind == cable->kind)
             add_change(link, path, pcie_port_generation(other.port[0]),
-                       pcie_port_generation(other.port[0]));
+                       pcie_port_generation(other.port[0]), false);
     }
 }
 
