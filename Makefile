@@ -99,13 +99,15 @@ NUDMA    := $(BUILD)/nudma
 # sanitizers, which stand there themselves.
 FAILING  := $(BUILD)/tests/failing.so
 
-.PHONY: all tests room-tests benches run test random messages fuzz coverage test-slurm bench figures check check-style \
+.PHONY: all tests room-tests room-test-objects benches run test random messages fuzz coverage test-slurm bench figures check check-style \
         check-layers setup install clean help require-libs require-cmocka require-machine FORCE
 .DELETE_ON_ERROR:
 
 all: $(NUDMA)
 tests: $(TESTS) $(if $(SANITIZE),,$(FAILING))
 room-tests: $(ROOM_TESTS)
+# All that a hostile build takes from its HOSTILE_BASE.
+room-test-objects: $(ROOM_TESTS:=.o) $(SUPPORT) $(FAKE_O) $(CLI_LIB)
 benches: $(BENCHES)
 
 # $(call say,CC,file): a short line for a long command

@@ -1,15 +1,14 @@
 #!/usr/bin/env bash
 # Builds and runs the tests. The last line is "N passed, N failed", over all builds; the one before it
 # says how many distinct cases these are, and in how many builds they ran.
-#   scripts/run-tests.sh [-k WORD] [gcc] [san] [hostile] [clang] [determinism]
+#   scripts/run-tests.sh [-k WORD] [gcc] [san] [hostile] [determinism]
 #
 # Without names all of them, in this order:
 #   gcc          everything in tests/ with the build that users get
 #   san          the same under the address and undefined-behaviour sanitizers, but for some whole
 #                runs (run(), below; scenario_stride(); $simulate of tests/scenario/lib.sh)
-#   hostile      everything but tests/scenario and tests/random with tiny pools and queues of two; what
-#                that does not change is of the first build
-#   clang        the same built by the other compiler
+#   hostile      everything but tests/scenario and tests/random by the other compiler, clang, and with
+#                tiny pools and queues of two
 #   determinism  tests/scenario/test_determinism.sh: both compilers, -O0 and -O3
 # -k runs only the tests whose path contains WORD. BUILD names the folder of the first build, the
 # others get its name and a suffix. JOBS tests run side by side (default: number of CPUs).
@@ -32,12 +31,12 @@ configs=()
 while [ $# -gt 0 ]; do
     case $1 in
     -k) word=${2:?-k needs a word}; shift ;;
-    gcc | san | hostile | clang | determinism) configs+=("$1") ;;
+    gcc | san | hostile | determinism) configs+=("$1") ;;
     *) sed -n '2,/^set /s/^# \{0,1\}//p' "$0" | sed '$d' >&2; exit 2 ;;
     esac
     shift
 done
-[ ${#configs[@]} -gt 0 ] || configs=(gcc san hostile clang determinism)
+[ ${#configs[@]} -gt 0 ] || configs=(gcc san hostile determinism)
 export RESULTS=$BUILD/test-results
 rm -rf "$RESULTS"
 mkdir -p "$RESULTS" && touch "$RESULTS/expected" || exit 1
@@ -155,13 +154,9 @@ for config in "${configs[@]}"; do
         { scenarios; rooms; } | run san
         ;;
     hostile)
-        build_first
-        build hostile "$BUILD-hostile" CC=gcc OPT=-O3 HOSTILE=1 HOSTILE_BASE="$BUILD" room-tests
+        build clang "$BUILD-clang" CC=clang OPT=-O3 TEST_OPT=-O0 all room-test-objects
+        build hostile "$BUILD-hostile" CC=clang OPT=-O3 TEST_OPT=-O0 HOSTILE=1 HOSTILE_BASE="$BUILD-clang" room-tests
         rooms | run hostile
-        ;;
-    clang)
-        build clang "$BUILD-clang" CC=clang OPT=-O3 TEST_OPT=-O0 room-tests
-        rooms | run clang
         ;;
     determinism)
         mkdir -p "$RESULTS/determinism"
@@ -194,6 +189,7 @@ awk -v configs="${configs[*]}" '
     END {
         printf "  %.0f s of processor time: build + test", all
         n = split(configs, config, " ")
+        build["hostile"] += build["clang"] # which it takes its objects from
         for (i = 1; i <= n; i++)
             printf "%s %s %.0f + %.0f", (i > 1 ? "," : ""), config[i], build[config[i]], test[config[i]]
         print ""
