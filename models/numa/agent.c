@@ -193,9 +193,8 @@ static inline __attribute__((always_inline)) struct victim evict(struct numa *n,
 {
     struct victim victim = { false, 0 };
     const uint64_t line = cache_line_in(c, p, way);
-    const uint32_t word = cache_word(c, p, way);
-    const uint32_t sharers = word & LINE_SHARERS_MASK;
-    bool dirty = line_state(word) == LINE_M;
+    const uint32_t sharers = cache_sharers(c, p, way);
+    bool dirty = (p.row->dirty >> way & 1u) != 0;
 
     if (sharers != 0) {
         dirty |= agent_snoop_groups(n, socket, sharers, line, true);
@@ -218,12 +217,13 @@ insert_at(struct numa *n, unsigned socket, struct cache_place p, const struct ca
           enum line_state state, uint32_t sharers, sim_time at_ps, int *way)
 {
     const bool for_device = sharers == 0;
+    const uint32_t bit = cache_victim_bit(p, for_device ? n->ddio_mask : c->all_ways);
     struct victim victim = { false, 0 };
 
-    *way = cache_victim(p, for_device ? n->ddio_mask : c->all_ways);
-    if (cache_holds(p, *way))
+    *way = __builtin_ctz(bit);
+    if ((p.row->valid & bit) != 0)
         victim = evict(n, socket, c, p, *way, for_device, at_ps);
-    cache_fill(c, p, *way, state, sharers);
+    cache_fill_bit(c, p, bit, state, sharers);
     return victim;
 }
 

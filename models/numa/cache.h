@@ -35,7 +35,8 @@ struct cache_row {
     uint32_t valid;
     uint32_t shared;   /* has sharers */
     uint32_t tag_high; /* narrow: bit 16 of the tag */
-    uint64_t state;    /* enum line_state of the valid ways, two bits each */
+    uint32_t owned;    /* E or M, if valid; the others of the valid ways are S */
+    uint32_t dirty;    /* M, if valid: these are owned, too */
     uint32_t tags[];   /* narrow: 16 or 20 of 16 bits; wide: one for each way, rounded up to 4 */
 };
 
@@ -203,17 +204,25 @@ static inline __attribute__((always_inline)) uint32_t cache_wide_matches(struct 
     return matches;
 }
 
-/* Returns the way that holds the line, or -1, without a branch per way. Eight ways are a constant
- * here, so that the loop unrolls. */
-static inline __attribute__((always_inline)) int cache_find(const struct cache *c,
-                                                            struct cache_place p)
+/* Returns the bit of the way that holds the line, 0: none does; without a branch per way. Eight ways
+ * are a constant here, so that the loop unrolls. */
+static inline __attribute__((always_inline)) uint32_t cache_find_bit(const struct cache *c,
+                                                                     struct cache_place p)
 {
     const uint32_t matches = c->narrow      ? cache_narrow_matches(p, c->ways)
                              : c->ways == 8 ? cache_wide_matches(p, 8)
                                             : cache_wide_matches(p, c->ways);
-    const uint32_t valid = matches & p.row->valid; /* one bit at most */
 
-    return valid == 0 ? -1 : __builtin_ctz(valid);
+    return matches & p.row->valid; /* one bit at most */
+}
+
+/* Returns the way that holds the line, or -1. */
+static inline __attribute__((always_inline)) int cache_find(const struct cache *c,
+                                                            struct cache_place p)
+{
+    const uint32_t bit = cache_find_bit(c, p);
+
+    return bit == 0 ? -1 : __builtin_ctz(bit);
 }
 
 static inline bool cache_holds(struct cache_place p, int way)
@@ -221,14 +230,23 @@ static inline bool cache_holds(struct cache_place p, int way)
     return (p.row->valid >> way & 1u) != 0;
 }
 
+/* The way must be valid: LINE_I is never returned. */
 static inline enum line_state cache_state(struct cache_place p, int way)
 {
-    return (enum line_state)(p.row->state >> 2 * way & 3u);
+    return (enum line_state)(LINE_S + (p.row->owned >> way & 1u) + (p.row->dirty >> way & 1u));
+}
+
+/* bit: of the way; state: not LINE_I. Without a branch, where the state is not a constant. */
+static inline __attribute__((always_inline)) void
+cache_put_state_bit(struct cache_place p, uint32_t bit, enum line_state state)
+{
+    p.row->owned = (p.row->owned & ~bit) | (bit & -(uint32_t)(state >= LINE_E));
+    p.row->dirty = (p.row->dirty & ~bit) | (bit & -(uint32_t)(state == LINE_M));
 }
 
 static inline void cache_put_state(struct cache_place p, int way, enum line_state state)
 {
-    p.row->state = (p.row->state & ~(UINT64_C(3) << 2 * way)) | (uint64_t)state << 2 * way;
+    cache_put_state_bit(p, UINT32_C(1) << way, state);
 }
 
 static inline enum line_state line_state(uint32_t word)
@@ -256,10 +274,10 @@ static inline uint32_t cache_word(const struct cache *c, struct cache_place p, i
     return line_word(cache_state(p, way), cache_sharers(c, p, way));
 }
 
-static inline void cache_put_sharers(const struct cache *c, struct cache_place p, int way,
-                                     uint32_t sharers)
+/* bit: of the way */
+static inline __attribute__((always_inline)) void
+cache_put_sharers_bit(const struct cache *c, struct cache_place p, uint32_t bit, uint32_t sharers)
 {
-    const uint32_t bit = UINT32_C(1) << way;
     void *all = (uint8_t *)p.row + c->sharers_at;
 
     if (c->sharers_at == 0)
@@ -270,9 +288,15 @@ static inline void cache_put_sharers(const struct cache *c, struct cache_place p
     }
     p.row->shared |= bit;
     if (c->narrow)
-        ((uint16_t *)all)[way] = (uint16_t)sharers;
+        ((uint16_t *)all)[__builtin_ctz(bit)] = (uint16_t)sharers;
     else
-        ((uint32_t *)all)[way] = sharers;
+        ((uint32_t *)all)[__builtin_ctz(bit)] = sharers;
+}
+
+static inline void cache_put_sharers(const struct cache *c, struct cache_place p, int way,
+                                     uint32_t sharers)
+{
+    cache_put_sharers_bit(c, p, UINT32_C(1) << way, sharers);
 }
 
 static inline void cache_put(const struct cache *c, struct cache_place p, int way,
@@ -282,48 +306,76 @@ static inline void cache_put(const struct cache *c, struct cache_place p, int wa
     cache_put_sharers(c, p, way, sharers);
 }
 
-/* Marks the way as recently used. */
-static inline void cache_touch(const struct cache *c, struct cache_place p, int way)
+/* Marks the way of that bit as recently used. */
+static inline void cache_touch_bit(const struct cache *c, struct cache_place p, uint32_t bit)
 {
-    const uint32_t bit = UINT32_C(1) << way;
     const uint32_t now = p.row->used | bit;
 
     p.row->used = now == c->all_ways ? bit : now;
 }
 
-/* The way of `allowed` (not empty) that a new line replaces: an invalid one, else the first that
- * was not recently used. */
-static inline int cache_victim(struct cache_place p, uint32_t allowed)
+static inline void cache_touch(const struct cache *c, struct cache_place p, int way)
 {
-    uint32_t *used = &p.row->used;
-    const uint32_t empty = allowed & ~p.row->valid;
-
-    if (SIM_UNLIKELY(empty != 0))
-        return __builtin_ctz(empty);
-    if (SIM_UNLIKELY((allowed & ~*used) == 0))
-        *used &= ~allowed;
-    return __builtin_ctz(allowed & ~*used);
+    cache_touch_bit(c, p, UINT32_C(1) << way);
 }
 
-/* Puts the line into the way, in place of its old content, which is the caller's to deal with. */
-static inline void cache_fill(const struct cache *c, struct cache_place p, int way,
-                              enum line_state state, uint32_t sharers)
+/* The bit of the way of `allowed` (not empty) that a new line replaces: an invalid one, else the first
+ * that was not recently used. */
+static inline uint32_t cache_victim_bit(struct cache_place p, uint32_t allowed)
 {
+    uint32_t *used = &p.row->used;
+    uint32_t may = allowed & ~p.row->valid;
+
+    if (SIM_LIKELY(may == 0)) {
+        if (SIM_UNLIKELY((allowed & ~*used) == 0))
+            *used &= ~allowed;
+        may = allowed & ~*used;
+    }
+    return may & -may;
+}
+
+static inline int cache_victim(struct cache_place p, uint32_t allowed)
+{
+    return __builtin_ctz(cache_victim_bit(p, allowed));
+}
+
+/* Puts the line into the way of that bit, in place of its old content, which is the caller's to deal
+ * with. */
+static inline __attribute__((always_inline)) void cache_fill_bit(const struct cache *c,
+                                                                 struct cache_place p, uint32_t bit,
+                                                                 enum line_state state,
+                                                                 uint32_t sharers)
+{
+    const int way = __builtin_ctz(bit);
+
     if (c->narrow) {
         cache_narrow_tags(p)[way] = (uint16_t)p.tag;
-        p.row->tag_high = (p.row->tag_high & ~(UINT32_C(1) << way)) | p.tag >> 16 << way;
+        p.row->tag_high = (p.row->tag_high & ~bit) | p.tag >> 16 << way;
     } else {
         p.row->tags[way] = p.tag;
     }
-    p.row->valid |= UINT32_C(1) << way;
-    cache_put(c, p, way, state, sharers);
-    cache_touch(c, p, way);
+    p.row->valid |= bit;
+    cache_put_state_bit(p, bit, state);
+    cache_put_sharers_bit(c, p, bit, sharers);
+    cache_touch_bit(c, p, bit);
+}
+
+static inline void cache_fill(const struct cache *c, struct cache_place p, int way,
+                              enum line_state state, uint32_t sharers)
+{
+    cache_fill_bit(c, p, UINT32_C(1) << way, state, sharers);
+}
+
+/* bits: of the ways, in which nothing is afterwards */
+static inline void cache_drop_bits(struct cache_place p, uint32_t bits)
+{
+    p.row->valid &= ~bits;
+    p.row->used &= ~bits;
 }
 
 static inline void cache_drop(struct cache_place p, int way)
 {
-    p.row->valid &= ~(UINT32_C(1) << way);
-    p.row->used &= ~(UINT32_C(1) << way);
+    cache_drop_bits(p, UINT32_C(1) << way);
 }
 
 static inline uint32_t cache_tag_in(const struct cache *c, struct cache_place p, int way)

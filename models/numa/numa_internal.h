@@ -354,19 +354,20 @@ static inline __attribute__((always_inline)) bool agent_give(struct numa *n,
                                                              bool store, struct fetched *got)
 {
     const struct cache_place p = cache_place(llc, line);
-    const int way = cache_find(llc, p);
+    const uint32_t bit = cache_find_bit(llc, p);
 
-    if (SIM_UNLIKELY(way < 0))
+    if (SIM_UNLIKELY(bit == 0))
         return false;
-    const enum line_state state = cache_state(p, way);
-    if ((cache_sharers(llc, p, way) & ~c->sharer_bit) != 0 || (store && state == LINE_S))
+    const int way = __builtin_ctz(bit);
+    const bool owned = (p.row->owned & bit) != 0;
+    if ((cache_sharers(llc, p, way) & ~c->sharer_bit) != 0 || (store && !owned))
         return false;
-    cache_put_sharers(llc, p, way, c->sharer_bit);
-    cache_touch(llc, p, way);
+    cache_put_sharers_bit(llc, p, bit, c->sharer_bit);
+    cache_touch_bit(llc, p, bit);
     /* The host has time until the next line is asked for, if this is a stream. */
     cache_prefetch_next(llc, p);
     NUMA_COUNT(n, c->socket, core_llc_hits);
-    *got = (struct fetched){ SIM_MIN(state, LINE_E), agent_at(p, way) };
+    *got = (struct fetched){ owned ? LINE_E : LINE_S, agent_at(p, way) };
     return true;
 }
 /* Writes a dirty line evicted from a fast core group back to its place in the LLC. The writer was

@@ -255,7 +255,7 @@ static inline __attribute__((always_inline)) void prefetch_victim(const struct a
     const uint32_t old = a->l2->all_ways & ~next.row->used;
     const int way = __builtin_ctz(old | 1u << (FAST_PRIVATE_WAYS - 1));
 
-    if (cache_state(next, way) == LINE_M) {
+    if ((next.row->dirty >> way & 1u) != 0) {
         cache_prefetch_at(cache_row(a->llc, *llc_at(a->c, set, way) >> 5), HOST_LINE_BYTES);
     }
 }
@@ -275,10 +275,10 @@ static inline __attribute__((always_inline)) sim_time leave(const struct access 
     }
     /* What shares a set of the L2 shares one of the smaller L1. */
     const struct cache_place p = { p1.row, (uint32_t)(line >> a->l1->sets_log2), p1.index };
-    const int way = cache_find(a->l1, p);
+    const uint32_t in_l1 = cache_find_bit(a->l1, p);
 
-    if (way >= 0)
-        cache_drop(p, way);
+    if (in_l1 != 0)
+        cache_drop_bits(p, in_l1);
     if (dirty)
         agent_take_back(a->llc, at);
     return 0;
@@ -354,13 +354,14 @@ static inline __attribute__((always_inline)) sim_time fill_l2(const struct acces
 {
     if (!a->fast && a->n->params->cache->l2_sector_lines > 1)
         return fill_sector(a, p, line, at_ps);
-    const int way = cache_victim(p, a->l2->all_ways);
-    const bool full = cache_holds(p, way);
+    const uint32_t bit = cache_victim_bit(p, a->l2->all_ways);
+    const int way = __builtin_ctz(bit);
+    const bool full = (p.row->valid & bit) != 0;
+    const bool dirty = (p.row->dirty & bit) != 0;
     const uint64_t victim = cache_line_in(a->l2, p, way);
-    const bool dirty = cache_state(p, way) == LINE_M;
     uint32_t victim_at = 0;
 
-    cache_fill(a->l2, p, way, line.state, 0);
+    cache_fill_bit(a->l2, p, bit, line.state, 0);
     if (a->fast || a->c->llc_at != NULL) {
         victim_at = *llc_at(a->c, p.index, way);
         *llc_at(a->c, p.index, way) = line.llc_at;
@@ -372,10 +373,12 @@ static inline __attribute__((always_inline)) sim_time fill_l2(const struct acces
     return full ? leave(a, p1, victim, dirty, victim_at, at_ps) : 0;
 }
 
-/* Gets the line from outside the core group, which knows of the miss at r->done_ps. */
+/* Gets the line from outside the core group, which knows of the miss at r->done_ps. Counts what
+ * neither the own socket's LLC nor a cache of one of its cores had. */
 static inline __attribute__((always_inline)) struct fetched fetch(const struct access *a,
                                                                   struct numa_result *r)
 {
+    struct numa_result result; /* not *r, which then needs no place in memory on the fast path */
     struct fetched got;
 
     if (a->fast && SIM_LIKELY(agent_give(a->n, a->c, a->llc, a->line, a->store, &got))) {
@@ -383,7 +386,10 @@ static inline __attribute__((always_inline)) struct fetched fetch(const struct a
         *r = (struct numa_result){ r->done_ps + p->llc_request_ps + p->llc_return_ps, NUMA_LLC };
         return got;
     }
-    return a->n->ops->fetch(a->n, a->core, a->line, a->store, r->done_ps, a->stamp, r);
+    got = a->n->ops->fetch(a->n, a->core, a->line, a->store, r->done_ps, a->stamp, &result);
+    a->n->private_count[a->core].llc_misses += result.source >= NUMA_REMOTE_CACHE;
+    *r = result;
+    return got;
 }
 
 /* Fetches into the L2 what the prefetcher asks for after the access, which was known to be a miss,
@@ -425,74 +431,64 @@ static sim_time agree_in_group(const struct access *a)
     return dirty ? n->l1_ps + n->l2_ps : 0;
 }
 
-/* Counts what neither the own socket's LLC nor a cache of one of its cores had. */
-static inline struct fetched fetch_counted(const struct access *a, struct numa_result *r)
-{
-    const struct fetched now = fetch(a, r);
-
-    a->n->private_count[a->core].llc_misses += r->source >= NUMA_REMOTE_CACHE;
-    return now;
-}
-
-/* The access missed the L1 (way1 < 0), or is a store to a line of it that is not M there. */
+/* The access missed the L1 (in_l1 is 0), or is a store to a line of it that is not M there; in_l1 is
+ * the bit of its way then. */
 static inline __attribute__((always_inline)) struct numa_result
-miss_l1(const struct access *a, struct cache_place p1, int way1)
+miss_l1(const struct access *a, struct cache_place p1, uint32_t in_l1)
 {
     const struct cache_place p2 = cache_place(a->l2, a->line);
     const sim_time known_ps = a->at_ps + a->n->l2_ps;
+    struct numa_private_count *count = &a->n->private_count[a->core];
     struct numa_result r = { known_ps, NUMA_L2 };
-    struct fetched now = { LINE_I, 0 };
 
-    const int way2 = cache_find(a->l2, p2);
-    if (way2 >= 0)
-        now.state = cache_state(p2, way2);
-    a->n->private_count[a->core].l2_accesses++;
-    a->n->private_count[a->core].l2_misses += way2 < 0;
+    const uint32_t in_l2 = cache_find_bit(a->l2, p2);
+    count->l2_accesses++;
     sim_stamp_mark(a->stamp, PART_CORE, known_ps);
-    /* May take other lines from our caches, but not this one. */
-    if (now.state == LINE_I || (a->store && now.state == LINE_S))
-        now = fetch_counted(a, &r);
-    else if (!a->fast && a->c->prefetch != NULL)
-        stream_prefetch_take(a->c->prefetch, a->line, known_ps, &r);
-    if (a->store)
-        now.state = LINE_M;
-    if (way2 < 0) {
+    if (in_l2 == 0) {
+        count->l2_misses++;
+        /* May take other lines from our caches, but not this one. */
+        struct fetched now = fetch(a, &r);
+        now.state = a->store ? LINE_M : SIM_MIN(now.state, LINE_E);
         r.done_ps += fill_l2(a, p1, p2, now, r.done_ps);
         sim_stamp_mark(a->stamp, PART_DRAM, r.done_ps);
     } else {
-        cache_put_state(p2, way2, now.state);
+        if (a->store && (p2.row->owned & in_l2) == 0)
+            fetch(a, &r);
+        else if (!a->fast && a->c->prefetch != NULL)
+            stream_prefetch_take(a->c->prefetch, a->line, known_ps, &r);
+        if (a->store)
+            cache_put_state_bit(p2, in_l2, LINE_M);
         if (!a->fast && a->n->params->cache->l2_sector_lines > 1)
-            touch_sector(a->l2, p2, way2);
+            touch_sector(a->l2, p2, __builtin_ctz(in_l2));
         else
-            cache_touch(a->l2, p2, way2);
-    }
-    if (!a->fast) {
-        if (way2 >= 0) /* else no L1 had it */
+            cache_touch_bit(a->l2, p2, in_l2);
+        if (!a->fast) /* else, and if the L2 did not have it, no other L1 has it */
             r.done_ps += agree_in_group(a);
-        sim_stamp_mark(a->stamp, PART_CACHE, r.done_ps);
     }
+    if (!a->fast)
+        sim_stamp_mark(a->stamp, PART_CACHE, r.done_ps);
     const bool dirty = a->store && (a->fast || !a->n->params->cache->l1_write_through);
-    const enum line_state in_l1 = dirty ? LINE_M : LINE_S;
-    if (way1 >= 0)
-        cache_put_state(p1, way1, in_l1);
+    const enum line_state state = dirty ? LINE_M : LINE_S;
+    if (in_l1 != 0)
+        cache_put_state_bit(p1, in_l1, state);
     else /* The victim's state is in the L2 already (see the invariant of struct core_group). */
-        cache_fill(a->l1, p1, cache_victim(p1, a->l1->all_ways), in_l1, 0);
+        cache_fill_bit(a->l1, p1, cache_victim_bit(p1, a->l1->all_ways), state, 0);
     if (!a->fast && a->c->prefetch != NULL && !a->fetch)
-        prefetch_after(a, way2 < 0, known_ps);
+        prefetch_after(a, in_l2 == 0, known_ps);
     return r;
 }
 
 static inline __attribute__((always_inline)) struct numa_result access_in(const struct access *a)
 {
     const struct cache_place p = cache_place(a->l1, a->line);
-    const int way = cache_find(a->l1, p);
+    const uint32_t in_l1 = cache_find_bit(a->l1, p);
 
-    if (way >= 0 && (!a->store || cache_state(p, way) == LINE_M)) {
-        cache_touch(a->l1, p, way);
+    if ((a->store ? in_l1 & p.row->dirty : in_l1) != 0) {
+        cache_touch_bit(a->l1, p, in_l1);
         sim_stamp_mark(a->stamp, PART_CORE, a->at_ps + a->n->l1_ps);
         return (struct numa_result){ a->at_ps + a->n->l1_ps, NUMA_L1 };
     }
-    return miss_l1(a, p, way);
+    return miss_l1(a, p, in_l1);
 }
 
 static __attribute__((noinline)) struct numa_result access_slow(struct numa *n, unsigned core,
