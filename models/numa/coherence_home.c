@@ -176,8 +176,10 @@ static inline bool line_is_llcs_only(const struct cache *llc, struct holder h)
     return h.cache == llc && (h.place.row->shared >> h.way & 1u) == 0;
 }
 
-static sim_time dma_read(struct numa *n, unsigned socket, uint64_t line, sim_time at_ps,
-                         struct sim_stamp *stamp, enum numa_source *source)
+static __attribute__((noinline)) sim_time dma_read_rest(struct numa *n, unsigned socket,
+                                                        uint64_t line, sim_time at_ps,
+                                                        struct sim_stamp *stamp,
+                                                        enum numa_source *source)
 {
     const struct numa_cache_params *p = n->params->cache;
     sim_time t = at_ps + p->iio_ps + p->llc_request_ps;
@@ -200,6 +202,25 @@ static sim_time dma_read(struct numa *n, unsigned socket, uint64_t line, sim_tim
     t += p->llc_return_ps;
     sim_stamp_mark(stamp, PART_CACHE, t);
     return t;
+}
+
+/* A fast LLC has the line, and no core of the socket has a copy: what nearly all reads find. The rest
+ * looks the line up again: to hand over where it was would cost the plain hit more than that. */
+static sim_time dma_read(struct numa *n, unsigned socket, uint64_t line, sim_time at_ps,
+                         struct sim_stamp *stamp, enum numa_source *source)
+{
+    const struct numa_cache_params *p = n->params->cache;
+
+    if (SIM_LIKELY(n->llc_fast && stamp == NULL)) {
+        const struct cache llc = llc_fast(&n->socket[socket].llc);
+        const struct cache_place place = cache_place(&llc, line);
+        if (SIM_LIKELY((cache_find_bit(&llc, place) & ~place.row->shared) != 0)) {
+            NUMA_COUNT(n, socket, dma_read_hits);
+            *source = NUMA_LLC;
+            return at_ps + p->iio_ps + p->llc_request_ps + p->llc_return_ps;
+        }
+    }
+    return dma_read_rest(n, socket, line, at_ps, stamp, source);
 }
 
 /* The line is in this socket: the cores' copies go, the data are put where the line is. */
@@ -334,16 +355,18 @@ static enum remote_dma_write write_policy(const struct numa *n, unsigned socket,
                : (enum remote_dma_write)n->params->coherence->remote_dma_write;
 }
 
-/* All but the plain hit; at_ps: the slice's answer. The line is looked up again: to hand over where
- * it was would cost the plain hit more than that. */
+/* All but what dma_write() does itself. */
 static __attribute__((noinline)) sim_time dma_write_rest(struct numa *n, unsigned socket,
                                                          uint64_t line, bool full, sim_time at_ps,
                                                          struct sim_stamp *stamp,
                                                          enum numa_source *source)
 {
+    const struct numa_cache_params *p = n->params->cache;
     const enum remote_dma_write policy = write_policy(n, socket, line);
     const struct holder h = agent_find(n, socket, line);
 
+    at_ps += p->iio_ps + p->llc_request_ps; /* the slice's answer */
+    sim_stamp_mark(stamp, PART_CACHE, at_ps);
     *source = home_of(n, line) == socket ? NUMA_LOCAL_DRAM : NUMA_REMOTE_DRAM;
     if (policy == REMOTE_DMA_DRAM_INVALIDATE)
         return write_to_dram(n, socket, h, line, full, at_ps, stamp);
@@ -356,27 +379,29 @@ static __attribute__((noinline)) sim_time dma_write_rest(struct numa *n, unsigne
     return t;
 }
 
+/* A fast LLC owns the line, and a write belongs there: what nearly all writes find. As update(). */
 static sim_time dma_write(struct numa *n, unsigned socket, uint64_t line, bool full, sim_time at_ps,
                           struct sim_stamp *stamp, enum numa_source *source)
 {
     const struct numa_cache_params *p = n->params->cache;
-    const struct cache *llc = &n->socket[socket].llc;
-    const struct holder h = agent_find(n, socket, line);
     sim_time t = at_ps + p->iio_ps + p->llc_request_ps;
 
-    sim_stamp_mark(stamp, PART_CACHE, t);
-    if (SIM_UNLIKELY(h.way < 0 || h.cache != llc || cache_state(h.place, h.way) == LINE_S ||
-                     write_policy(n, socket, line) != REMOTE_DMA_DEVICE_SIDE_LLC))
-        return dma_write_rest(n, socket, line, full, t, stamp, source);
-    /* What update() comes to for a line that only this socket has: what nearly all writes find. */
-    if (!line_is_llcs_only(llc, h)) {
-        const uint32_t sharers = cache_sharers(llc, h.place, h.way);
+    if (SIM_UNLIKELY(!n->llc_fast || stamp != NULL))
+        return dma_write_rest(n, socket, line, full, at_ps, stamp, source);
+    const struct cache llc = llc_fast(&n->socket[socket].llc);
+    const struct cache_place place = cache_place(&llc, line);
+    const uint32_t bit = cache_find_bit(&llc, place);
+    if ((bit & place.row->owned) == 0 ||
+        write_policy(n, socket, line) != REMOTE_DMA_DEVICE_SIDE_LLC)
+        return dma_write_rest(n, socket, line, full, at_ps, stamp, source);
+    if ((bit & place.row->shared) != 0) {
+        const uint32_t sharers = cache_sharers(&llc, place, __builtin_ctz(bit));
         const bool dirty = agent_snoop_groups(n, socket, sharers, line, true);
         t += dirty ? p->core_snoop_dirty_ps : p->core_snoop_clean_ps;
-        sim_stamp_mark(stamp, PART_CACHE, t);
     }
-    cache_put(llc, h.place, h.way, LINE_M, 0);
-    cache_touch(llc, h.place, h.way);
+    cache_put_state_bit(place, bit, LINE_M);
+    cache_put_sharers_bit(&llc, place, bit, 0);
+    cache_touch_bit(&llc, place, bit);
     NUMA_COUNT(n, socket, dma_write_updates);
     *source = NUMA_LLC;
     return t;
