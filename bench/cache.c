@@ -1,5 +1,6 @@
-/* Host time of one access to the memory system: hits in L1, L2, LLC, a stream from DRAM, DMA of a
- * line. Prints `numa.<what> <ns> ns`. */
+/* Host time of one access to the memory system: hits in L1, L2, LLC, a stream from DRAM, a copy in the
+ * LLC, gathers of lines of all of memory with and without a hint, DMA of a line.
+ * Prints `numa.<what> <ns> ns`. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +53,52 @@ static void bench_loads(struct numa *numa, const char *name, uint64_t window_byt
         t += (done_ps - t) / 10;
     }
     report(name, begin_ns, ACCESSES, t);
+    sim_clock_ps = t;
+}
+
+/* Loads of random lines of 64 MiB by all cores in turn; hinted: their state is asked for eight loads
+ * before. */
+static void bench_gather(struct numa *numa, const char *name, bool hinted)
+{
+    enum { AHEAD = 8 };
+    const uint64_t window_bytes = UINT64_C(64) << 20;
+    const unsigned cores = numa_cores(numa);
+    struct hpa next[AHEAD];
+    uint64_t random = 1;
+    sim_time t = sim_clock_ps;
+
+    numa_warm_drop_all(numa);
+    for (unsigned i = 0; i < AHEAD; i++)
+        next[i].v = next_random(&random) & (window_bytes - LINE_BYTES);
+    const double begin_ns = now_ns();
+    for (unsigned i = 0; i < ACCESSES; i++) {
+        numa_load(numa, i / 32 % cores, next[i % AHEAD], t, NULL);
+        next[i % AHEAD].v = next_random(&random) & (window_bytes - LINE_BYTES);
+        if (hinted)
+            numa_prefetch_load(numa, (i + AHEAD) / 32 % cores, next[i % AHEAD]);
+        t += 5000;
+    }
+    report(name, begin_ns, ACCESSES, t);
+    sim_clock_ps = t;
+}
+
+/* A core loads lines that a device has left in the LLC, and stores as many others. */
+static void bench_copy(struct numa *numa)
+{
+    const uint64_t window_bytes = UINT64_C(1) << 20;
+    sim_time t = sim_clock_ps;
+
+    numa_warm_drop_all(numa);
+    numa_warm_device(numa, 0, (struct hpa){ 0 }, 2 * window_bytes);
+    const double begin_ns = now_ns();
+    for (unsigned i = 0; i < ACCESSES; i++, t += 5000) {
+        const uint64_t at = i / 2 * LINE_BYTES & (window_bytes - 1);
+        if (i % 2 == 0)
+            numa_load(numa, 0, (struct hpa){ at }, t, NULL);
+        else
+            numa_store(numa, 0, (struct hpa){ window_bytes + at }, t, NULL);
+    }
+    report("copy_access", begin_ns, ACCESSES, t);
     sim_clock_ps = t;
 }
 
@@ -117,7 +164,10 @@ int main(void)
     bench_loads(numa, "l1_hit", 16 << 10);
     bench_loads(numa, "l2_hit", 128 << 10);
     bench_loads(numa, "llc_hit", 4 << 20);
+    bench_copy(numa);
     bench_stream(numa);
+    bench_gather(numa, "gather", false);
+    bench_gather(numa, "gather_hinted", true);
     bench_dma(numa);
     numa_free(numa);
     for (const struct numa_param_group *g = numa_param_groups; g->name != NULL; g++)

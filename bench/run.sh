@@ -65,6 +65,8 @@ awk '
               "numa.llc_hit")
         ratio("kernel, host time of a touch that hits / of an L1 hit", "os.touch_hit",
               "numa.l1_hit")
+        ratio("host time of a gathered line, with a hint / without", "numa.gather_hinted",
+              "numa.gather")
         if (!n_ratios) print "no ratio: the programs that its values come from have not run"
     }' "$table"
 exit $status

@@ -205,6 +205,11 @@ void core_fetch(struct core *core, struct sim_task *task, struct hpa hpa, sim_ti
         wait_until(core, task, result.done_ps - ahead_ps, result.source);
 }
 
+void core_announce(const struct core *core, struct hpa hpa)
+{
+    numa_prefetch_load(core->numa, core->idx, hpa);
+}
+
 /* ---- Copies ---------------------------------------------------------------------------------- */
 
 /* One access of a copy whose clock is *t. */

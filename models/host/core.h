@@ -58,6 +58,9 @@ void core_store(struct core *core, struct sim_task *task, struct hpa hpa);
 void core_store_nt(struct core *core, struct sim_task *task, struct hpa hpa);
 /* Loads whose values the next step needs together: they overlap. */
 void core_load_range(struct core *core, struct sim_task *task, struct hpa hpa, uint64_t bytes);
+/* Has the real machine fetch what it knows of a line that is accessed soon; nothing simulated
+ * changes. */
+void core_announce(const struct core *core, struct hpa hpa);
 /*
  * Copies bytes from one place to another, as `rep movsb` does: line by line, at least line_ps each.
  * *arrived, set before, becomes the load whose data arrive last, if they do later; the task does

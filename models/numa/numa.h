@@ -136,6 +136,9 @@ sim_time numa_io_send(struct numa *numa, unsigned from, unsigned to, enum numa_i
 /* Prefetches the state of lines that the root complex of `socket` will access soon, on the real
  * machine. No simulated effect. */
 void numa_prefetch(const struct numa *numa, unsigned socket, struct hpa hpa, unsigned bytes);
+/* The same for the state of a line that `core` will load, or store to, in a few accesses' time. Pays
+ * where the addresses are known but scattered: those of a stream are fetched ahead anyway. */
+void numa_prefetch_load(const struct numa *numa, unsigned core, struct hpa hpa);
 
 /* ---- For set-up of experiments: no time passes, no traffic is counted ------------------------ */
 /* Invalidates every line of [hpa, hpa + bytes) in all caches and in the directory. */

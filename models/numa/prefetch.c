@@ -44,3 +44,26 @@ void numa_prefetch(const struct numa *numa, unsigned socket, struct hpa hpa, uns
     if (home != socket && home < numa->sockets)
         prefetch_rows(&numa->socket[home].llc, hpa, bytes);
 }
+
+void numa_prefetch_load(const struct numa *numa, unsigned core, struct hpa hpa)
+{
+    const struct core_group *c = &numa->core_group[core_group_of(numa, core)];
+    const struct cache *llc = &numa->socket[c->socket].llc;
+    const uint64_t line = hpa.v >> LINE_LOG2;
+    const unsigned home = home_of(numa, line);
+
+    if (line >= numa_lines(numa))
+        return;
+    const struct cache_place p2 = cache_place(&c->l2, line);
+    cache_prefetch_at(cache_place(l1_of_core(numa, core), line).row, HOST_LINE_BYTES);
+    cache_prefetch_at(p2.row, HOST_LINE_BYTES);
+    if (c->llc_at != NULL)
+        cache_prefetch_at(&c->llc_at[p2.index * FAST_PRIVATE_WAYS], HOST_LINE_BYTES);
+    if (llc->row == NULL)
+        return;
+    cache_prefetch_at(cache_place(llc, line).row, llc->row_bytes);
+    if (numa->socket[home].directory.block != NULL)
+        directory_prefetch(&numa->socket[home].directory, home_line(numa, line));
+    if (home != c->socket)
+        cache_prefetch_at(cache_place(&numa->socket[home].llc, line).row, llc->row_bytes);
+}

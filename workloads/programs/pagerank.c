@@ -21,6 +21,7 @@
 #define DAMPING           0.85
 #define VERTICES_PER_POLL 8u
 #define EDGES_AHEAD       16u /* memory of this process that is asked for so early */
+#define GATHERS_AHEAD     8u  /* what the simulator keeps of a gathered line: so early */
 
 struct pagerank;
 
@@ -28,6 +29,7 @@ struct pagerank_thread {
     struct pagerank *pagerank;
     uint64_t first, end;                                      /* vertices */
     struct kaddr contribution, next, degrees, edges, offsets; /* of its part */
+    struct hpa gather[GATHERS_AHEAD]; /* a ring by number of the edge: those that come next */
 };
 
 struct pagerank {
@@ -154,6 +156,15 @@ static struct hpa vertex_at(const struct pagerank *pagerank, uint64_t v, bool ne
 /* ---- The kernel
  * ------------------------------------------------------------------------------------ */
 
+/* Computes where edge e gathers from, and has the real machine fetch the state of that line. */
+static inline void announce(struct pagerank_thread *thread, const struct core *core, uint64_t e)
+{
+    const struct hpa at = vertex_at(thread->pagerank, thread->pagerank->edge[e], false);
+
+    thread->gather[e % GATHERS_AHEAD] = at;
+    core_announce(core, at);
+}
+
 /* One vertex: gathers, adds, stores. */
 static void pull(struct pagerank_thread *thread, struct core *core, struct sim_task *task,
                  uint64_t v)
@@ -161,6 +172,9 @@ static void pull(struct pagerank_thread *thread, struct core *core, struct sim_t
     struct pagerank *pagerank = thread->pagerank;
     uint64_t e = v * pagerank->degree, local = (v - thread->first) * pagerank->degree;
     float sum = 0;
+    if (v == thread->first)
+        for (unsigned i = 0; i < GATHERS_AHEAD; i++)
+            announce(thread, core, e + i);
     if ((v - thread->first) % (LINE_BYTES / 8) == 0)
         core_load_stream(core, task, (struct hpa){ thread->offsets.v + (v - thread->first) * 8 });
     core_compute(core, task, pagerank->vertex_cycles);
@@ -169,7 +183,8 @@ static void pull(struct pagerank_thread *thread, struct core *core, struct sim_t
             core_load_stream(core, task,
                              (struct hpa){ thread->edges.v + local * sizeof(uint32_t) });
         __builtin_prefetch(&pagerank->contribution[pagerank->edge[e + EDGES_AHEAD]]);
-        core_load_async(core, task, vertex_at(pagerank, pagerank->edge[e], false));
+        core_load_async(core, task, thread->gather[e % GATHERS_AHEAD]);
+        announce(thread, core, e + GATHERS_AHEAD);
         core_compute(core, task, pagerank->edge_cycles);
         sum += pagerank->contribution[pagerank->edge[e]];
     }

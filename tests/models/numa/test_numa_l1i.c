@@ -178,7 +178,53 @@ static void test_prefetch_beyond_memory(void **state)
     assert_non_null(n->present);
     numa_prefetch(n, 0, (struct hpa){ UINT64_C(1) << 46 }, 64);
     numa_prefetch(n, 0, (struct hpa){ numa_lines(n) << LINE_LOG2 }, 256);
+    numa_prefetch_load(n, 0, (struct hpa){ UINT64_C(1) << 46 });
+    numa_prefetch_load(n, 0, (struct hpa){ numa_lines(n) << LINE_LOG2 });
     numa_free(n);
+}
+
+/* Loads and stores of random lines by all cores; returns the sum of their latencies. */
+static sim_time scattered(struct numa *n, bool hinted)
+{
+    uint64_t random = 1;
+    sim_time t = 1000000, sum = 0;
+
+    for (unsigned i = 0; i < 4000; i++) {
+        const unsigned core = i % numa_cores(n);
+        const struct hpa at = fixture_hpa(n, i % numa_sockets(n) % physmem_nodes(numa_physmem(n)),
+                                          fixture_random(&random) % 20000 * LINE_BYTES);
+        if (hinted)
+            numa_prefetch_load(n, core, at);
+        const sim_time done = i % 3 == 0 ? numa_store(n, core, at, t, NULL).done_ps
+                                         : numa_load(n, core, at, t, NULL).done_ps;
+        sum += done - t;
+        t += 1000;
+    }
+    return sum;
+}
+
+/* A hint changes nothing that is simulated: with an LLC of the fast geometry, and without an LLC. */
+static void test_hints_change_nothing(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        struct fixture f;
+        sim_time sum[2];
+        for (unsigned hinted = 0; hinted < 2; hinted++) {
+            if (i == 0)
+                fixture_r730(&f);
+            else
+                fixture_clovertown(&f);
+            struct numa *n = fixture_new(&f);
+            sum[hinted] = scattered(n, hinted != 0);
+            const char *why;
+            uint64_t bad_line;
+            assert_true(numa_check_invariants(n, &why, &bad_line));
+            numa_free(n);
+        }
+        assert_true(sum[0] > 0);
+        assert_int_equal(sum[0], sum[1]);
+    }
 }
 
 int main(void)
@@ -189,6 +235,7 @@ int main(void)
         cmocka_unit_test(test_nothing_of_data_changes),
         cmocka_unit_test(test_private_l2),
         cmocka_unit_test(test_prefetch_beyond_memory),
+        cmocka_unit_test(test_hints_change_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
