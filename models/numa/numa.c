@@ -32,6 +32,7 @@ static void init_memory(struct numa *n)
     n->mem = physmem_new(nodes, node_bytes);
     physmem_set_high_first(n->mem, n->params->dram->high_first);
     /* Like physmem's stride; a single node is home to everything. */
+    n->lines = (uint64_t)nodes << (physmem_stride_log2(n->mem) - LINE_LOG2);
     n->node_log2_lines = nodes == 1 ? 63 : physmem_stride_log2(n->mem) - LINE_LOG2;
 }
 

@@ -162,6 +162,7 @@ struct numa {
     uint32_t sockets, groups_per_socket, cores;
     uint32_t l2_cores_log2;
     uint32_t node_log2_lines; /* stride of the nodes */
+    uint64_t lines;           /* their numbers are below */
     uint32_t ddio_mask;
     uint32_t light_ratio_256;
     bool llc_fast; /* inclusive, FAST_LLC_*, narrow tags */
@@ -183,7 +184,7 @@ static inline uint64_t home_line(const struct numa *n, uint64_t line)
 /* Numbers of lines are below. */
 static inline uint64_t numa_lines(const struct numa *n)
 {
-    return (uint64_t)physmem_nodes(n->mem) << (physmem_stride_log2(n->mem) - LINE_LOG2);
+    return n->lines;
 }
 
 /* Notes whether the L2 of a core group has the line. */

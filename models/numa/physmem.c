@@ -137,8 +137,14 @@ int physmem_node_of(const struct physmem *mem, struct hpa hpa)
 
 bool physmem_contains(const struct physmem *mem, struct hpa hpa, uint64_t bytes)
 {
-    const int node = physmem_node_of(mem, hpa);
+    const uint64_t i = hpa.v >> mem->stride_log2;
 
+    /* Nearly all of it is behind the hole. */
+    if (SIM_LIKELY(hpa.v >= HOLE_END && i < mem->n_nodes)) {
+        const uint64_t offset = hpa.v - mem->node[i].base;
+        return offset < mem->node[i].bytes && bytes <= mem->node[i].bytes - offset;
+    }
+    const int node = physmem_node_of(mem, hpa);
     if (node < 0)
         return false;
     const uint64_t left = mem->node[node].base + mem->node[node].bytes - hpa.v;

@@ -1,18 +1,15 @@
 /* Hints to the machine that runs the simulation; nothing simulated changes. */
 #include "models/numa/numa_internal.h"
 
-static void prefetch_rows(const struct cache *llc, struct hpa hpa, unsigned bytes)
+/* Inlined, so that a known cache is one of constants. */
+static inline __attribute__((always_inline)) void prefetch_rows_of(const struct cache *llc,
+                                                                   uint64_t line, uint64_t last)
 {
     const uint32_t block_mask = SIM_MIN(CACHE_FOLD_LINES, llc->sets) - 1;
-    uint64_t line = hpa.v >> LINE_LOG2;
-    const uint64_t last = (hpa.v + bytes - 1) >> LINE_LOG2;
-
-    if (llc->row == NULL)
-        return;
     const char *row = (const char *)cache_place(llc, line).row;
+
     for (;;) {
-        for (uint32_t at = 0; at < llc->row_bytes; at += HOST_LINE_BYTES)
-            __builtin_prefetch(row + at, 1);
+        cache_prefetch_at(row, llc->row_bytes);
         if (line++ == last)
             return;
         /* Lines of a block have rows in a row. */
@@ -21,10 +18,22 @@ static void prefetch_rows(const struct cache *llc, struct hpa hpa, unsigned byte
     }
 }
 
-/* The rows of the L2s that have the lines, which a snoop will look at. */
-static void prefetch_present(const struct numa *numa, struct hpa hpa, unsigned bytes)
+static void prefetch_rows(const struct numa *numa, unsigned socket, uint64_t line, uint64_t last)
 {
-    for (uint64_t line = hpa.v >> LINE_LOG2; line <= (hpa.v + bytes - 1) >> LINE_LOG2; line++)
+    const struct cache *llc = &numa->socket[socket].llc;
+
+    if (SIM_LIKELY(numa->llc_fast)) {
+        const struct cache known = llc_fast(llc);
+        prefetch_rows_of(&known, line, last);
+    } else if (llc->row != NULL) {
+        prefetch_rows_of(llc, line, last);
+    }
+}
+
+/* The rows of the L2s that have the lines, which a snoop will look at. */
+static void prefetch_present(const struct numa *numa, uint64_t first, uint64_t last)
+{
+    for (uint64_t line = first; line <= last; line++)
         for (uint32_t g = 0; g < numa->sockets * numa->groups_per_socket; g++)
             if (((unsigned)numa->present[line] >> g & 1u) != 0)
                 cache_prefetch_at(cache_place(&numa->core_group[g].l2, line).row, HOST_LINE_BYTES);
@@ -32,17 +41,17 @@ static void prefetch_present(const struct numa *numa, struct hpa hpa, unsigned b
 
 void numa_prefetch(const struct numa *numa, unsigned socket, struct hpa hpa, unsigned bytes)
 {
-    const unsigned home = home_of(numa, hpa.v >> LINE_LOG2);
+    const uint64_t line = hpa.v >> LINE_LOG2, last = (hpa.v + bytes - 1) >> LINE_LOG2;
+    const unsigned home = home_of(numa, line);
 
-    if ((hpa.v + bytes - 1) >> LINE_LOG2 >=
-        numa_lines(numa)) /* no memory: another device, or nothing */
+    if (last >= numa_lines(numa)) /* no memory: another device, or nothing */
         return;
     if (numa->present != NULL)
-        prefetch_present(numa, hpa, bytes);
-    prefetch_rows(&numa->socket[socket].llc, hpa, bytes);
+        prefetch_present(numa, line, last);
+    prefetch_rows(numa, socket, line, last);
     /* Another socket's memory is also looked up there, unless the device's LLC owns the line. */
     if (home != socket && home < numa->sockets)
-        prefetch_rows(&numa->socket[home].llc, hpa, bytes);
+        prefetch_rows(numa, home, line, last);
 }
 
 void numa_prefetch_load(const struct numa *numa, unsigned core, struct hpa hpa)
