@@ -617,15 +617,6 @@ static void put_switch(struct writer *w, const struct import_device *device)
                            MAX(device->below->len, 1));
 }
 
-static bool file_has_type(const struct writer *w, const char *file)
-{
-    g_auto(GStrv) lines = file != NULL ? lines_of(w, file) : g_new0(char *, 1);
-    for (char **line = lines; *line != NULL; line++)
-        if (sets(*line, "type"))
-            return true;
-    return false;
-}
-
 static void append_device(struct writer *w, const struct import_device *device)
 {
     const struct import_function *f = device->function;
@@ -641,10 +632,11 @@ static void append_device(struct writer *w, const struct import_device *device)
                                "    # Max_Read_Request_Size %u; the model's drivers set theirs\n",
                                (unsigned)f->mrrs.value);
     g_string_append_printf(w->out, "    %s = {\n", device->name);
-    if (profile != NULL && !file_has_type(w, file))
-        g_string_append_printf(
-            w->out, "        type = \"%s\";%s\n", profile->type,
-            file == NULL ? "  # what is not read is the model's default, of another device" : "");
+    if (profile != NULL && file == NULL) /* the files of scenarios/devices/ have theirs */
+        g_string_append_printf(w->out,
+                               "        type = \"%s\";  # what is not read is the model's default, "
+                               "of another device\n",
+                               profile->type);
     if (profile == NULL)
         put_switch(w, device);
     else if (profile->integrated)

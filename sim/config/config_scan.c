@@ -50,6 +50,7 @@ struct source {
 /* Where a setting was last set, and in how deep an include. */
 struct known {
     struct config_place place;
+    struct config_place included; /* of the @include of its file; line 0: there is none */
     unsigned depth;
 };
 
@@ -66,6 +67,7 @@ struct scanner {
     unsigned n_top;               /* settings outside of all groups */
     GHashTable *set;              /* path of each setting -> struct known, owned */
     unsigned depth;               /* of includes; 0 in the file itself */
+    struct config_place included; /* of the @include of the file that is read; line 0: none */
     unsigned n_again;             /* settings that replace what an included file set */
     enum expect expect;
     bool after_string; /* the last token was a string */
@@ -341,6 +343,29 @@ static void take_mark(struct scanner *s, struct config_place place, char mark)
     s->after_string = s->may_separate = false;
 }
 
+static void append_place(GString *text, const char *words, struct config_place place)
+{
+    if (place.line > 0)
+        g_string_append_printf(text, "%s%s%s%d", words, place.file ? place.file : "",
+                               place.file ? ":" : "line ", place.line);
+}
+
+/* Both places, and where files are included in which they lie: one file may be included twice. */
+static void set_twice(struct scanner *s, const char *path, const struct known *before,
+                      const struct known *now)
+{
+    g_autoptr(GString) where = g_string_new(NULL);
+
+    append_place(where, " at ", before->place);
+    append_place(where, ", included at ", before->included);
+    append_place(where, "; this file is included at ", now->included);
+    syntax_error(s, now->place,
+                 "%s: is set already%s; what an included file sets may be set again below "
+                 "the @include, in the file that includes it, or by set = ( \"path=value\" ); "
+                 "within @repeat, names need its index",
+                 path, where->str);
+}
+
 /* A name may be set once only, and libconfig does not say where it was; but a file may set again what a
  * file sets that it includes. True if it is set again. */
 static bool know_setting(struct scanner *s, struct config_place place)
@@ -348,19 +373,14 @@ static bool know_setting(struct scanner *s, struct config_place place)
     unsigned *n = s->n_brackets ? &s->brackets[s->n_brackets - 1].n : &s->n_top;
     g_autofree char *path = path_here(s);
     struct known *before = g_hash_table_lookup(s->set, path);
-    const struct known now = { place, s->depth };
+    const struct known now = { place, s->included, s->depth };
 
     if (before && before->depth > s->depth) {
         *before = now;
         return true;
     }
     if (before)
-        syntax_error(s, place,
-                     "%s: is set already%s%s:%d; what an included file sets may be set again below "
-                     "the @include, in the file that includes it, or by set = ( \"path=value\" ); "
-                     "within @repeat, names need its index",
-                     path, before->place.file ? " at " : "",
-                     before->place.file ? before->place.file : "", before->place.line);
+        set_twice(s, path, before, &now);
     else if (++*n > MAX_SETTINGS)
         syntax_error(s, place, "%s: more than %d settings in one group", path, MAX_SETTINGS);
     else
@@ -625,10 +645,14 @@ static void include_file(struct scanner *s, struct source *source, const char *n
                                        .p = text,
                                        .place = { .line = 1 } };
 
+            const struct config_place outer = s->included;
+
             included.place.file = g_string_chunk_insert_const(s->scan->strings, path);
+            s->included = source->place;
             s->depth++;
             scan_source(s, &included);
             s->depth--;
+            s->included = outer;
         } else {
             syntax_error(s, source->place, "cannot include \"%s\": %s: %s", name, path, why);
         }

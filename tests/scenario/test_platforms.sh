@@ -19,7 +19,7 @@ hosts = { server = {
     ports = ( { name = "rp0"; socket = 0; generation = 3; lanes = 8; } );
     ${2:-}
 }; };
-devices = { nfp = { type = "pcie.requester"; @include "devices/nfp6000.cfg"
+devices = { nfp = { @include "devices/nfp6000.cfg"
 }; };
 cables = ( { from = "server.s0.rp0"; to = "nfp.p0"; } );
 workload = { type = "pcie_bench"; device = "nfp"; host = "server"; interface = "command"; transfer_bytes = 64; };
@@ -57,6 +57,14 @@ platform ivy_bridge
 sed -i 's/machine = "mine"/machine = 7/' mine.cfg
 out=$("$nudma" run ./mine.cfg --db none.db 2>&1); is "a machine without a name" $? 2
 has "is said" "$out" 'hosts.server.machine: found 7 \(an integer\), expected the name of the machine'
+
+# ---- Files of devices ----------------------------------------------------------------------------
+is "each is a whole device" "$(grep -cE '^type = "[a-z0-9_.]+";$' "$NUDMA_SCENARIOS"/devices/*.cfg | grep -v ':1$')" ""
+platform ivy_bridge
+sed -i 's/nfp = { /&type = "nic.ethernet"; /' mine.cfg
+out=$("$nudma" run ./mine.cfg --db none.db 2>&1)
+has "a type beside it names all places" "$out" \
+    'nfp6000.cfg:[0-9]+: devices.nfp.type: is set already at \./mine.cfg:12; this file is included at \./mine.cfg:12;'
 
 # ---- Variants that are whole platforms -----------------------------------------------------------
 out=$("$nudma" run pcie_bench/hosts_latency --print-config --quick --db none.db 2>&1)

@@ -112,9 +112,9 @@ has "Ethernet is dashed there" "$("$nudma" topology examples/lend_nic -F dot)" '
     done
     echo '}; devices = { sw = { type = "pcie.switch"; downstream_ports = 2; };'
     for i in {0..59}; do
-        printf 'nic%d = { type = "pcie.requester"; @include "devices/nfp6000.cfg"\n};\n' "$i"
+        printf 'nic%d = { @include "devices/nfp6000.cfg"\n};\n' "$i"
     done
-    echo 'spare = { type = "pcie.requester"; @include "devices/nfp6000.cfg"'
+    echo 'spare = { @include "devices/nfp6000.cfg"'
     echo '}; };'
     echo 'cables = ( { from = "h0.s0.rp0"; to = "sw.p0"; lanes = 8; }, { from = "sw.p1"; to = "nic0.p0"; lanes = 8; }'
     for i in {1..59}; do printf ', { from = "h%d.s0.rp0"; to = "nic%d.p0"; lanes = 8; }\n' "$i" "$i"; done
@@ -232,7 +232,7 @@ is "of NICs beside each other the one with two says which" "$(faults ioctopus/bo
     echo '}; devices = {'
     for i in {0..8}; do
         printf 'nic%d = { @include "devices/connectx4_x16.cfg"\n};\n' "$i"
-        printf 'ntb%d = { type = "pcie.ntb"; @include "devices/pxh830.cfg"\n};\n' "$i"
+        printf 'ntb%d = { @include "devices/pxh830.cfg"\n};\n' "$i"
     done
     echo '}; cables = ( { from = "nic0.e0"; to = "nic8.e0"; }, { from = "nic2.e0"; to = "nic6.e0"; }'
     for i in 0 2 4 6; do printf ', { from = "ntb%d.p1"; to = "ntb%d.p1"; }\n' "$i" $((i + 1)); done

@@ -396,13 +396,27 @@ static void what_is_included_may_be_set_again(void **state)
     config_free(config);
     write_file("x.cfg", "cpu = { cores = 6; };\n@include \"machine.cfg\"\n"); /* above it, not */
     assert_null(config_load("x.cfg", "inc", &f->errors));
-    EXPECT(f, "inc/family.cfg:3: cpu: is set already at x.cfg:1; what an included file sets may be "
-              "set again below the @include, in the file that includes it, or by set = ( "
-              "\"path=value\" ); within @repeat, names need its index");
+    EXPECT(
+        f,
+        "inc/family.cfg:3: cpu: is set already at x.cfg:1; this file is included at "
+        "inc/machine.cfg:1; what an included file sets may be set again below the @include, in the file that includes it, or by set = ( "
+        "\"path=value\" ); within @repeat, names need its index");
     refuse(f, "@include \"inc/family.cfg\"\ncpu = { cores = 6; };\ncpu = { cores = 7; };\n",
            "x.cfg:3: cpu: is set already at x.cfg:2; what an included file sets may be set again "
            "below the @include, in the file that includes it, or by set = ( \"path=value\" ); "
            "within @repeat, names need its index");
+    /* One file twice: its own line would be named twice, and neither place where it is included. */
+    refuse(f, "@include \"inc/family.cfg\"\ndram = { };\n@include \"inc/family.cfg\"\n",
+           "./inc/family.cfg:1: dram: is set already at x.cfg:2; this file is included at x.cfg:3; "
+           "what an included file sets may be set again below the @include, in the file that "
+           "includes it, or by set = ( \"path=value\" ); within @repeat, names need its index");
+    refuse(
+        f,
+        "a = { @include \"inc/family.cfg\"\n };\nb = { @include \"inc/family.cfg\"\n@include \"inc/family.cfg\" };\n",
+        "./inc/family.cfg:1: b.dram: is set already at ./inc/family.cfg:1, included at x.cfg:3; this "
+        "file is included at x.cfg:4; what an included file sets may be set again below the "
+        "@include, in the file that includes it, or by set = ( \"path=value\" ); within @repeat, "
+        "names need its index");
 }
 
 static void values_of_another_machine_are_borrowed(void **state)
