@@ -191,8 +191,9 @@ static int connect_near(struct lend_host *host, uint32_t peer, uint16_t id,
     return lend_connect(host, &path, c, error);
 }
 
+/* mdev: NULL, or that of virtual machine `guest`. */
 static int borrow_open(struct lend_host *host, uint32_t peer, uint16_t id, struct lend_mdev *mdev,
-                       struct lend_borrow **borrow, struct lend_error *error)
+                       uint64_t guest, struct lend_borrow **borrow, struct lend_error *error)
 {
     struct lend_connection *c;
     int status = connect_near(host, peer, id, &c, error);
@@ -205,7 +206,9 @@ static int borrow_open(struct lend_host *host, uint32_t peer, uint16_t id, struc
     b->request.id = id;
     b->request.mps_bytes = (uint16_t)lend_payload_of(c->adapter->pci);
     status = lend_route_payload(&c->route, b->request.mps_bytes, error); /* of our answers */
-    if (status == 0 && mdev == NULL)
+    if (mdev != NULL)
+        b->request.guest = guest;
+    else if (status == 0)
         status = reserve_ranges(b, error);
     if (status == 0)
         status = open_lease(b, error);
@@ -224,7 +227,7 @@ int lend_borrow(struct lend_host *host, uint32_t peer, uint16_t id, struct lend_
                 struct lend_error *error)
 {
     struct lend_borrow *b;
-    int status = borrow_open(host, peer, id, NULL, &b, error);
+    int status = borrow_open(host, peer, id, NULL, 0, &b, error);
     if (status != 0)
         return status;
     status = shadow_add(b, error);
@@ -236,9 +239,9 @@ int lend_borrow(struct lend_host *host, uint32_t peer, uint16_t id, struct lend_
 }
 
 int lend_borrow_vm(struct lend_host *host, uint32_t peer, uint16_t id, struct lend_mdev *mdev,
-                   struct lend_borrow **borrow, struct lend_error *error)
+                   uint64_t guest, struct lend_borrow **borrow, struct lend_error *error)
 {
-    int status = borrow_open(host, peer, id, mdev, borrow, error);
+    int status = borrow_open(host, peer, id, mdev, guest, borrow, error);
     if (status != 0)
         return status;
     struct lend_borrow *b = *borrow;

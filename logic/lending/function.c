@@ -1,7 +1,9 @@
 /*
  * What it does: the lender's changes to a leased device's configuration space: it quiets the
  *   device, sets its payload size, resets it, answers for registers that a virtual function lacks, and
- *   filters what a borrower may write. It does not reset the bus of devices that have no function-level
+ *   filters what a borrower may write. Between two guests, and between a host and a guest, it resets a
+ *   device, so that the next one finds nothing of the last one in it; a guest that goes on at another host
+ *   keeps its device as it is. It does not reset the bus of devices that have no function-level
  *   reset. A virtual function is reset at the end of each lease: its physical one does not change hands,
  *   so no driver of the next borrower sets up the whole device anew.
  * Follows: PCI Local Bus 3.0, chapter 6; PCI Express Base 3.1, 6.6.2 (reset), 7.8; SR-IOV 1.1, 3.4, 3.5.
@@ -67,20 +69,32 @@ void lend_device_quiet(struct lend_device *d)
     k_config_read(d->pci, PCI_COMMAND, 2);
 }
 
+static void reset(struct lend_device *d)
+{
+    config_update(d->pci, d->pcie_cap + PCIE_DEVCTL, 0, PCIE_DEVCTL_FLR);
+    k_sleep(d->pci->device.kernel, FLR_PS);
+    d->used = false;
+    if (d->pci->pf == NULL)
+        k_pci_write_bars(d->pci);
+}
+
 static void reset_body(void *arg)
 {
     struct lend_device *d = arg;
     const unsigned at = d->pcie_cap + PCIE_DEVCTL;
     const uint32_t control = d->lease != NULL ? k_config_read(d->pci, at, 2) : d->device_control;
-    config_update(d->pci, d->pcie_cap + PCIE_DEVCTL, 0, PCIE_DEVCTL_FLR);
-    k_sleep(d->host->kernel, FLR_PS);
-    if (d->pci->pf == NULL)
-        k_pci_write_bars(d->pci);
+    reset(d);
     k_config_write(d->pci, at, 2, d->lease != NULL ? control : d->device_control);
     lend_device_quiet(d);
     if (d->lease != NULL)
         k_pci_enable(d->pci);
     d->resetting = false;
+}
+
+static bool has_reset(const struct lend_device *d)
+{
+    return d->pcie_cap != 0 &&
+           (k_config_read(d->pci, d->pcie_cap + PCIE_DEVCAP, 4) & PCIE_DEVCAP_FLR) != 0;
 }
 
 unsigned lend_payload_of(struct k_pci_dev *pci)
@@ -157,12 +171,35 @@ void lend_device_restore(struct lend_device *d, bool forced)
 
 int lend_device_reset(struct lend_device *d, struct lend_error *error)
 {
-    if (d->pcie_cap == 0 ||
-        (k_config_read(d->pci, d->pcie_cap + PCIE_DEVCAP, 4) & PCIE_DEVCAP_FLR) == 0)
+    if (!has_reset(d))
         return lend_fail(error, -EOPNOTSUPP, "%s has no function-level reset", d->name);
     if (d->resetting) /* the service has let it be reset, and the lease has ended since */
         return 0;
     d->resetting = true; /* the caller does not wait */
     k_thread_new(d->host->kernel, "lend_reset", K_CPU_ANY, reset_body, d);
     return 0;
+}
+
+void lend_device_reset_now(struct lend_device *d)
+{
+    const unsigned at = d->pcie_cap + PCIE_DEVCTL;
+    if (!has_reset(d))
+        return;
+    const uint32_t control = k_config_read(d->pci, at, 2);
+    reset(d);
+    config_update(d->pci, at, PCIE_DEVCTL_MPS_MASK, control & PCIE_DEVCTL_MPS_MASK);
+    lend_device_quiet(d);
+}
+
+void lend_device_used(struct lend_device *d, uint64_t guest)
+{
+    d->used = true;
+    d->used_by = guest;
+}
+
+int lend_device_ready(struct lend_device *d, uint64_t guest, struct lend_error *error)
+{
+    if (!d->resetting && d->used && d->used_by != guest)
+        lend_device_reset(d, NULL);
+    return d->resetting ? lend_fail(error, -EAGAIN, "%s is being reset", d->name) : 0;
 }

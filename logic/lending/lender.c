@@ -353,21 +353,25 @@ static int serve_open(struct lend_connection *c, const struct msg_open *request,
         return lend_fail(error, -ENOENT, "no device %04x to lend", (unsigned)request->id);
     if (d->lease != NULL)
         return lend_fail(error, -EBUSY, "%s is lent to host %u", d->name, lent_to(d));
-    if (d->resetting)
-        return lend_fail(error, -EAGAIN, "%s is being reset", d->name);
+    const bool for_vm = request->n_ranges == 0;
+    const uint64_t guest = for_vm ? request->guest : 0;
+    int status = lend_device_ready(d, guest, error);
+    if (status != 0)
+        return status;
     struct lend_lease *lease = k_zalloc(sizeof *lease);
     *lease = (struct lend_lease){ .device = d,
                                   .connection = c,
                                   .number = ++c->host->next_lease,
                                   .payload_bytes = request->mps_bytes,
-                                  .for_vm = request->n_ranges == 0 };
+                                  .for_vm = for_vm,
+                                  .guest = guest };
     d->lease = lease;
     c->users++;
     lend_device_quiet(d);
     lease->outgoing = lend_outgoing_add(c->adapter, d->pci->id, d->name, error);
-    int status = lease->outgoing < 0 ? lease->outgoing
-                                     : lend_route_take(c->host, c->adapter, &c->route,
-                                                       (unsigned)lease->outgoing, error);
+    status = lease->outgoing < 0 ? lease->outgoing
+                                 : lend_route_take(c->host, c->adapter, &c->route,
+                                                   (unsigned)lease->outgoing, error);
     lease->routed = status == 0;
     if (status == 0)
         status = lend_route_payload(&c->route, request->mps_bytes, error);
@@ -395,6 +399,7 @@ static void lease_close(struct lend_lease *lease, bool forced)
 {
     struct lend_device *d = lease->device;
     lend_device_quiet(d);
+    lend_device_used(d, lease->guest);
     lend_lease_release(lease);
     lend_device_restore(d, forced);
 }

@@ -114,6 +114,8 @@ struct lend_device {
     uint16_t pcie_cap, msix_cap, msi_cap; /* offsets of capabilities; 0: absent */
     uint32_t device_control;              /* the register's value before the lease */
     struct lend_bars vf_bars;             /* of a virtual function */
+    bool used; /* leased since its last reset, at last by this guest; 0: by a host */
+    uint64_t used_by;
     bool resetting;
     bool leaving;             /* it is being removed: not lent any more */
     struct lend_lease *lease; /* NULL: available */
@@ -161,6 +163,7 @@ struct lend_lease {
     struct lend_device *device;
     struct lend_connection *connection; /* NULL: the service's */
     uint32_t number;
+    uint64_t guest;                              /* that has it, at the borrower; 0: none */
     int outgoing;                                /* entry of the device in the adapter */
     bool routed;                                 /* and in the switches to the borrower */
     unsigned payload_bytes;                      /* largest of a request of the device */
@@ -449,9 +452,18 @@ uint32_t lend_device_read(struct lend_device *device, unsigned offset, unsigned 
 /* Restores what lend_device_payload() changed. `forced`, or a virtual function: a thread resets the
  * device as well, if it has function-level reset; device->resetting is set until then. */
 void lend_device_restore(struct lend_device *device, bool forced);
+/* A lease of `guest` (0: of a host) has ended. */
+void lend_device_used(struct lend_device *device, uint64_t guest);
+/* Whether the device may go to `guest` (0: to a host) now. If another guest had it last, or a guest is
+ * to have what a host had, it is reset first, as lend_device_reset() does it: -EAGAIN until then. A
+ * device without function-level reset goes as it is. */
+int lend_device_ready(struct lend_device *device, uint64_t guest, struct lend_error *error);
 /* The same reset. If the device has a lease when it is over, it keeps its payload size and may send
  * again. -EOPNOTSUPP: it has no function-level reset. */
 int lend_device_reset(struct lend_device *device, struct lend_error *error);
+/* [thread] The same of a device that has neither a lease nor a host of device lending: of Device Control,
+ * it keeps the payload size only. Takes 100 ms; nothing happens if it has no function-level reset. */
+void lend_device_reset_now(struct lend_device *device);
 
 /* ---- peer_lender.c --------------------------------------------------------------------------- */
 
@@ -494,9 +506,9 @@ void lend_borrower_lost(struct lend_connection *connection);
 void lend_borrows_return(struct lend_host *host);
 /* Frees their memory; the host is dead. */
 void lend_borrows_free(struct lend_host *host);
-/* [thread] Like lend_borrow(), for a virtual machine: the device does not appear in our tree. */
+/* [thread] Like lend_borrow(), for virtual machine `guest`: the device does not appear in our tree. */
 int lend_borrow_vm(struct lend_host *host, uint32_t peer, uint16_t id, struct lend_mdev *mdev,
-                   struct lend_borrow **borrow, struct lend_error *error);
+                   uint64_t guest, struct lend_borrow **borrow, struct lend_error *error);
 
 /* ---- shadow.c -------------------------------------------------------------------------------- */
 

@@ -1,6 +1,7 @@
 /*
  * What it does: SmartIO's pass-through of borrowed devices.
- *   - It borrows the device when the guest is reset, without adding it to this host's tree.
+ *   - It borrows the device when the guest is reset, without adding it to this host's tree; if the lender
+ *     resets the device before (another guest had it), it waits for that.
  *   - When the guest enables DMA (Bus Master) it probes the guest's memory, whose layout nobody
  *     tells, from where low and high memory begin on an x86 machine; pins it; makes each of the two
  *     ranges contiguous in our IOMMU; and has the lender map them at guest-physical addresses.
@@ -31,6 +32,8 @@
 #define N_WINDOWS 2u
 #define ALIGN_MAX (UINT64_C(1) << 30)
 #define VECTORS   256u
+#define RESET_PS  (1000 * K_MS) /* a device is ready so long after a reset at the latest */
+#define RETRY_PS  (5 * K_MS)
 
 struct mdev_window {
     uint64_t guest, bytes; /* guest-physical; probed and pinned */
@@ -61,6 +64,7 @@ struct lend_mdev {
     struct lend_host *host;
     uint32_t peer;
     uint16_t id;
+    uint64_t guest; /* its number */
     struct k_vm_function fn;
     char name[2 * LEND_NAME_BYTES];
     struct k_vm *vm;            /* NULL: no guest has the device */
@@ -382,7 +386,7 @@ static void stop(struct lend_mdev *m)
 static int borrow(struct lend_mdev *m)
 {
     struct lend_borrow *b;
-    int status = lend_borrow_vm(m->host, m->peer, m->id, m, &b, &m->error);
+    int status = lend_borrow_vm(m->host, m->peer, m->id, m, m->guest, &b, &m->error);
     if (status != 0)
         return status;
     m->borrow = b;
@@ -397,9 +401,8 @@ static int borrow(struct lend_mdev *m)
     return 0;
 }
 
-static int fn_reset(struct k_vm_function *fn)
+static int try_reset(struct lend_mdev *m)
 {
-    struct lend_mdev *m = mdev_of(fn);
     int status = 0;
     lend_lock(m->host, &m->host->mdev_lock);
     if (m->borrow == NULL) {
@@ -409,6 +412,18 @@ static int fn_reset(struct k_vm_function *fn)
         memory_drop(m);
     }
     lend_unlock(m->host, &m->host->mdev_lock);
+    return status;
+}
+
+static int fn_reset(struct k_vm_function *fn)
+{
+    struct lend_mdev *m = mdev_of(fn);
+    const uint64_t until_ps = k_now_ps(m->host->kernel) + RESET_PS;
+    int status;
+    while ((status = try_reset(m)) == -EAGAIN && k_now_ps(m->host->kernel) < until_ps)
+        k_sleep(m->host->kernel, RETRY_PS);
+    if (status == 0)
+        m->error = (struct lend_error){ .code = 0 };
     return status;
 }
 
@@ -479,10 +494,12 @@ static const struct k_vm_function_ops ops = {
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
-struct lend_mdev *lend_mdev_new(struct lend_host *host, uint32_t peer, uint16_t id)
+struct lend_mdev *lend_mdev_new(struct lend_host *host, uint32_t peer, uint16_t id, uint64_t guest)
 {
     struct lend_mdev *m = k_zalloc(sizeof *m);
-    *m = (struct lend_mdev){ .next = host->mdevs, .host = host, .peer = peer, .id = id };
+    *m = (struct lend_mdev){
+        .next = host->mdevs, .host = host, .peer = peer, .id = id, .guest = guest
+    };
     snprintf(m->name, sizeof m->name, "%02x:%02x.%x@%u", (unsigned)id >> 8, (unsigned)id >> 3 & 31,
              (unsigned)id & 7, peer);
     m->fn = (struct k_vm_function){ .ops = &ops, .name = m->name, .kernel = host->kernel };

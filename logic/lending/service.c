@@ -170,14 +170,15 @@ int lend_claim(struct lend_host *host, uint16_t id, struct lend_lease **result,
     lend_device_info(d, &info);
     if (d->lease != NULL)
         return lend_fail(error, -EBUSY, "%s is lent to host %u", d->name, info.lent_to);
-    if (d->resetting)
-        return lend_fail(error, -EAGAIN, "%s is being reset", d->name);
+    int status = lend_device_ready(d, 0, error);
+    if (status != 0)
+        return status;
     struct lend_lease *lease = k_zalloc(sizeof *lease);
     *lease = (struct lend_lease){ .device = d, .number = ++host->next_lease, .outgoing = -1 };
     d->lease = lease;
     lend_device_quiet(d);
     lease->payload_bytes = lend_payload_of(d->pci);
-    int status = lend_device_payload(d, lease->payload_bytes, error);
+    status = lend_device_payload(d, lease->payload_bytes, error);
     if (status == 0)
         status = lend_lease_isolate(lease, error);
     if (status == 0)
@@ -191,6 +192,7 @@ void lend_claim_end(struct lend_lease *lease, bool forced)
 {
     struct lend_device *d = lease->device;
     lend_device_quiet(d);
+    lend_device_used(d, 0);
     lend_lease_release(lease);
     lend_device_restore(d, forced);
 }

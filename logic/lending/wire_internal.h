@@ -93,7 +93,11 @@ struct msg_open { /* MSG_OPEN */
     uint16_t id;
     uint16_t mps_bytes; /* largest payload in the borrower's tree */
     uint32_t n_ranges;  /* 0: for a virtual machine, whose memory MSG_VM_MAP adds */
-    struct msg_range range[LEND_DMA_RANGES]; /* the borrower's memory that the device may reach */
+    union {
+        struct msg_range
+            range[LEND_DMA_RANGES]; /* the borrower's memory that the device may reach */
+        uint64_t guest;             /* without ranges: the number of the virtual machine */
+    };
 };
 struct msg_opened {
     uint32_t lease;            /* number of the lease */

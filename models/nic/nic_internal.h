@@ -221,7 +221,7 @@ struct nic_function {
     uint16_t rss_mask;
     bool rss_set;
     struct nic_function_stats stats;
-    uint32_t dropped_no_buffer; /* what NIC_QUERY_DROPS says; never cleared */
+    uint32_t dropped_no_buffer; /* what NIC_QUERY_DROPS says; a reset clears it */
 };
 
 struct nic_params {

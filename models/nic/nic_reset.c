@@ -23,6 +23,7 @@ static void begin_anew(struct nic_function *function)
     function->rss_set = false;
     function->n_vfs_ready = 0;
     function->command.low = 0;
+    function->dropped_no_buffer = 0;
 }
 
 /* Nothing of it is under way any more, but for packets on the wire. */

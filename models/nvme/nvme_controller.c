@@ -6,6 +6,8 @@
  *   that queues, PRP lists and data may lie in; MSI-X.
  * Does not model: pin interrupts and MSI (INTMS, INTMC), subsystem reset, memory pages other than
  *   4 KiB, queues that are not contiguous.
+ *   A function-level reset clears the memory buffer, the error log and the features: the next user of the
+ *   function reads nothing of the last one. A reset by CC.EN keeps buffer and log.
  * Timing: CSTS.RDY follows CC.EN by enable_latency, and its end as soon as nothing is under way. An
  *   access to the own memory buffer takes cmb_latency and no time on the link.
  * Sources: NVM Express Base Specification 1.3, section 3; PCIe Base 3.1, 6.6.2 (function-level
@@ -169,12 +171,22 @@ static void write_cc(struct nvme *nvme, uint32_t value)
         nvme->csts |= NVME_CSTS_SHST_COMPLETE;
 }
 
+/* State that may hold secrets of the function's last user (PCIe Base 3.1, 6.6.2). Memory space is
+ * disabled, so nothing that is under way reaches the buffer any more. */
+static void forget(struct nvme *nvme)
+{
+    if (nvme->cmb != NULL)
+        memset(nvme->cmb, 0, nvme_params(nvme)->cmb_bytes);
+    nvme->errors = (struct nvme_errors){ .count = nvme->errors.count };
+}
+
 static void function_reset(struct pcie_function *function)
 {
     struct nvme *nvme = nvme_of(function);
     nvme->sub->stats.function_resets++;
     registers_reset(nvme);
     stop(nvme);
+    forget(nvme);
 }
 
 /* A secondary controller is offline when its virtual function is gone. */
@@ -192,6 +204,7 @@ static bool function_appears(struct pcie_function *function)
     if (nvme->n_under_way != 0 || !pcie_dma_idle(&function->dma))
         return false;
     registers_reset(nvme);
+    forget(nvme);
     return true;
 }
 

@@ -15,6 +15,7 @@ struct lent_device {
     uint16_t id, pf_id;
     struct lend_borrow *borrow; /* NULL: not borrowed now */
     struct lend_mdev *mdev;     /* NULL: no guest has it */
+    uint64_t guest; /* the first that had it: the number of its host; 0: none had it yet */
 };
 
 struct lending {

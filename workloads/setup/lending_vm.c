@@ -143,7 +143,9 @@ static void add_own(struct lending_host *host)
 
 static void add_borrowed(struct lending_host *host, struct lent_device *device)
 {
-    device->mdev = lend_mdev_new(host->lend, device->lender->number, device->id);
+    if (device->guest == 0)
+        device->guest = host->number; /* and stays: it is the same guest that arrives elsewhere */
+    device->mdev = lend_mdev_new(host->lend, device->lender->number, device->id, device->guest);
     const int status = vm_add(host->vm->vm, lend_mdev_function(device->mdev));
     const struct lend_error *error = lend_mdev_error(device->mdev);
     if (status != 0 || error->code != 0)

@@ -115,6 +115,33 @@ static void test_at_every_moment(void **unused)
         reset_after(after_ps);
 }
 
+/* Counts and queues of the last user are gone, and a doorbell of its queue rings nothing. */
+static void test_forgets(void **state)
+{
+    struct nr_rig *rig = *state;
+    struct queues q = begin(rig);
+    const struct nr_flow flow = from_wire(rig);
+    const struct nic_command query = { .opcode = NIC_QUERY_DROPS };
+    for (unsigned i = 0; i < 205; i++)
+        nr_wire_send(rig, &flow, 2, i * 1000, 1000);
+    nr_run(rig);
+    assert_int_equal(nr_command(rig, 0, query).value, 5);
+    nr_config(rig, 0, true, nr_capability(rig, 0, PCI_CAP_ID_PCIE) + PCIE_DEVCTL, PCIE_DEVCTL_FLR);
+    nr_run(rig);
+    nr_enable(rig, 0);
+    assert_int_equal(nr_command(rig, 0, query).value, 0);
+    const struct nic_command destroy[] = { { .opcode = NIC_DESTROY_SQ },
+                                           { .opcode = NIC_DESTROY_RQ },
+                                           { .opcode = NIC_DESTROY_CQ },
+                                           { .opcode = NIC_DESTROY_EQ } };
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(nr_command(rig, 0, destroy[i]).status, NIC_COMMAND_NOT_FOUND);
+    const unsigned n_frames = rig->n_frames;
+    nr_doorbell(&q.sq);
+    nr_run(rig);
+    assert_int_equal(rig->n_frames, n_frames);
+}
+
 /* Once more while the first is not over. */
 static void test_twice(void **state)
 {
@@ -167,6 +194,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_at_every_moment),
+        NR_TEST(test_forgets, 1, 16),
         NR_TEST(test_twice, 1, 16),
         NR_TEST(test_virtual_functions, 1, 16, "vfs", "2"),
     };

@@ -384,6 +384,38 @@ static void test_function_reset(void **state)
     close_rig(&r);
 }
 
+/* PCIe Base 3.1, 6.6.2: the next user of the function reads nothing of the last one: neither memory
+ * buffer, queues in it, doorbells, nor the error log. */
+static void test_function_reset_forgets(void **state)
+{
+    const char *const settings[] = { "cmb_bytes", "65536", NULL };
+    struct rig r;
+    (void)state;
+    open_rig(&r, settings);
+    struct queue q = queue_at(2, CMB, alloc(&r, 4096));
+    assert_int_equal(create(&r, &q, 2), NVME_SC_SUCCESS);
+    for (unsigned i = 0; i < 65536; i += 4096)
+        write_at(&r, CMB + i + 4088, 8, UINT64_C(0x5ec2e75ec2e75ec2));
+    assert_int_not_equal(
+        command(&r, &q, io_at(false, UINT64_C(1) << 60, 8, alloc(&r, 4096), 0), NULL), 0);
+    write_at(&r, BAR + NVME_REG_DOORBELLS + 8 * 2, 4, 3);
+    struct nvme_error_entry entry;
+    assert_int_equal(get_log(&r, NVME_LOG_ERROR, 0, &entry, sizeof(entry)), NVME_SC_SUCCESS);
+    assert_true(entry.count != 0);
+    config(&r, true, capability(&r, PCI_CAP_ID_PCIE) + PCIE_DEVCTL, DEVCTL_FLR);
+    run_for(&r, 100 * SIM_PS_PER_MS);
+    set_up_function(&r);
+    for (unsigned i = 0; i < 65536; i += 8)
+        assert_int_equal(read_at(&r, CMB + i, 8), 0);
+    for (unsigned offset = NVME_REG_CC; offset <= NVME_REG_ACQ + 4; offset += 4)
+        if (offset != NVME_REG_CC + 4) /* reserved */
+            assert_int_equal(read_at(&r, BAR + offset, 4), 0);
+    enable(&r);
+    assert_int_equal(get_log(&r, NVME_LOG_ERROR, 0, &entry, sizeof(entry)), NVME_SC_SUCCESS);
+    assert_int_equal(entry.count | entry.lba, 0);
+    close_rig(&r);
+}
+
 /* The media are slow to let go of a read: whoever sets the function up meanwhile is not forgotten.
  */
 static void test_function_reset_slow(void **state)
@@ -487,6 +519,7 @@ int main(void)
         cmocka_unit_test(test_cmb),
         cmocka_unit_test(test_reset),
         cmocka_unit_test(test_function_reset),
+        cmocka_unit_test(test_function_reset_forgets),
         cmocka_unit_test(test_function_reset_slow),
         cmocka_unit_test(test_silence),
         cmocka_unit_test(test_silence_of_one_queue),

@@ -11,6 +11,7 @@
 #include "logic/lending/vfio.h"
 #include "models/os/os_memory.h"
 #include "models/os/os_pci.h"
+#include "models/pcie/endpoint/pcie_function.h"
 #include "models/vm/vm_internal.h"
 
 #define HOST(NAME, IOMMU)                                                  \
@@ -615,7 +616,7 @@ static void test_odd_accesses(void **state)
     nic_close(&n);
 }
 
-/* The device goes and comes while the guest runs. */
+/* The device goes and comes while the guest runs: reset before each guest but the first. */
 static void test_hot_plug(void **state)
 {
     struct nic_rig n = { 0 };
@@ -625,6 +626,7 @@ static void test_hot_plug(void **state)
     nic_open(&n);
     for (unsigned i = 0; i < 3; i++) {
         nic_add(&n);
+        assert_int_equal(world_device(n.r.w.world, "a")->ports[0].function->stats.resets, i);
         party_stream(&n.r.w, &n.client, &n.guest, MIB, (uint16_t)(7 + i));
         sim_run(n.r.w.sim, sim_now(n.r.w.sim) + 300 * SIM_PS_PER_MS, NULL);
         kernel_call(&n.r.w, n.r.host, remove_body, &n);
