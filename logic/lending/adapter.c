@@ -89,6 +89,21 @@ static int table_full(const struct lend_adapter *adapter, const struct lend_tabl
                      holders);
 }
 
+/* Writes to registers take time. Without the lock, a thread that shares an entry would use it while the
+ * thread that added it is still writing it. */
+static void tables_lock(struct lend_adapter *adapter)
+{
+    while (adapter->busy)
+        k_wait(adapter->kernel, &adapter->idle, UINT64_MAX);
+    adapter->busy = true;
+}
+
+static void tables_unlock(struct lend_adapter *adapter)
+{
+    adapter->busy = false;
+    k_wake(adapter->kernel, &adapter->idle);
+}
+
 /* ---- Windows --------------------------------------------------------------------------------- */
 
 static uint64_t window_bytes(const struct lend_adapter *adapter, unsigned aperture)
@@ -183,8 +198,8 @@ static bool map_in(struct lend_adapter *adapter, unsigned aperture, uint64_t fab
     return true;
 }
 
-int lend_map(struct lend_adapter *adapter, uint32_t node, uint64_t fabric, uint64_t bytes,
-             uint64_t limit, const char *owner, struct lend_map *map, struct lend_error *error)
+static int map(struct lend_adapter *adapter, uint32_t node, uint64_t fabric, uint64_t bytes,
+               uint64_t limit, const char *owner, struct lend_map *map, struct lend_error *error)
 {
     uint64_t largest = 0;
     bool beyond = false;
@@ -217,9 +232,19 @@ int lend_map(struct lend_adapter *adapter, uint32_t node, uint64_t fabric, uint6
     return table_full(adapter, &adapter->window[from], needed, owner, error);
 }
 
+int lend_map(struct lend_adapter *adapter, uint32_t node, uint64_t fabric, uint64_t bytes,
+             uint64_t limit, const char *owner, struct lend_map *result, struct lend_error *error)
+{
+    tables_lock(adapter);
+    const int status = map(adapter, node, fabric, bytes, limit, owner, result, error);
+    tables_unlock(adapter);
+    return status;
+}
+
 void lend_unmap(struct lend_adapter *adapter, struct lend_map *map)
 {
     struct lend_table *table = &adapter->window[map->aperture];
+    tables_lock(adapter);
     for (unsigned i = map->first; i < map->first + map->n; i++) {
         struct lend_entry *entry = &table->entry[i];
         if (entry->refs > 1) {
@@ -232,6 +257,7 @@ void lend_unmap(struct lend_adapter *adapter, struct lend_map *map)
         table->n_used--;
     }
     map->n = 0;
+    tables_unlock(adapter);
 }
 
 uint64_t lend_map_read(struct lend_adapter *adapter, const struct lend_map *map, uint64_t offset,
@@ -281,8 +307,8 @@ static int table_free_entry(const struct lend_table *table)
     return -1;
 }
 
-int lend_outgoing_add(struct lend_adapter *adapter, uint16_t id, const char *owner,
-                      struct lend_error *error)
+static int outgoing_add(struct lend_adapter *adapter, uint16_t id, const char *owner,
+                        struct lend_error *error)
 {
     const uint32_t value = NTB_OUTGOING_VALID | (id & NTB_OUTGOING_ID_MASK);
     int i = table_find(&adapter->outgoing, value);
@@ -298,7 +324,16 @@ int lend_outgoing_add(struct lend_adapter *adapter, uint16_t id, const char *own
     return i;
 }
 
-bool lend_outgoing_remove(struct lend_adapter *adapter, unsigned index)
+int lend_outgoing_add(struct lend_adapter *adapter, uint16_t id, const char *owner,
+                      struct lend_error *error)
+{
+    tables_lock(adapter);
+    const int index = outgoing_add(adapter, id, owner, error);
+    tables_unlock(adapter);
+    return index;
+}
+
+static bool outgoing_remove(struct lend_adapter *adapter, unsigned index)
 {
     struct lend_entry *entry = &adapter->outgoing.entry[index];
     if (entry->refs > 1) {
@@ -312,13 +347,22 @@ bool lend_outgoing_remove(struct lend_adapter *adapter, unsigned index)
     return true;
 }
 
+bool lend_outgoing_remove(struct lend_adapter *adapter, unsigned index)
+{
+    tables_lock(adapter);
+    const bool last = outgoing_remove(adapter, index);
+    tables_unlock(adapter);
+    return last;
+}
+
 static uint16_t incoming_id(const struct lend_adapter *adapter, unsigned index)
 {
     return (uint16_t)((adapter->pci->id & 0xff00u) | (NTB_INCOMING_FUNCTION_BASE + index));
 }
 
-int lend_incoming_add(struct lend_adapter *adapter, uint32_t node, unsigned device,
-                      unsigned function, const char *owner, uint16_t *id, struct lend_error *error)
+static int incoming_add(struct lend_adapter *adapter, uint32_t node, unsigned device,
+                        unsigned function, const char *owner, uint16_t *id,
+                        struct lend_error *error)
 {
     const uint32_t value = NTB_INCOMING_VALID | node << NTB_INCOMING_NODE_SHIFT |
                            device << NTB_INCOMING_DEVICE_SHIFT | function;
@@ -341,6 +385,15 @@ int lend_incoming_add(struct lend_adapter *adapter, uint32_t node, unsigned devi
     return 0;
 }
 
+int lend_incoming_add(struct lend_adapter *adapter, uint32_t node, unsigned device,
+                      unsigned function, const char *owner, uint16_t *id, struct lend_error *error)
+{
+    tables_lock(adapter);
+    const int status = incoming_add(adapter, node, device, function, owner, id, error);
+    tables_unlock(adapter);
+    return status;
+}
+
 void lend_incoming_block(struct lend_adapter *adapter, uint16_t id)
 {
     const unsigned i = (id & 0xffu) - NTB_INCOMING_FUNCTION_BASE;
@@ -349,7 +402,7 @@ void lend_incoming_block(struct lend_adapter *adapter, uint16_t id)
     k_readl(adapter->pci, 0, NTB_REG_INCOMING + 4 * (uint64_t)i);
 }
 
-void lend_incoming_remove(struct lend_adapter *adapter, uint16_t id)
+static void incoming_remove(struct lend_adapter *adapter, uint16_t id)
 {
     const unsigned i = (id & 0xffu) - NTB_INCOMING_FUNCTION_BASE;
     struct lend_entry *entry = &adapter->incoming.entry[i];
@@ -363,6 +416,13 @@ void lend_incoming_remove(struct lend_adapter *adapter, uint16_t id)
         k_iommu_detach(adapter->domain, id);
     entry->refs = 0;
     adapter->incoming.n_used--;
+}
+
+void lend_incoming_remove(struct lend_adapter *adapter, uint16_t id)
+{
+    tables_lock(adapter);
+    incoming_remove(adapter, id);
+    tables_unlock(adapter);
 }
 
 /* ---- Exports --------------------------------------------------------------------------------- */

@@ -57,6 +57,8 @@ struct lend_adapter {
     bool down;       /* the link was, at its last change */
     struct lend_table window[LEND_APERTURES], outgoing, incoming;
     unsigned window_log2[LEND_APERTURES];
+    bool busy; /* a thread changes a table */
+    struct k_wait_queue idle;
     /* If the NTB is behind an IOMMU: the domain of all requesters that come in from the fabric. */
     struct k_iommu_domain *domain;
     struct lend_ranges iova; /* of the domain */
@@ -72,6 +74,9 @@ int lend_adapter_init(struct lend_adapter *adapter, struct k_pci_dev *pci, unsig
 void lend_adapter_release(struct lend_adapter *adapter, bool gone);
 /* True: a cable is plugged in and its link is trained. */
 bool lend_adapter_link_up(struct lend_adapter *adapter);
+
+/* What adds, shares and removes entries below is for threads: one at a time changes the tables, others
+ * wait. When a function returns, the entries that it gave are in the registers, whoever wrote them. */
 
 /* ---- Windows --------------------------------------------------------------------------------- */
 
