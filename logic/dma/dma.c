@@ -389,7 +389,7 @@ static struct dma_channel *request(struct dma_core *core, const char *engine, un
     best->requests++;
     best->device->requests++;
     best->mode = mode & DMA_EXCLUSIVE ? mode : DMA_SHARED;
-    while (best->starting)
+    while (best->starting || best->releasing)
         k_sleep(core->kernel, POLL_PS);
     if (best->requests == 1)
         best->failure = (struct dma_failure){ .n = 0 };
@@ -432,8 +432,10 @@ void dma_channel_release(struct dma_channel *c)
 {
     struct dma_device *device = c->device;
     if (c->requests == 1 && c->started) {
+        c->releasing = true; /* a thread that asks for the channel waits, then starts it again */
         dma_terminate(c);
         channel_stop(c);
+        c->releasing = false;
     }
     c->requests--;
     if (--device->requests == 0 && device->core == NULL)

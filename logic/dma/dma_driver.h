@@ -79,7 +79,8 @@ struct dma_channel {
     unsigned requests, mode;
     uint64_t wanted; /* sequences to be issued as soon as all before them are submitted */
     unsigned busy;   /* calls of operations under way */
-    bool starting, started, stopping, issuing, cleaning, clean_again, resuming, terminating;
+    bool starting, started, stopping, releasing, issuing, cleaning, clean_again, resuming,
+        terminating;
     bool woken, interrupted, overdue;
     uint64_t watched; /* `ended` when the watch was set */
     struct k_timer watch;

@@ -2,6 +2,7 @@
  * Surprise removal of an engine at any moment of dma_terminate() and of the last release, which take
  * time in each of the driver's operations. Whoever comes first: every copy ends once, before both have
  * returned; when the engine is gone no operation begins but stop(), once, with nothing else under way.
+ * And a thread that asks for a channel at any moment of another one's last release: it gets one that runs.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -29,7 +30,7 @@ struct world {
     struct k_pci_dev pci;
     struct dma_device device;
     struct dma_channel channel;
-    unsigned moment_us, n_ended, n_stops, under_way, n_done;
+    unsigned moment_us, n_ended, n_starts, n_stops, n_issued, under_way, n_done;
     unsigned n_gone_in_abort;
     int resumed; /* what dma_resume() has returned during abort() */
     bool releases;
@@ -41,16 +42,18 @@ static void takes(struct dma_channel *c, unsigned us)
 {
     struct world *w = c->device->driver;
     assert_false(c->gone);
-    assert_int_equal(w->n_stops, 0);
+    assert_int_equal(w->n_stops, w->n_starts - 1);
     w->under_way++;
     fake_charge(w->kernel, FAKE_US(us));
     w->under_way--;
-    assert_int_equal(w->n_stops, 0);
+    assert_int_equal(w->n_stops, w->n_starts - 1);
 }
 
 static int start(struct dma_channel *c)
 {
-    (void)c;
+    struct world *w = c->device->driver;
+    assert_int_equal(w->n_stops, w->n_starts);
+    w->n_starts++;
     return 0;
 }
 static void stop(struct dma_channel *c)
@@ -66,9 +69,7 @@ static void fill(struct dma_channel *c, const struct dma_descriptor *d)
 }
 static void issue(struct dma_channel *c, uint64_t first, uint64_t end)
 {
-    (void)c;
-    (void)first;
-    (void)end;
+    ((struct world *)c->device->driver)->n_issued += (unsigned)(end - first);
 }
 static void rearm(struct dma_channel *c)
 {
@@ -154,11 +155,9 @@ static void remover(void *arg)
     w->n_done++;
 }
 
-static void begin(void *arg)
+static void copy(struct world *w, unsigned n)
 {
-    struct world *w = arg;
-    assert_ptr_equal(dma_channel_request(w->core, NULL, DMA_SHARED), &w->channel);
-    for (unsigned i = 0; i < COPIES; i++) {
+    for (unsigned i = 0; i < n; i++) {
         struct dma_descriptor *d;
         assert_int_equal(dma_prepare_copy(&w->channel, 0x10000, 0x20000, 64, 0, &d), 0);
         d->callback = ended;
@@ -166,12 +165,54 @@ static void begin(void *arg)
         dma_submit(d);
     }
     dma_issue_pending(&w->channel);
+}
+
+/* Its copy is issued; that of the other thread may be the last user's still, and is its affair. */
+static void requester(void *arg)
+{
+    struct world *w = arg;
+    k_sleep(w->kernel, FAKE_US(w->moment_us));
+    assert_ptr_equal(dma_channel_request(w->core, NULL, DMA_SHARED), &w->channel);
+    assert_int_equal(w->n_stops, w->n_starts - 1);
+    const unsigned n_issued = w->n_issued;
+    copy(w, 1);
+    assert_int_equal(w->n_issued, n_issued + 1);
+    k_sleep(w->kernel, FAKE_US(100));
+    assert_int_equal(w->n_stops, w->n_starts - 1);
+    dma_channel_release(&w->channel);
+    assert_int_equal(w->n_ended, COPIES + 1);
+    w->n_done++;
+}
+
+static void last_user(void *arg)
+{
+    struct world *w = arg;
+    k_sleep(w->kernel, FAKE_US(20));
+    dma_channel_release(&w->channel);
+    w->n_done++;
+}
+
+static void begin_shared(void *arg)
+{
+    struct world *w = arg;
+    assert_ptr_equal(dma_channel_request(w->core, NULL, DMA_SHARED), &w->channel);
+    copy(w, COPIES);
+    k_thread_new(w->kernel, "waiter", 1, waiter, w);
+    k_thread_new(w->kernel, "last user", 2, last_user, w);
+    k_thread_new(w->kernel, "requester", 3, requester, w);
+}
+
+static void begin(void *arg)
+{
+    struct world *w = arg;
+    assert_ptr_equal(dma_channel_request(w->core, NULL, DMA_SHARED), &w->channel);
+    copy(w, COPIES);
     k_thread_new(w->kernel, "waiter", 1, waiter, w);
     k_thread_new(w->kernel, "ender", 2, ender, w);
     k_thread_new(w->kernel, "remover", 3, remover, w);
 }
 
-static void run_one(struct world *w, unsigned moment_us, bool releases)
+static void world_init(struct world *w, unsigned moment_us, bool releases)
 {
     *w = (struct world){ .kernel = fake_new(&settings),
                          .moment_us = moment_us,
@@ -187,6 +228,11 @@ static void run_one(struct world *w, unsigned moment_us, bool releases)
                                      .n_channels = 1,
                                      .driver = w };
     assert_int_equal(dma_device_register(w->core, &w->device), 0);
+}
+
+static void run_one(struct world *w, unsigned moment_us, bool releases)
+{
+    world_init(w, moment_us, releases);
     k_thread_new(w->kernel, "begin", 0, begin, w);
     fake_run_until(w->kernel, w->kernel->now_ps + FAKE_MS(1));
     assert_int_equal(w->n_done, 3);
@@ -225,11 +271,41 @@ static void test_removal_during_the_last_release(void **state)
     at_any_moment(true);
 }
 
+static void unregister_body(void *arg)
+{
+    struct world *w = arg;
+    dma_device_unregister(&w->device, false, NULL);
+    w->n_done++;
+}
+
+static void test_request_during_the_last_release(void **state)
+{
+    unsigned n_again = 0;
+    (void)state;
+    for (unsigned moment_us = 0; moment_us < MOMENTS; moment_us++) {
+        struct world w;
+        world_init(&w, moment_us, true);
+        k_thread_new(w.kernel, "begin", 0, begin_shared, &w);
+        fake_run_until(w.kernel, w.kernel->now_ps + FAKE_MS(1));
+        assert_int_equal(w.n_done, 3);
+        assert_int_equal(w.n_ended, COPIES + 1);
+        assert_int_equal(w.n_stops, w.n_starts);
+        n_again += w.n_starts == 2;
+        k_thread_new(w.kernel, "end", 0, unregister_body, &w);
+        fake_run_until(w.kernel, w.kernel->now_ps + FAKE_MS(1));
+        assert_int_equal(w.n_done, 4);
+        dma_core_free(w.core);
+        fake_free(w.kernel);
+    }
+    assert_in_range(n_again, MOMENTS / 2, MOMENTS - 10); /* before the release, and after it */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_removal_during_terminate),
         cmocka_unit_test(test_removal_during_the_last_release),
+        cmocka_unit_test(test_request_during_the_last_release),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
