@@ -1,7 +1,8 @@
 /*
  * In a worker process: reads tasks from its socket, does them, writes a report for each. It leaves
- * after a run that needed much memory, which its heap would keep, and after each where memory is
- * limited or where the most that a run holds cannot be told.
+ * after a run that needed much memory, which its heap would keep; after a run that failed, whose threads
+ * ended in the middle of what they did and gave nothing back; and after each where memory is limited or
+ * where the most that a run holds cannot be told.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -150,7 +151,7 @@ noreturn void worker_process(struct worker_pool *pool, const int sockets[2], con
         report.wall_s = (double)(g_get_monotonic_time() - began_us) / 1e6;
         fflush(NULL); /* the parent takes what is printed before the report for this run's */
         report.peak_memory_bytes = peak_bytes();
-        leaves = leaves || report.peak_memory_bytes > at_start + KEEP_BYTES;
+        leaves = leaves || report.error != NULL || report.peak_memory_bytes > at_start + KEEP_BYTES;
         send_report(fd, &report, leaves);
         run_result_free(report.result);
         g_free(report.error);

@@ -36,6 +36,7 @@ struct told {
     unsigned n_reports; /* of this job */
     char *error, *log;
     double value; /* of the metric */
+    double pid;
     unsigned n_samples;
 };
 
@@ -79,6 +80,7 @@ static void do_task(void *context, const struct worker_task *task, struct worker
     (void)context;
     report->result = run_result_new();
     run_result_metric(report->result, "value", "1", (double)task->seed);
+    run_result_metric(report->result, "pid", "1", (double)getpid());
     report->sim_ps = task->seed;
     switch ((enum deed)task->point) {
     case SUCCEED: break;
@@ -111,6 +113,7 @@ static void keep_report(void *context, size_t job, const struct worker_report *r
     told->error = g_strdup(report->error);
     told->log = g_strdup(report->log);
     told->value = report->result != NULL ? run_result_value(report->result, "value") : -1.0;
+    told->pid = report->result != NULL ? run_result_value(report->result, "pid") : -1.0;
     assert_true(report->result == NULL || report->sim_ps == (sim_time)told->value);
     if (report->result != NULL && run_result_has(report->result, RECORD_SERIES, "much"))
         told->n_samples++;
@@ -186,6 +189,19 @@ static void test_a_failure_costs_itself_only(void **state)
         }
         forget(told);
     }
+}
+
+/* What a failed run has not given back goes with its process; one that succeeds leaves the worker to the
+ * next. */
+static void test_a_failure_takes_its_memory_along(void **state)
+{
+    static const enum deed deeds[] = { SUCCEED, SUCCEED, FAIL, SUCCEED, SUCCEED };
+    struct told told[N_TASKS];
+    (void)state;
+    run(told, deeds, SIM_N_ELEMENTS(deeds), 1, (struct worker_limits){ 0 });
+    assert_true(told[2].pid == told[1].pid && told[3].pid != told[2].pid);
+    assert_true(told[1].pid == told[0].pid && told[4].pid == told[3].pid);
+    forget(told);
 }
 
 /* The watchdog ends it, and its last words are the error. */
@@ -268,6 +284,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_failure_costs_itself_only),
+        cmocka_unit_test(test_a_failure_takes_its_memory_along),
         cmocka_unit_test(test_a_run_without_end),
         cmocka_unit_test(test_what_is_printed),
         cmocka_unit_test(test_limits),
