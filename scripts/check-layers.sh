@@ -25,14 +25,14 @@ rules=$scratch/rules.awk symbols=$scratch/symbols
 cat >"$rules" <<'AWK'
 function rooms_in_order() {
     return "hw" \
-        " sim/engine sim/config sim/store" \
+        " sim/engine sim/trace sim/config sim/store" \
         " logic logic/dma logic/copy logic/net logic/steering logic/nic logic/nvme logic/rdma logic/nvmeof logic/gpu logic/lending logic/sisci" \
         " logic/dnvme logic/mx logic/openmx logic/myri logic/mpi" \
         " models/base models/pcie/link models/pcie/config models/pcie/endpoint" \
         " models/pcie/switch models/pcie/iommu models/pcie/ntb models/numa/dram models/numa" \
         " models/pcie/root" \
         " models/ether models/nfp models/nic models/nvme models/rdma models/gpu models/ioat models/dsa models/myri" \
-        " models/host models/os models/vm models/world" \
+        " models/host models/os models/vm models/world models/trace" \
         " workloads/base workloads/setup workloads/bench workloads/programs workloads/copy workloads/dnvme workloads/nvmeof workloads/fio workloads/openmx workloads/load workloads" \
         " cli/base cli/claims cli/results cli/plot cli/campaign cli/topology cli/import cli/explain cli/report cli/whatif" \
         " cli/commands"

@@ -87,6 +87,7 @@ look() {
         need "script, for a terminal" bsdutils command -v script
         need python3 python3 command -v python3
         need xmllint libxml2-utils command -v xmllint
+        need tshark tshark command -v tshark
         need shellcheck shellcheck command -v shellcheck
         need "chromium, to open the report" chromium command -v chromium
     fi

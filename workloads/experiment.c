@@ -198,24 +198,23 @@ static bool find_followed(struct workload *workload, const char *name, struct mo
     return false;
 }
 
-/* The error of the run, if it failed, in *error; g_malloc'ed. */
-static void run_followed(struct workload *workload, struct stamp_trace *trace,
-                         struct experiment_outcome *outcome, char **error)
+/* Until the interrupt. The error of the run, if it failed before that, in *error; g_malloc'ed. */
+static void run_watched(struct workload *workload, const volatile int *interrupt,
+                        struct experiment_outcome *outcome, char **error)
 {
     struct run_result *result = run_result_new();
 
     workload->result = result;
-    workload->interrupt = &trace->done;
-    world_trace(workload->world, trace);
-    if (world_boot(workload->world, &trace->done)) {
+    workload->interrupt = interrupt;
+    if (world_boot(workload->world, interrupt)) {
         workload->ops->run(workload);
         outcome->sim_ps = sim_now(workload->sim);
         outcome->events = sim_events_fired(workload->sim);
         outcome->fingerprint = run_result_fingerprint(result, sim_fingerprint(workload->sim));
-        if (!trace->done)
+        if (!*interrupt)
             drain(workload);
     }
-    if (sim_error(workload->sim) != NULL && !trace->done)
+    if (sim_error(workload->sim) != NULL && !*interrupt)
         *error = g_strdup(sim_error(workload->sim));
     run_result_free(result);
 }
@@ -235,7 +234,8 @@ struct stamp_trace *experiment_follow(struct config *config, uint64_t seed,
     if (find_followed(&workload, followed->device, &device, errors) && good) {
         trace = tlp_trace_new(device, followed->nth_write, followed->nth_read);
         trace->bytes_min = followed->bytes_min;
-        run_followed(&workload, trace, outcome != NULL ? outcome : &unused, error);
+        world_trace(workload.world, trace);
+        run_watched(&workload, &trace->done, outcome != NULL ? outcome : &unused, error);
     }
     sim_fail(workload.sim, "ended where it was"); /* such a run leaves TLPs behind */
     workload_free(&workload);
@@ -244,6 +244,27 @@ struct stamp_trace *experiment_follow(struct config *config, uint64_t seed,
         trace = NULL;
     }
     return trace;
+}
+
+bool experiment_observe(struct config *config, uint64_t seed,
+                        const struct experiment_observer *observer,
+                        struct experiment_outcome *outcome, struct sim_error_list *errors,
+                        char **error)
+{
+    struct workload workload;
+    bool good = workload_build(&workload, config, seed, errors);
+
+    *error = NULL;
+    *outcome = (struct experiment_outcome){ 0 };
+    if (good) {
+        good = observer->attach(observer->arg, workload.world, errors);
+        if (good)
+            run_watched(&workload, observer->interrupt, outcome, error);
+        observer->detach(observer->arg);
+    }
+    sim_fail(workload.sim, "ended where it was"); /* such a run leaves TLPs behind */
+    workload_free(&workload);
+    return good && *error == NULL;
 }
 
 void experiment_trace(struct config *config, uint64_t seed, struct sim_steps *steps,

@@ -118,7 +118,18 @@ static void check_size(const struct plan *plan, const struct run_request *reques
                       plan->points->len, n_seeds, n, MOST_RUNS);
 }
 
-int run_scenarios(const struct run_request *request, char **arguments)
+/* One run, into no database. */
+static int run_traced(const struct plan *plan, struct run_request *request)
+{
+    const uint64_t seed = (uint64_t)request->first_seed;
+    if (trace_files_wanted(&request->trace_files))
+        return trace_files_run(plan, seed, &request->trace_files);
+    if (request->trace_text != NULL)
+        return trace_address_run(plan, seed, &request->followed);
+    return trace_software_run(plan, seed, (unsigned)request->n_steps);
+}
+
+int run_scenarios(struct run_request *request, char **arguments)
 {
     struct sim_error_list errors = { 0 };
     struct plan_choice choice = {
@@ -131,9 +142,12 @@ int run_scenarios(const struct run_request *request, char **arguments)
     int status = CLI_WRONG;
     if (request->bands && errors.n_messages == 0)
         bands_plan(plan, &request->options, choice.sets, &errors);
-    const bool traced = request->trace_text != NULL || request->n_steps != 0;
+    const bool traced = request->trace_text != NULL || request->n_steps != 0 ||
+                        trace_files_wanted(&request->trace_files);
     if (!request->list)
         check_size(plan, request, &errors);
+    if (!request->list && !request->print_config && errors.n_messages == 0)
+        trace_files_check(&request->trace_files, plan, request->n_seeds, &errors);
     if ((request->list || traced) && errors.n_messages == 0)
         plan_check_first(plan, &errors);
     if (!request->list && !traced && plan->points->len <= MOST_RUNS)
@@ -149,13 +163,10 @@ int run_scenarios(const struct run_request *request, char **arguments)
         print_points(plan, request->quiet);
     if (errors.n_messages > 0)
         cli_report(&errors);
-    else if (request->trace_text != NULL && !request->list && !request->print_config)
-        status = trace_address_run(plan, (uint64_t)request->first_seed, &request->followed);
-    else if (request->n_steps != 0 && !request->list && !request->print_config)
-        status = trace_software_run(plan, (uint64_t)request->first_seed,
-                                    (unsigned)request->n_steps);
+    else if (request->list || request->print_config)
+        status = CLI_DONE;
     else
-        status = request->list || request->print_config ? CLI_DONE : run_plan(plan, request);
+        status = traced ? run_traced(plan, request) : run_plan(plan, request);
     plan_free(plan);
     return status;
 }
@@ -200,6 +211,8 @@ static bool take_texts(struct run_request *request)
     request->limits.timeout_s = request->timeout_s;
     if (request->trace_text != NULL &&
         !trace_address_parse(request->trace_text, &request->followed, &request->trace_device))
+        return false;
+    if (!trace_files_parse(&request->trace_files))
         return false;
     return parse_size("--memory", request->memory_text, &request->memory_bytes) &&
            parse_size("--run-memory", request->run_memory_text, &request->limits.memory_bytes);
@@ -261,6 +274,7 @@ void run_request_release(struct run_request *request)
     g_free(request->run_memory_text);
     g_free(request->trace_text);
     g_free(request->trace_device);
+    trace_files_release(&request->trace_files);
     until_release(&request->until);
     g_free(request->command_line);
     cli_options_release(&request->options);
@@ -272,6 +286,18 @@ static void allow_no_value(const char *option, char *with_value, int argc, char 
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
         if (strcmp(argv[i], option) == 0)
             argv[i] = with_value;
+}
+
+/* Both, in an array that g_free() frees. */
+static GOptionEntry *with_trace_files(const GOptionEntry *entries, struct trace_files *files)
+{
+    GOptionEntry of_files[TRACE_FILES_ENTRIES];
+    GArray *all = g_array_new(TRUE, TRUE, sizeof(*entries));
+    trace_files_entries(files, of_files);
+    for (; entries->long_name != NULL; entries++)
+        g_array_append_val(all, *entries);
+    g_array_append_vals(all, of_files, G_N_ELEMENTS(of_files));
+    return (GOptionEntry *)(void *)g_array_free(all, FALSE);
 }
 
 int cli_run(int argc, char **argv)
@@ -332,6 +358,7 @@ int cli_run(int argc, char **argv)
         { "quiet", 'q', 0, G_OPTION_ARG_NONE, &request.quiet, "No progress, only faults", NULL },
         { .long_name = NULL },
     };
+    g_autofree GOptionEntry *all = with_trace_files(entries, &request.trace_files);
     int status = CLI_DONE;
     if (cli_has_option("--bands", argc, argv))
         request.options.default_db = "bands.db";
@@ -342,7 +369,7 @@ int cli_run(int argc, char **argv)
                   "point are found before\nanything runs. What the database has for the same "
                   "configuration, seed and version is not run again.\nCtrl-C loses no finished "
                   "run; the same command goes on.",
-                  entries, argc, argv, &status))
+                  all, argc, argv, &status))
         status = take_texts(&request) && is_sound(&request, request.options.arguments)
                      ? run_scenarios(&request, request.options.arguments)
                      : CLI_WRONG;

@@ -4,6 +4,7 @@
 
 #include "cli/campaign/until.h"
 #include "cli/campaign/worker.h"
+#include "cli/commands/trace_files.h"
 #include "workloads/experiment.h"
 
 struct run_request {
@@ -17,6 +18,7 @@ struct run_request {
     char *trace_device;
     int n_steps; /* --trace; 0: not given */
     struct experiment_followed followed;
+    struct trace_files trace_files;
     gboolean bands, quick, force, missing, list, print_config, stats, quiet;
     struct until until; /* no metric: as many seeds as said */
     uint64_t memory_bytes;
@@ -31,6 +33,6 @@ void run_request_init(struct run_request *request);
 bool run_request_sound(const struct run_request *request);
 void run_request_release(struct run_request *request);
 /* Checks, runs and shows; the exit status. */
-int run_scenarios(const struct run_request *request, char **arguments);
+int run_scenarios(struct run_request *request, char **arguments);
 
 #endif

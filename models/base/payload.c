@@ -227,6 +227,21 @@ void payload_scatter(const struct payload *payload, uint32_t from, uint32_t byte
     }
 }
 
+void payload_bytes(const struct payload *payload, uint32_t bytes, uint8_t *to)
+{
+    uint32_t at = 0;
+
+    SIM_ASSERT(bytes <= payload->bytes, "%u bytes of a payload of %u", bytes, payload->bytes);
+    for (const struct payload_extent *e = payload->extent; at < bytes; e++) {
+        const uint32_t n = SIM_MIN(e->bytes, bytes - at);
+        for (uint32_t from = 0; from < n; from += MARK_BYTES) {
+            const uint64_t word = extent_word(e, from);
+            memcpy(to + at + from, &word, SIM_MIN(MARK_BYTES, n - from));
+        }
+        at += n;
+    }
+}
+
 bool payload_slice(struct payload *to, const struct payload *payload, uint32_t from, uint32_t bytes)
 {
     const uint32_t n = to->n, before = to->bytes;

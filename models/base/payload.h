@@ -126,6 +126,8 @@ bool payload_gather(struct payload *payload, const uint8_t *buffer, uint64_t add
  * min(8, overlap) bytes of each line's overlap. Leaves the others untouched. */
 void payload_scatter(const struct payload *payload, uint32_t from, uint32_t bytes, uint8_t *buffer,
                      uint64_t address);
+/* Writes the first `bytes` bytes of the content, all of them, to `to`. */
+void payload_bytes(const struct payload *payload, uint32_t bytes, uint8_t *to);
 /* Appends bytes [from, from + bytes) of `payload` to `to`, which is another object. False: the
  * extents do not fit; `to` is unchanged. */
 bool payload_slice(struct payload *to, const struct payload *payload, uint32_t from,

@@ -63,6 +63,7 @@ struct ether_wire {
     struct ether_wire_params params;
     uint64_t byte_fx; /* 2^-32 ps */
     bool up;
+    struct ether_tap *tap; /* NULL: none */
     struct ether_direction direction[2];
 };
 
@@ -231,6 +232,8 @@ static void frame_arrives(struct sim *sim, struct sim_event *event)
         direction->tail = &direction->head;
     direction->in_flight--;
     expect_head(wire, direction);
+    if (SIM_UNLIKELY(wire->tap != NULL))
+        wire->tap->frame(wire->tap, direction->from, frame, frame->start_ps, frame->lost);
     if (SIM_UNLIKELY(frame->lost)) {
         direction->stats.lost++;
         sim_pool_put(wire->frames, frame);
@@ -272,6 +275,23 @@ sim_time ether_port_send(struct ether_port *port, struct ether_frame *frame, sim
 uint64_t ether_port_in_flight(const struct ether_port *port)
 {
     return direction_of(port)->in_flight;
+}
+
+/* ---- Taps ------------------------------------------------------------------------------------ */
+
+void ether_port_set_tap(struct ether_port *port, struct ether_tap *tap)
+{
+    port->wire->tap = tap;
+}
+
+sim_time ether_port_oldest_ps(const struct ether_port *port)
+{
+    const struct ether_direction *direction = direction_of(port);
+    const sim_time now_ps = sim_now(port->wire->sim);
+
+    if (direction->head == NULL || direction->head == direction->held)
+        return now_ps;
+    return SIM_MIN(direction->head->start_ps, now_ps);
 }
 
 /* ---- Flow control ---------------------------------------------------------------------------- */

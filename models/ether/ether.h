@@ -126,6 +126,20 @@ struct ether_stats *ether_port_stats(struct ether_port *port);
 /* The number of frames sent whose time of arrival is not over, lost ones included. */
 uint64_t ether_port_in_flight(const struct ether_port *port);
 
+/* ---- Taps ------------------------------------------------------------------------------------ */
+/* Sees all frames of a wire. */
+struct ether_tap {
+    /* A frame has come to its end: it is about to be handed to the receiver or, if it was lost, freed.
+     * start_ps: when its first bit left; from: the port that sent it. Must change nothing. */
+    void (*frame)(struct ether_tap *tap, const struct ether_port *from,
+                  const struct ether_frame *frame, sim_time start_ps, bool lost);
+};
+/* Attaches the tap, which the caller owns, to the port's wire; NULL: detaches it. */
+void ether_port_set_tap(struct ether_port *port, struct ether_tap *tap);
+/* No frame that the port has sent, or will send, and that a tap has not seen begins to leave before
+ * this. */
+sim_time ether_port_oldest_ps(const struct ether_port *port);
+
 /* ---- Flow control ---------------------------------------------------------------------------- */
 /* Whether both ends offer flow control. */
 bool ether_port_flow_control(const struct ether_port *port);

@@ -99,12 +99,29 @@ uint16_t ether_ipv4_checksum(const uint8_t *header, const struct ether_packet *p
         sum_bytes(header + packet->l3_offset, (uint32_t)(packet->l4_offset - packet->l3_offset)));
 }
 
-uint16_t ether_l4_checksum(const struct ether_frame *frame, const struct ether_packet *packet)
+/* Of the pseudo header, and of the header bytes from that of TCP or UDP on. */
+static uint64_t l4_header_sum(const struct ether_frame *frame, const struct ether_packet *packet)
 {
     uint32_t bytes = frame->header_bytes - (uint32_t)packet->l4_offset;
     uint64_t sum = sum_bytes(frame->header + packet->l4_offset, bytes);
     sum += sum_words(packet->flow.source_ip) + sum_words(packet->flow.destination_ip);
-    sum += packet->flow.protocol + bytes + frame->payload.bytes;
+    return sum + packet->flow.protocol + bytes + frame->payload.bytes;
+}
+
+uint16_t ether_l4_checksum_of_bytes(const struct ether_frame *frame,
+                                    const struct ether_packet *packet, const uint8_t *payload)
+{
+    uint64_t sum = l4_header_sum(frame, packet),
+             of_payload = sum_bytes(payload, frame->payload.bytes);
+    bool odd = ((frame->header_bytes - (uint32_t)packet->l4_offset) & 1) != 0;
+    if (odd) /* the payload's bytes stand in the other halves of the words */
+        of_payload = sum_words(of_payload) << 8;
+    return fold(sum + of_payload);
+}
+
+uint16_t ether_l4_checksum(const struct ether_frame *frame, const struct ether_packet *packet)
+{
+    uint64_t sum = l4_header_sum(frame, packet);
     for (uint32_t i = 0; i < frame->payload.n; i++) {
         const struct payload_extent *extent = &frame->payload.extent[i];
         sum += sum_words(sum_words(extent->mark) * extent->bytes);

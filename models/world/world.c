@@ -456,6 +456,15 @@ void world_stats_clear(struct world *world)
         tlp_trace_arm(world->trace);
     if (sim_steps(world->sim) != NULL)
         sim_steps(world->sim)->armed = true;
+    if (world->measurement_begins != NULL)
+        world->measurement_begins(world->measurement_arg, sim_now(world->sim));
+}
+
+void world_at_measurement(struct world *world, void (*begins)(void *arg, sim_time now_ps),
+                          void *arg)
+{
+    world->measurement_begins = begins;
+    world->measurement_arg = arg;
 }
 
 void world_trace(struct world *world, struct stamp_trace *trace)

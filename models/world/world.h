@@ -71,5 +71,8 @@ bool world_stats(struct world *world, unsigned index, const char **prefix,
                  const struct stat_desc **table, void **state);
 /* Clears all statistics when the measurement begins. */
 void world_stats_clear(struct world *world);
+/* Has the function called when that happens. */
+void world_at_measurement(struct world *world, void (*begins)(void *arg, sim_time now_ps),
+                          void *arg);
 
 #endif

@@ -24,8 +24,10 @@ struct world {
     unsigned n_devices;
     struct cable *cable;
     unsigned n_cables;
-    struct stamp_trace *trace; /* or NULL */
-    const char **faulty;       /* world_faulty() */
+    struct stamp_trace *trace;                              /* or NULL */
+    void (*measurement_begins)(void *arg, sim_time now_ps); /* or NULL */
+    void *measurement_arg;
+    const char **faulty; /* world_faulty() */
     unsigned n_faulty;
     bool any_faulty; /* whatever is missing may have been meant */
     bool unsound;

@@ -1,0 +1,316 @@
+/* nudma run --pcap: one run whose wires are recorded. */
+#include "cli/commands/trace_files.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+#include "cli/base/cli.h"
+#include "cli/commands/trace_apart.h"
+#include "sim/config/unit.h"
+#include "sim/store/version.h"
+#include "workloads/experiment.h"
+
+#define LIMIT_BYTES_DEFAULT (UINT64_C(1) << 30)
+#define SNAP_BYTES_MAX      262144 /* what readers of the format expect at most */
+
+/* ---- Options --------------------------------------------------------------------------------- */
+
+void trace_files_entries(struct trace_files *files, GOptionEntry entries[TRACE_FILES_ENTRIES])
+{
+    const GOptionEntry all[TRACE_FILES_ENTRIES] = {
+        { "pcap", 0, 0, G_OPTION_ARG_FILENAME, &files->pcap,
+          "Run one point and write its Ethernet frames to FILE, as pcapng", "FILE" },
+        { "pcap-port", 0, 0, G_OPTION_ARG_STRING, &files->pcap_port,
+          "Only frames that ports of this name send or receive: 'server_nic.*' (default: all)",
+          "PATTERN" },
+        { "pcap-snap", 0, 0, G_OPTION_ARG_STRING, &files->pcap_snap,
+          "How much of a frame is written: headers (default), all, or so many bytes", "BYTES" },
+        { "trace-from", 0, 0, G_OPTION_ARG_STRING, &files->from,
+          "Trace from this simulated time on (default 0), or from the end of the warm-up: measurement",
+          "US" },
+        { "trace-until", 0, 0, G_OPTION_ARG_STRING, &files->until,
+          "Trace until this simulated time, +US: for so long, and end the run then", "US" },
+        { "trace-limit", 0, 0, G_OPTION_ARG_STRING, &files->limit,
+          "The most that a trace's file takes (default 1 GiB); with ',ring' the last records stay, "
+          "else the first",
+          "SIZE[,ring]" },
+        { .long_name = NULL },
+    };
+    memcpy(entries, all, sizeof(all));
+}
+
+bool trace_files_wanted(const struct trace_files *files)
+{
+    return files->pcap != NULL;
+}
+
+/* A number of microseconds, or a time with its unit. */
+static bool parse_time(const char *option, const char *text, sim_time *time_ps)
+{
+    if (text == NULL)
+        return true;
+    g_autofree char *in_us = g_strdup_printf("%s us", text);
+    if (unit_parse_whole(text, UNIT_TIME, time_ps, NULL) == UNIT_OK ||
+        unit_parse_whole(in_us, UNIT_TIME, time_ps, NULL) == UNIT_OK)
+        return true;
+    fprintf(stderr,
+            "nudma run: %s %s: expected a simulated time in microseconds, or with its unit: 1500, "
+            "\"1.5 ms\"\n",
+            option, text);
+    return false;
+}
+
+static bool parse_limit(const char *text, struct trace_window *window)
+{
+    window->limit_bytes = LIMIT_BYTES_DEFAULT;
+    if (text == NULL)
+        return true;
+    const char *comma = strchr(text, ',');
+    g_autofree char *size = comma != NULL ? g_strndup(text, (gsize)(comma - text)) : g_strdup(text);
+    g_autofree char *in_bytes = g_strdup_printf("%s B", size);
+    window->ring = comma != NULL && strcmp(comma, ",ring") == 0;
+    if ((comma == NULL || window->ring) &&
+        (unit_parse_whole(size, UNIT_SIZE, &window->limit_bytes, NULL) == UNIT_OK ||
+         unit_parse_whole(in_bytes, UNIT_SIZE, &window->limit_bytes, NULL) == UNIT_OK) &&
+        window->limit_bytes > 0)
+        return true;
+    fprintf(stderr,
+            "nudma run: --trace-limit %s: expected a size, with ',ring' to keep the last records: "
+            "\"64 MiB\", \"64 MiB,ring\"\n",
+            text);
+    return false;
+}
+
+static bool parse_snap(const char *text, uint32_t *snap_bytes)
+{
+    char *end = NULL;
+    *snap_bytes = PCAP_SNAP_HEADERS;
+    if (text == NULL || strcmp(text, "headers") == 0)
+        return true;
+    if (strcmp(text, "all") == 0) {
+        *snap_bytes = 0;
+        return true;
+    }
+    const guint64 bytes = g_ascii_strtoull(text, &end, 10);
+    *snap_bytes = (uint32_t)bytes;
+    if (g_ascii_isdigit(*text) && *end == '\0' && bytes >= 1 && bytes <= SNAP_BYTES_MAX)
+        return true;
+    fprintf(stderr, "nudma run: --pcap-snap %s: expected headers, all, or 1..%d bytes\n", text,
+            SNAP_BYTES_MAX);
+    return false;
+}
+
+/* What only means something with another option. */
+static bool is_complete(const struct trace_files *files)
+{
+    const struct {
+        const char *option, *given, *needs, *needed;
+    } rule[] = {
+        { "--pcap-port", files->pcap_port, "--pcap", files->pcap },
+        { "--pcap-snap", files->pcap_snap, "--pcap", files->pcap },
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(rule); i++) {
+        if (rule[i].given == NULL || rule[i].needed != NULL)
+            continue;
+        fprintf(stderr, "nudma run: %s: expected %s FILE as well\n", rule[i].option, rule[i].needs);
+        return false;
+    }
+    const bool bounded = files->from != NULL || files->until != NULL || files->limit != NULL;
+    if (bounded && !trace_files_wanted(files)) {
+        fprintf(stderr, "nudma run: --trace-from, --trace-until, --trace-limit: expected --pcap "
+                        "FILE as well\n");
+        return false;
+    }
+    return true;
+}
+
+static void begin_window(struct trace_files *files, sim_time from_ps)
+{
+    files->window.from_ps = from_ps;
+    if (files->length_ps != 0)
+        files->window.until_ps = from_ps + files->length_ps;
+}
+
+bool trace_files_parse(struct trace_files *files)
+{
+    const char *until = files->until;
+    const bool is_length = until != NULL && *until == '+';
+    sim_time from_ps = 0;
+    files->window.until_ps = SIM_TIME_MAX;
+    files->from_measurement = g_strcmp0(files->from, "measurement") == 0;
+    if (!is_complete(files) || !parse_snap(files->pcap_snap, &files->snap_bytes) ||
+        !parse_time("--trace-until", is_length ? until + 1 : until,
+                    is_length ? &files->length_ps : &files->window.until_ps) ||
+        !parse_limit(files->limit, &files->window) ||
+        (!files->from_measurement && !parse_time("--trace-from", files->from, &from_ps)))
+        return false;
+    if (files->from_measurement)
+        files->window.from_ps = SIM_TIME_MAX;
+    else
+        begin_window(files, from_ps);
+    if (files->from_measurement || from_ps <= files->window.until_ps)
+        return true;
+    fprintf(stderr, "nudma run: --trace-from %s is after --trace-until %s\n", files->from,
+            files->until);
+    return false;
+}
+
+void trace_files_release(struct trace_files *files)
+{
+    g_free(files->pcap);
+    g_free(files->pcap_port);
+    g_free(files->pcap_snap);
+    g_free(files->from);
+    g_free(files->until);
+    g_free(files->limit);
+}
+
+void trace_files_check(const struct trace_files *files, const struct plan *plan, int n_seeds,
+                       struct sim_error_list *errors)
+{
+    if (!trace_files_wanted(files))
+        return;
+    const char *option = "--pcap";
+    if (plan->points->len > 1) {
+        const char *name = plan_point_name(plan_point(plan, 0));
+        sim_error_add(errors, NULL, 0,
+                      "%s: %u points, expected one: --filter chooses it, --filter '%s'", option,
+                      plan->points->len, name);
+    }
+    if (n_seeds > 1)
+        sim_error_add(errors, NULL, 0, "%s: %d seeds, expected one (--seed chooses it)", option,
+                      n_seeds);
+}
+
+/* ---- The run --------------------------------------------------------------------------------- */
+
+/* A signal handler has nothing else to write to. */
+static volatile int ended, interrupted;
+
+static void interrupt(int number)
+{
+    (void)number;
+    interrupted = ended = 1;
+}
+
+struct recording {
+    struct trace_files *files;
+    const char *comment; /* which run it is */
+    struct pcap *pcap;
+    struct trace_file_counts pcap_counts;
+    int error; /* of a file that could not be begun */
+};
+
+static void measurement_begins(void *arg, sim_time now_ps)
+{
+    begin_window(arg, now_ps);
+}
+
+static bool attach(void *arg, struct world *world, struct sim_error_list *errors)
+{
+    struct recording *recording = arg;
+    struct trace_files *files = recording->files;
+    g_autofree char *application = g_strdup_printf("nudma %s", sim_version());
+    const struct pcap_settings settings = { .path = files->pcap,
+                                            .ports = files->pcap_port,
+                                            .snap_bytes = files->snap_bytes,
+                                            .application = application,
+                                            .comment = recording->comment };
+    if (files->from_measurement)
+        world_at_measurement(world, measurement_begins, files);
+    recording->pcap = pcap_new(world, &settings, &files->window, &ended, errors);
+    recording->error = recording->pcap == NULL && errors->n_messages == 0 ? errno : 0;
+    return recording->pcap != NULL;
+}
+
+static void detach(void *arg)
+{
+    struct recording *recording = arg;
+    pcap_end(recording->pcap, &recording->pcap_counts);
+}
+
+/* What became of a file; false: the file system refused. */
+static bool say(const char *path, const char *what, const struct trace_file_counts *counts,
+                const struct trace_window *window)
+{
+    if (counts->error != 0)
+        fprintf(stderr, "nudma run: %s: %s; it ends after %" G_GUINT64_FORMAT " %s\n", path,
+                g_strerror(counts->error), counts->records, what);
+    else
+        printf("%s: %" G_GUINT64_FORMAT " %s, %" G_GUINT64_FORMAT " bytes\n", path, counts->records,
+               what, counts->bytes);
+    if (counts->dropped != 0 && counts->error == 0)
+        fprintf(stderr,
+                window->ring ? "%s: the limit of %" G_GUINT64_FORMAT
+                               " bytes was reached: the first %" G_GUINT64_FORMAT " %s are gone "
+                               "(--trace-limit, --trace-from)\n"
+                             : "%s: the limit of %" G_GUINT64_FORMAT
+                               " bytes was reached, and the run ended: %" G_GUINT64_FORMAT
+                               " %s or more are "
+                               "not in it (--trace-limit, --trace-until)\n",
+                path, window->limit_bytes, counts->dropped, what);
+    return counts->error == 0;
+}
+
+static int finish(const struct recording *recording, const char *name, const char *error)
+{
+    const struct trace_files *files = recording->files;
+    if (recording->error != 0) {
+        fprintf(stderr, "nudma run: --pcap %s: %s\n", files->pcap, g_strerror(recording->error));
+        return CLI_FAILED;
+    }
+    bool good = say(files->pcap, "frames", &recording->pcap_counts, &files->window);
+    if (error != NULL) {
+        fprintf(stderr, "%s: %s\n", name, error);
+        good = false;
+    }
+    if (interrupted)
+        fprintf(stderr, "interrupted; the trace has what happened until then\n");
+    return interrupted ? CLI_INTERRUPTED : good ? CLI_DONE : CLI_FAILED;
+}
+
+static int record(const struct plan *plan, uint64_t seed, struct trace_files *files)
+{
+    const struct plan_point *point = plan_point(plan, 0);
+    const char *point_name = plan_point_name(point);
+    g_autofree char *name = g_strdup_printf("%s%s%s seed %" G_GUINT64_FORMAT,
+                                            scenario_name(point->scenario),
+                                            *point_name != '\0' ? " " : "", point_name, seed);
+    struct recording recording = { .files = files, .comment = name };
+    const struct experiment_observer observer = { &recording, attach, detach, &ended };
+    struct experiment_outcome outcome;
+    struct sim_error_list errors = { 0 };
+    g_autofree char *error = NULL;
+    int status = CLI_WRONG;
+
+    signal(SIGINT, interrupt);
+    signal(SIGTERM, interrupt);
+    struct config *config = scenario_point(point->scenario, point->index, &errors);
+    if (config != NULL)
+        experiment_observe(config, seed, &observer, &outcome, &errors, &error);
+    if (errors.n_messages != 0)
+        cli_report(&errors);
+    else
+        status = finish(&recording, name, error);
+    config_free(config);
+    return status;
+}
+
+struct request {
+    const struct plan *plan;
+    uint64_t seed;
+    struct trace_files *files;
+};
+
+static int record_request(const void *arg)
+{
+    const struct request *r = arg;
+    return record(r->plan, r->seed, r->files);
+}
+
+int trace_files_run(const struct plan *plan, uint64_t seed, struct trace_files *files)
+{
+    signal(SIGINT, SIG_IGN); /* the run ends the files */
+    return trace_apart(record_request, &(struct request){ plan, seed, files });
+}

@@ -1,0 +1,139 @@
+#!/usr/bin/env bash
+# nudma run --pcap: what tshark reads of it. Frames are whole, checksums right, TCP's analysis finds what there
+# was and no more; window, limit, ring, a full disk and Ctrl-C leave files that can be read; mistakes.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+. tests/scenario/lib.sh
+settings=$OLDPWD/tests/scenario/settings
+# What tshark says of each frame, a line each; one run of it for each file.
+read_pcap() { # read_pcap FILE: into FILE.tsv, and what it complains of into FILE.txt
+    tshark -n -r "$1" -o tcp.check_checksum:TRUE -o udp.check_checksum:TRUE -o ip.check_checksum:TRUE \
+        -T fields -e frame.time_epoch -e frame.interface_name -e frame.packet_flags_direction -e frame.len \
+        -e frame.cap_len -e ip.src -e ip.len -e tcp.hdr_len -e tcp.flags.syn -e tcp.checksum.status \
+        -e ip.checksum.status -e eth.type -e _ws.malformed -e tcp.analysis.retransmission \
+        -e tcp.analysis.lost_segment -e tcp.analysis.out_of_order -e tcp.analysis.ack_lost_segment \
+        >"$1.tsv" 2>"$1.txt"
+}
+fields() { # fields FILE AWK: with these names for the columns
+    awk -F '\t' '{ time = $1; port = $2; direction = $3; len = $4; cap = $5; src = $6; ip_len = $7; header = $8
+        syn = $9; tcp_sum = $10; ip_sum = $11; type = $12; malformed = $13; again = $14; lost = $15 $17; disorder = $16
+        bad = malformed != "" || tcp_sum == "0" || ip_sum == "0" } '"$2" "$1.tsv"
+}
+count() { fields "$1" "$2 { n++ } END { print n + 0 }"; } # count FILE CONDITION
+times() { fields "$1" '{ print time }'; }
+pcap() { # pcap SCENARIO FILE ARGUMENTS...
+    local status
+    "$nudma" run "$1" --pcap "$2" "${@:3}" 2>&1
+    status=$?
+    [ ! -e "$2" ] || read_pcap "$2"
+    return $status
+}
+
+for name in net openmx; do
+    { cat "$settings/$name.cfg" && echo 'title = "x"; text = "y";'; } >$name.cfg
+done
+
+# ---- One port of a TCP connection, with all bytes ------------------------------------------------
+out=$(pcap net.cfg tcp.pcapng --pcap-port 'client_nic.*' --pcap-snap all)
+is "exit status" $? 0
+frames=$(wc -l <tcp.pcapng.tsv)
+is "says how many frames" "$out" "tcp.pcapng: $frames frames, $(wc -c <tcp.pcapng) bytes"
+is "more than a few" $((frames > 300)) 1
+is "from the connection's first segment on" "$(fields tcp.pcapng 'NR <= 3 { print syn, src }')" \
+    "$(printf '1 10.0.2.1\n1 10.0.1.1\n0 10.0.2.1')"
+is "no frame is malformed, no checksum wrong" "$(count tcp.pcapng bad)" 0
+is "every checksum was looked at" "$(count tcp.pcapng 'tcp_sum == "1" && ip_sum == "1"')" "$frames"
+is "nothing was lost, sent twice or out of order" "$(count tcp.pcapng 'again lost disorder != ""')" 0
+is "lengths agree" "$(count tcp.pcapng 'len != cap || len != ip_len + 14 && len != 60')" 0
+is "time does not go back" "$(fields tcp.pcapng 'NR > 1 && time < before; { before = time }')" ""
+is "one interface" "$(fields tcp.pcapng '{ print port }' | sort -u)" client_nic.e0
+is "directions are those of the client's port" \
+    "$(fields tcp.pcapng '{ print direction, src }' | sort -u | tr '\n' ' ')" \
+    "0x00000001 10.0.1.1 0x00000002 10.0.2.1 "
+
+# ---- All wires, headers only ---------------------------------------------------------------------
+pcap net.cfg wires.pcapng >/dev/null
+is "each frame on both wires of the switch" "$(wc -l <wires.pcapng.tsv)" $((2 * frames))
+is "headers only, with the length on the wire" "$(count wires.pcapng 'cap > 34 + header || cap > len')" 0
+is "as many bytes as with payload" \
+    "$(fields wires.pcapng 'port == "client_nic.e0" || port == "switch.e1" { print len }' | sort | uniq -c)" \
+    "$(fields tcp.pcapng '{ print len }' | sort | uniq -c)"
+is "no malformed frame" "$(count wires.pcapng bad)" 0
+
+# ---- Frames that are lost are lost to tshark, too ------------------------------------------------
+sed 's/length_m = 1.0;/loss_ratio = 0.002;/; s/duration_us = 150/duration_us = 600/' net.cfg >loss.cfg
+pcap loss.cfg loss.pcapng --pcap-port client_nic.e0 --pcap-snap 100 >/dev/null
+is "retransmissions are found" $(($(count loss.pcapng 'again != ""') > 0)) 1
+is "100 bytes of each" "$(fields loss.pcapng '{ print cap }' | sort -n | tail -n 1)" 100
+is "no malformed frame" "$(count loss.pcapng bad)" 0
+
+# ---- Open-MX -------------------------------------------------------------------------------------
+pcap openmx.cfg mx.pcapng --pcap-snap all >/dev/null
+is "frames of Open-MX" $(($(count mx.pcapng 'type == "0x86df"') > 100)) 1
+is "nothing else, and none short" "$(count mx.pcapng 'type != "0x86df" || len < 60')" 0
+is "both ends of the wire" "$(fields mx.pcapng '{ print port }' | sort -u | tr '\n' ' ')" \
+    "client_nic.e0 nic.e0 "
+
+# ---- Bounds --------------------------------------------------------------------------------------
+mapfile -t all < <(times tcp.pcapng)
+from=${all[100]} until=${all[200]}
+us() { awk -v s="$1" 'BEGIN { printf "%.3f", s * 1e6 }'; }
+pcap net.cfg window.pcapng --pcap-port client_nic.e0 --trace-from "$(us "$from")" --trace-until "$(us "$until")" \
+    >/dev/null
+is "a window" "$(times window.pcapng | sed -n '2,99p')" "$(printf '%s\n' "${all[@]}" | sed -n '102,199p')"
+out=$(pcap net.cfg limit.pcapng --pcap-port client_nic.e0 --trace-limit 20kB)
+has "says that the limit was reached" "$out" 'the limit of 20000 bytes was reached, and the run ended'
+is "the first records" "$(times limit.pcapng)" "$(printf '%s\n' "${all[@]}" | head -n "$(times limit.pcapng | wc -l)")"
+is "no more than the limit" $(($(wc -c <limit.pcapng) <= 20000 && $(wc -c <limit.pcapng) > 19500)) 1
+out=$(pcap net.cfg ring.pcapng --pcap-port client_nic.e0 --trace-limit 20kB,ring)
+has "says so of a ring" "$out" 'the first [0-9]+ frames are gone'
+is "the last records" "$(times ring.pcapng)" "$(printf '%s\n' "${all[@]}" | tail -n "$(times ring.pcapng | wc -l)")"
+is "no more than the limit" $(($(wc -c <ring.pcapng) <= 20000 && $(wc -c <ring.pcapng) > 19000)) 1
+pcap net.cfg measured.pcapng --pcap-port client_nic.e0 --trace-from measurement --trace-until +100 >/dev/null
+is "100 us of the measurement, which begins later" "$(times measured.pcapng |
+    awk -v before="${all[0]}" 'NR == 1 { from = $1 } END { print (from > before), ($1 < from + 0.0001) }')" "1 1"
+
+out=$(trap '' XFSZ; ulimit -f 256; pcap net.cfg full.pcapng --pcap-snap all; echo "status $?")
+left=$(wc -l <full.pcapng.tsv)
+is "a full disk: one message, exit status 1, and what is there can be read" "$out" \
+    "$(printf 'nudma run: full.pcapng: File too large; it ends after %d frames\nstatus 1' "$left")"
+is "not nothing" $((left > 10)) 1
+
+sed 's/duration_us = 150/duration_us = 100000000/' net.cfg >long.cfg
+setsid bash -c 'trap - INT; exec "$@"' bash "$nudma" run long.cfg --pcap long.pcapng >/dev/null 2>long.txt &
+pid=$!
+for _ in $(seq 200); do [ ! -s long.pcapng ] || [ "$(wc -c <long.pcapng)" -lt 100000 ] || break; sleep 0.05; done
+kill -INT -- -$pid
+wait $pid
+is "Ctrl-C: exit status" $? 130
+has "Ctrl-C is said" "$(cat long.txt)" "interrupted; the trace has what happened until then"
+read_pcap long.pcapng
+is "no malformed frame" "$(count long.pcapng bad)" 0
+is "readable" "$(grep -ci 'cut short\|damaged' long.pcapng.txt)" 0
+
+# ---- Mistakes ------------------------------------------------------------------------------------
+mistake() { # mistake NAME PATTERN ARGUMENTS...
+    local found
+    found=$("$nudma" run "${@:3}" 2>&1)
+    is "$1: exit status" $? 2
+    has "$1" "$found" "$2"
+}
+mistake "many points" "--pcap: 33 points, expected one: --filter chooses it, --filter 'buffer_bytes=64 config=local'" \
+    ioctopus/fig06_tcp_rx --pcap x.pcapng
+mistake "many seeds" "--pcap: 3 seeds, expected one" net.cfg --pcap x.pcapng --seeds 3
+mistake "no such port" "--pcap-port 'nix': no Ethernet port matches; there are nic.e0, switch.e0" net.cfg \
+    --pcap x.pcapng --pcap-port nix
+mistake "no Ethernet" "the scenario has no Ethernet cables" pcie_bench/latency_size \
+    -f 'op=read transfer_bytes=64' --pcap x.pcapng
+mistake "half a request" "--pcap-snap: expected --pcap FILE as well" net.cfg --pcap-snap all
+mistake "a time" "--trace-until soon: expected a simulated time" net.cfg --pcap x.pcapng --trace-until soon
+mistake "a limit" "--trace-limit 3,rung: expected a size" net.cfg --pcap x.pcapng --trace-limit 3,rung
+mistake "a snap length" "--pcap-snap 0: expected headers, all, or 1..262144 bytes" net.cfg --pcap x.pcapng --pcap-snap 0
+mistake "an empty window" "--trace-from 9 is after --trace-until 3" net.cfg --pcap x.pcapng --trace-from 9 --trace-until 3
+is "nothing was written" "$(ls x.pcapng 2>/dev/null)" ""
+out=$(pcap net.cfg nowhere/x.pcapng)
+is "no such folder: exit status" $? 1
+is "no such folder" "$out" "nudma run: --pcap nowhere/x.pcapng: No such file or directory"
+
+echo "1..$cases"
+[ $failed = 0 ]
