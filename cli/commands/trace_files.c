@@ -1,8 +1,9 @@
-/* nudma run --pcap: one run whose wires are recorded. */
+/* nudma run --pcap, --tlp: one run whose wires and links are recorded. */
 #include "cli/commands/trace_files.h"
 
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/base/cli.h"
@@ -26,6 +27,12 @@ void trace_files_entries(struct trace_files *files, GOptionEntry entries[TRACE_F
           "PATTERN" },
         { "pcap-snap", 0, 0, G_OPTION_ARG_STRING, &files->pcap_snap,
           "How much of a frame is written: headers (default), all, or so many bytes", "BYTES" },
+        { "tlp", 0, 0, G_OPTION_ARG_FILENAME, &files->tlp,
+          "Run one point and write its TLPs to FILE, a line each, with a summary", "FILE" },
+        { "tlp-filter", 0, 0, G_OPTION_ARG_STRING, &files->tlp_filter,
+          "Only TLPs that match all terms: 'link=server.* type=MRd,CplD requester=04:00.0'; from and to "
+          "are ports",
+          "EXPRESSION" },
         { "trace-from", 0, 0, G_OPTION_ARG_STRING, &files->from,
           "Trace from this simulated time on (default 0), or from the end of the warm-up: measurement",
           "US" },
@@ -42,7 +49,7 @@ void trace_files_entries(struct trace_files *files, GOptionEntry entries[TRACE_F
 
 bool trace_files_wanted(const struct trace_files *files)
 {
-    return files->pcap != NULL;
+    return files->pcap != NULL || files->tlp != NULL;
 }
 
 /* A number of microseconds, or a time with its unit. */
@@ -109,6 +116,7 @@ static bool is_complete(const struct trace_files *files)
     } rule[] = {
         { "--pcap-port", files->pcap_port, "--pcap", files->pcap },
         { "--pcap-snap", files->pcap_snap, "--pcap", files->pcap },
+        { "--tlp-filter", files->tlp_filter, "--tlp", files->tlp },
     };
     for (size_t i = 0; i < G_N_ELEMENTS(rule); i++) {
         if (rule[i].given == NULL || rule[i].needed != NULL)
@@ -119,10 +127,20 @@ static bool is_complete(const struct trace_files *files)
     const bool bounded = files->from != NULL || files->until != NULL || files->limit != NULL;
     if (bounded && !trace_files_wanted(files)) {
         fprintf(stderr, "nudma run: --trace-from, --trace-until, --trace-limit: expected --pcap "
-                        "FILE as well\n");
+                        "FILE or --tlp FILE as well\n");
         return false;
     }
     return true;
+}
+
+static bool parse_filter(const char *text, struct tlp_filter *filter)
+{
+    struct sim_error_list errors = { 0 };
+    if (tlp_filter_parse(filter, text, &errors))
+        return true;
+    fprintf(stderr, "nudma run: %s\n", errors.message[0]);
+    sim_error_release(&errors);
+    return false;
 }
 
 static void begin_window(struct trace_files *files, sim_time from_ps)
@@ -143,6 +161,7 @@ bool trace_files_parse(struct trace_files *files)
         !parse_time("--trace-until", is_length ? until + 1 : until,
                     is_length ? &files->length_ps : &files->window.until_ps) ||
         !parse_limit(files->limit, &files->window) ||
+        !parse_filter(files->tlp_filter, &files->filter) ||
         (!files->from_measurement && !parse_time("--trace-from", files->from, &from_ps)))
         return false;
     if (files->from_measurement)
@@ -161,6 +180,8 @@ void trace_files_release(struct trace_files *files)
     g_free(files->pcap);
     g_free(files->pcap_port);
     g_free(files->pcap_snap);
+    g_free(files->tlp);
+    g_free(files->tlp_filter);
     g_free(files->from);
     g_free(files->until);
     g_free(files->limit);
@@ -171,7 +192,7 @@ void trace_files_check(const struct trace_files *files, const struct plan *plan,
 {
     if (!trace_files_wanted(files))
         return;
-    const char *option = "--pcap";
+    const char *option = files->pcap != NULL ? "--pcap" : "--tlp";
     if (plan->points->len > 1) {
         const char *name = plan_point_name(plan_point(plan, 0));
         sim_error_add(errors, NULL, 0,
@@ -198,8 +219,11 @@ struct recording {
     struct trace_files *files;
     const char *comment; /* which run it is */
     struct pcap *pcap;
-    struct trace_file_counts pcap_counts;
-    int error; /* of a file that could not be begun */
+    struct tlp_log *tlp;
+    struct trace_file_counts pcap_counts, tlp_counts;
+    char *tlp_summary;
+    const char *failed; /* a file that could not be begun */
+    int error;
 };
 
 static void measurement_begins(void *arg, sim_time now_ps)
@@ -207,33 +231,53 @@ static void measurement_begins(void *arg, sim_time now_ps)
     begin_window(arg, now_ps);
 }
 
-static bool attach(void *arg, struct world *world, struct sim_error_list *errors)
+static struct pcap *begin_pcap(struct recording *recording, struct world *world,
+                               struct sim_error_list *errors)
 {
-    struct recording *recording = arg;
-    struct trace_files *files = recording->files;
+    const struct trace_files *files = recording->files;
     g_autofree char *application = g_strdup_printf("nudma %s", sim_version());
     const struct pcap_settings settings = { .path = files->pcap,
                                             .ports = files->pcap_port,
                                             .snap_bytes = files->snap_bytes,
                                             .application = application,
                                             .comment = recording->comment };
+    return pcap_new(world, &settings, &files->window, &ended, errors);
+}
+
+static bool attach(void *arg, struct world *world, struct sim_error_list *errors)
+{
+    struct recording *recording = arg;
+    struct trace_files *files = recording->files;
     if (files->from_measurement)
         world_at_measurement(world, measurement_begins, files);
-    recording->pcap = pcap_new(world, &settings, &files->window, &ended, errors);
-    recording->error = recording->pcap == NULL && errors->n_messages == 0 ? errno : 0;
-    return recording->pcap != NULL;
+    if (files->pcap != NULL)
+        recording->pcap = begin_pcap(recording, world, errors);
+    if (files->pcap != NULL && recording->pcap == NULL)
+        recording->failed = files->pcap;
+    else if (files->tlp != NULL)
+        recording->tlp = tlp_log_new(world, files->tlp, &files->filter, recording->comment,
+                                     &files->window, &ended, errors);
+    if (recording->failed == NULL && files->tlp != NULL && recording->tlp == NULL)
+        recording->failed = files->tlp;
+    recording->error = errno;
+    return recording->failed == NULL;
 }
 
 static void detach(void *arg)
 {
     struct recording *recording = arg;
     pcap_end(recording->pcap, &recording->pcap_counts);
+    if (recording->tlp != NULL)
+        recording->tlp_summary = tlp_log_summary(recording->tlp);
+    tlp_log_end(recording->tlp, &recording->tlp_counts);
 }
 
 /* What became of a file; false: the file system refused. */
 static bool say(const char *path, const char *what, const struct trace_file_counts *counts,
                 const struct trace_window *window)
 {
+    if (path == NULL)
+        return true;
     if (counts->error != 0)
         fprintf(stderr, "nudma run: %s: %s; it ends after %" G_GUINT64_FORMAT " %s\n", path,
                 g_strerror(counts->error), counts->records, what);
@@ -256,11 +300,14 @@ static bool say(const char *path, const char *what, const struct trace_file_coun
 static int finish(const struct recording *recording, const char *name, const char *error)
 {
     const struct trace_files *files = recording->files;
-    if (recording->error != 0) {
-        fprintf(stderr, "nudma run: --pcap %s: %s\n", files->pcap, g_strerror(recording->error));
+    if (recording->failed != NULL) {
+        fprintf(stderr, "nudma run: %s: %s\n", recording->failed, g_strerror(recording->error));
         return CLI_FAILED;
     }
     bool good = say(files->pcap, "frames", &recording->pcap_counts, &files->window);
+    good = say(files->tlp, "TLPs", &recording->tlp_counts, &files->window) && good;
+    if (recording->tlp_summary != NULL)
+        printf("%s", recording->tlp_summary);
     if (error != NULL) {
         fprintf(stderr, "%s: %s\n", name, error);
         good = false;
@@ -293,6 +340,7 @@ static int record(const struct plan *plan, uint64_t seed, struct trace_files *fi
         cli_report(&errors);
     else
         status = finish(&recording, name, error);
+    free(recording.tlp_summary);
     config_free(config);
     return status;
 }

@@ -1,20 +1,23 @@
-/* nudma run --pcap: files of what happens on wires and links, of one run. */
+/* nudma run --pcap, --tlp: files of what happens on wires and links, of one run. */
 #ifndef CLI_COMMANDS_TRACE_FILES_H
 #define CLI_COMMANDS_TRACE_FILES_H
 
 #include "cli/campaign/plan.h"
 #include "models/trace/pcap.h"
+#include "models/trace/tlp_log.h"
 
-#define TRACE_FILES_ENTRIES 7
+#define TRACE_FILES_ENTRIES 9
 
 /* What the options say; zero: nothing. */
 struct trace_files {
     char *pcap, *pcap_port, *pcap_snap; /* texts of the options; NULL unless given */
+    char *tlp, *tlp_filter;
     char *from, *until, *limit;
     struct trace_window window;
     bool from_measurement; /* the window begins with the measurement, and is empty before */
     sim_time length_ps;    /* of the window; 0: until_ps is said */
     uint32_t snap_bytes;
+    struct tlp_filter filter;
 };
 
 /* The options, ended by an empty one; they point into *files. */

@@ -133,7 +133,7 @@ mistake "an empty window" "--trace-from 9 is after --trace-until 3" net.cfg --pc
 is "nothing was written" "$(ls x.pcapng 2>/dev/null)" ""
 out=$(pcap net.cfg nowhere/x.pcapng)
 is "no such folder: exit status" $? 1
-is "no such folder" "$out" "nudma run: --pcap nowhere/x.pcapng: No such file or directory"
+is "no such folder" "$out" "nudma run: nowhere/x.pcapng: No such file or directory"
 
 echo "1..$cases"
 [ $failed = 0 ]

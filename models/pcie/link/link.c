@@ -194,6 +194,9 @@ void link_hand_over(struct link_dir *dir, struct tlp *tlp)
     struct pcie_port *to = dir->to;
 
     tlp->ingress = (uint16_t)to->idx;
+    if (SIM_UNLIKELY(dir->tap != NULL))
+        dir->tap->tlp(dir->tap, dir->from, tlp, tlp->head_ps - dir->latency_ps,
+                      tlp->sequence <= dir->lost_up_to);
     if (SIM_LIKELY(tlp->sequence > dir->lost_up_to))
         to->model->ops->receive(to->model, to->idx, tlp);
     else
@@ -532,6 +535,11 @@ sim_time pcie_port_start(struct pcie_port *port, struct tlp *tlp, sim_time at_ps
     enqueue(dir, tlp, tlp_class_of(tlp));
     link_replay_run(dir);
     return end_ps;
+}
+
+void pcie_port_set_tap(struct pcie_port *port, struct pcie_tap *tap)
+{
+    port->tx->tap = tap;
 }
 
 sim_time pcie_port_wire_ps(const struct pcie_port *port, uint64_t bytes)

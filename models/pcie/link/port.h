@@ -138,6 +138,17 @@ void pcie_port_release(struct pcie_port *port, enum tlp_class class, unsigned da
  * leaves idle behind a TLP is not among them. */
 sim_time pcie_port_wire_ps(const struct pcie_port *port, uint64_t bytes);
 
+/* Sees all TLPs of one direction of a link. */
+struct pcie_tap {
+    /* The receiver is about to get the TLP or, if it was lost with the cable, it is about to be freed.
+     * from: the port that sent it; start_ps: when its first byte went on the wire. Must change
+     * nothing. */
+    void (*tlp)(struct pcie_tap *tap, const struct pcie_port *from, const struct tlp *tlp,
+                sim_time start_ps, bool lost);
+};
+/* Attaches the tap, which the caller owns, to what the connected port transmits; NULL: detaches it. */
+void pcie_port_set_tap(struct pcie_port *port, struct pcie_tap *tap);
+
 /* Per direction (transmitted by this port). */
 struct pcie_link_stats {
     uint64_t tlps, tlp_bytes, payload_bytes, dllps, replays, nak_dllps;
