@@ -88,6 +88,7 @@ look() {
         need python3 python3 command -v python3
         need xmllint libxml2-utils command -v xmllint
         need tshark tshark command -v tshark
+        need protoc protobuf-compiler command -v protoc
         need shellcheck shellcheck command -v shellcheck
         need "chromium, to open the report" chromium command -v chromium
     fi

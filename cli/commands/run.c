@@ -186,6 +186,28 @@ static bool parse_size(const char *option, const char *text, uint64_t *n_bytes)
     return good;
 }
 
+/* A number of steps, or a file. */
+static bool take_trace(struct run_request *request)
+{
+    const char *text = request->steps_text;
+    char *end = NULL;
+    if (text == NULL)
+        return true;
+    if (g_str_has_suffix(text, ".pftrace")) {
+        request->trace_files.perfetto = g_strdup(text);
+        return true;
+    }
+    const gint64 n = g_ascii_strtoll(text, &end, 10);
+    if (end == text || *end != '\0') {
+        fprintf(stderr,
+                "nudma run: --trace %s: expected a file NAME.pftrace, or a number of steps\n",
+                text);
+        return false;
+    }
+    request->n_steps = (int)SIM_MIN(n, TRACE_STEPS_MAX + 1);
+    return in_range("--trace", n, 1, TRACE_STEPS_MAX);
+}
+
 /* What texts say; false with what is wrong printed. n_seeds is negative if nobody said. */
 static bool take_texts(struct run_request *request)
 {
@@ -212,7 +234,7 @@ static bool take_texts(struct run_request *request)
     if (request->trace_text != NULL &&
         !trace_address_parse(request->trace_text, &request->followed, &request->trace_device))
         return false;
-    if (!trace_files_parse(&request->trace_files))
+    if (!take_trace(request) || !trace_files_parse(&request->trace_files))
         return false;
     return parse_size("--memory", request->memory_text, &request->memory_bytes) &&
            parse_size("--run-memory", request->run_memory_text, &request->limits.memory_bytes);
@@ -259,7 +281,6 @@ void run_request_init(struct run_request *request)
 bool run_request_sound(const struct run_request *request)
 {
     return in_range("-j", request->n_workers, 1, 4096) &&
-           in_range("--trace", request->n_steps, 0, TRACE_STEPS_MAX) &&
            in_range("--seeds", request->n_seeds, 1, 1000000) &&
            in_range("--seed", request->first_seed, 0, INT64_MAX - 1000000);
 }
@@ -274,6 +295,7 @@ void run_request_release(struct run_request *request)
     g_free(request->run_memory_text);
     g_free(request->trace_text);
     g_free(request->trace_device);
+    g_free(request->steps_text);
     trace_files_release(&request->trace_files);
     until_release(&request->until);
     g_free(request->command_line);
@@ -350,9 +372,10 @@ int cli_run(int argc, char **argv)
           "address, with the tables' entries; DEVICE (default: the first that does any), write=N, "
           "read=N, bytes=N",
           "[DEVICE],..." },
-        { "trace", 0, 0, G_OPTION_ARG_INT, &request.n_steps,
-          "Run the first point only and print the first N steps of its software after the warm-up",
-          "N" },
+        { "trace", 0, 0, G_OPTION_ARG_FILENAME, &request.steps_text,
+          "Run one point and write a trace for Perfetto to FILE.pftrace; a number: run the first point and "
+          "print the first N steps of its software after the warm-up",
+          "FILE.pftrace|N" },
         { "stats", 0, 0, G_OPTION_ARG_NONE, &request.stats,
           "Print every metric, not only those that the scenario plots", NULL },
         { "quiet", 'q', 0, G_OPTION_ARG_NONE, &request.quiet, "No progress, only faults", NULL },

@@ -16,7 +16,8 @@ struct run_request {
     double timeout_s;
     char *trace_text; /* --trace-address, NULL unless given */
     char *trace_device;
-    int n_steps; /* --trace; 0: not given */
+    char *steps_text; /* --trace, NULL unless given */
+    int n_steps;      /* that it says; 0: none */
     struct experiment_followed followed;
     struct trace_files trace_files;
     gboolean bands, quick, force, missing, list, print_config, stats, quiet;

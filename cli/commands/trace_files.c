@@ -1,4 +1,4 @@
-/* nudma run --pcap, --tlp: one run whose wires and links are recorded. */
+/* nudma run --pcap, --tlp, --trace FILE: one run that is recorded. */
 #include "cli/commands/trace_files.h"
 
 #include <errno.h>
@@ -49,7 +49,7 @@ void trace_files_entries(struct trace_files *files, GOptionEntry entries[TRACE_F
 
 bool trace_files_wanted(const struct trace_files *files)
 {
-    return files->pcap != NULL || files->tlp != NULL;
+    return files->pcap != NULL || files->tlp != NULL || files->perfetto != NULL;
 }
 
 /* A number of microseconds, or a time with its unit. */
@@ -127,7 +127,7 @@ static bool is_complete(const struct trace_files *files)
     const bool bounded = files->from != NULL || files->until != NULL || files->limit != NULL;
     if (bounded && !trace_files_wanted(files)) {
         fprintf(stderr, "nudma run: --trace-from, --trace-until, --trace-limit: expected --pcap "
-                        "FILE or --tlp FILE as well\n");
+                        "FILE, --tlp FILE or --trace FILE.pftrace as well\n");
         return false;
     }
     return true;
@@ -182,6 +182,7 @@ void trace_files_release(struct trace_files *files)
     g_free(files->pcap_snap);
     g_free(files->tlp);
     g_free(files->tlp_filter);
+    g_free(files->perfetto);
     g_free(files->from);
     g_free(files->until);
     g_free(files->limit);
@@ -192,7 +193,7 @@ void trace_files_check(const struct trace_files *files, const struct plan *plan,
 {
     if (!trace_files_wanted(files))
         return;
-    const char *option = files->pcap != NULL ? "--pcap" : "--tlp";
+    const char *option = files->pcap != NULL ? "--pcap" : files->tlp != NULL ? "--tlp" : "--trace";
     if (plan->points->len > 1) {
         const char *name = plan_point_name(plan_point(plan, 0));
         sim_error_add(errors, NULL, 0,
@@ -220,7 +221,8 @@ struct recording {
     const char *comment; /* which run it is */
     struct pcap *pcap;
     struct tlp_log *tlp;
-    struct trace_file_counts pcap_counts, tlp_counts;
+    struct perfetto *perfetto;
+    struct trace_file_counts pcap_counts, tlp_counts, perfetto_counts;
     char *tlp_summary;
     const char *failed; /* a file that could not be begun */
     int error;
@@ -250,15 +252,19 @@ static bool attach(void *arg, struct world *world, struct sim_error_list *errors
     struct trace_files *files = recording->files;
     if (files->from_measurement)
         world_at_measurement(world, measurement_begins, files);
-    if (files->pcap != NULL)
+    if (files->pcap != NULL) {
         recording->pcap = begin_pcap(recording, world, errors);
-    if (files->pcap != NULL && recording->pcap == NULL)
-        recording->failed = files->pcap;
-    else if (files->tlp != NULL)
+        recording->failed = recording->pcap == NULL ? files->pcap : NULL;
+    }
+    if (files->tlp != NULL && recording->failed == NULL) {
         recording->tlp = tlp_log_new(world, files->tlp, &files->filter, recording->comment,
                                      &files->window, &ended, errors);
-    if (recording->failed == NULL && files->tlp != NULL && recording->tlp == NULL)
-        recording->failed = files->tlp;
+        recording->failed = recording->tlp == NULL ? files->tlp : NULL;
+    }
+    if (files->perfetto != NULL && recording->failed == NULL) {
+        recording->perfetto = perfetto_new(world, files->perfetto, &files->window, &ended);
+        recording->failed = recording->perfetto == NULL ? files->perfetto : NULL;
+    }
     recording->error = errno;
     return recording->failed == NULL;
 }
@@ -270,6 +276,7 @@ static void detach(void *arg)
     if (recording->tlp != NULL)
         recording->tlp_summary = tlp_log_summary(recording->tlp);
     tlp_log_end(recording->tlp, &recording->tlp_counts);
+    perfetto_end(recording->perfetto, &recording->perfetto_counts);
 }
 
 /* What became of a file; false: the file system refused. */
@@ -306,6 +313,7 @@ static int finish(const struct recording *recording, const char *name, const cha
     }
     bool good = say(files->pcap, "frames", &recording->pcap_counts, &files->window);
     good = say(files->tlp, "TLPs", &recording->tlp_counts, &files->window) && good;
+    good = say(files->perfetto, "records", &recording->perfetto_counts, &files->window) && good;
     if (recording->tlp_summary != NULL)
         printf("%s", recording->tlp_summary);
     if (error != NULL) {
@@ -341,6 +349,7 @@ static int record(const struct plan *plan, uint64_t seed, struct trace_files *fi
     else
         status = finish(&recording, name, error);
     free(recording.tlp_summary);
+    perfetto_free(recording.perfetto);
     config_free(config);
     return status;
 }

@@ -1,9 +1,10 @@
-/* nudma run --pcap, --tlp: files of what happens on wires and links, of one run. */
+/* nudma run --pcap, --tlp, --trace FILE: files of what happens on wires and links, of one run. */
 #ifndef CLI_COMMANDS_TRACE_FILES_H
 #define CLI_COMMANDS_TRACE_FILES_H
 
 #include "cli/campaign/plan.h"
 #include "models/trace/pcap.h"
+#include "models/trace/perfetto.h"
 #include "models/trace/tlp_log.h"
 
 #define TRACE_FILES_ENTRIES 9
@@ -12,6 +13,7 @@
 struct trace_files {
     char *pcap, *pcap_port, *pcap_snap; /* texts of the options; NULL unless given */
     char *tlp, *tlp_filter;
+    char *perfetto;
     char *from, *until, *limit;
     struct trace_window window;
     bool from_measurement; /* the window begins with the measurement, and is empty before */

@@ -20,6 +20,7 @@
 #include "models/os/os_memory.h"
 #include "models/os/os_pci.h"
 #include "models/os/os_text.h"
+#include "sim/engine/activity.h"
 #include "sim/engine/steps.h"
 #include "sim/engine/watchdog.h"
 
@@ -52,6 +53,7 @@ static struct kernel *make(struct host *host, const struct os_params *params,
     kernel->guest = guest;
     kernel->name = guest != NULL ? guest->name : host_name(host);
     kernel->sim = host_sim(host);
+    kernel->activity = sim_activity(kernel->sim);
     kernel->params = *params;
     kernel->cycle_ps = numa_cycle_ps(numa);
     kernel->n_cpus = n_cpus;

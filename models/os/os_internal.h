@@ -151,6 +151,7 @@ struct kernel {
     struct host *host;            /* whose cores it runs on */
     const struct os_guest *guest; /* NULL: it is the host's own */
     const char *name;
+    struct sim_activity *activity; /* NULL: nobody listens */
     struct os_params params;
     sim_time cycle_ps;
     unsigned n_cpus, n_nodes;

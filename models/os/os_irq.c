@@ -12,6 +12,7 @@
  * Sources: Intel SDM 3, chapter 10; docs/sources.md#a6.
  */
 #include "models/os/os_text.h"
+#include "sim/engine/activity.h"
 
 void os_due_update(struct os_cpu *cpu)
 {
@@ -83,6 +84,8 @@ static bool take_one(struct k_thread *self)
 void os_interrupts_take(struct k_thread *self)
 {
     struct os_cpu *cpu = self->on;
+    struct sim_activity *activity = self->kernel->activity;
+    const sim_time from_ps = sim_task_now(self->task);
     const unsigned account = k_account(self->kernel, 0);
     cpu->in_hard = true;
     os_due_update(cpu);
@@ -97,6 +100,9 @@ void os_interrupts_take(struct k_thread *self)
             os_run_text(self, K_TEXT_IRQ_RETURN, self->kernel->params.costs.irq_return_cycles);
     }
     k_account(self->kernel, account);
+    if (SIM_UNLIKELY(activity != NULL))
+        activity->interrupted(activity, self->kernel->name, cpu->idx, "interrupt", from_ps,
+                              sim_task_now(self->task));
 }
 
 bool os_vector_alloc(struct kernel *kernel, unsigned cpu_idx, k_irq_fn *handler, void *arg,

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 
 #include "models/os/os_internal.h"
+#include "sim/engine/activity.h"
 
 /* ---- Run queues ------------------------------------------------------------------------------ */
 
@@ -74,7 +75,11 @@ static void dequeue(struct os_cpu *cpu, struct k_thread *thread)
 static void go_on(struct os_cpu *cpu, struct k_thread *thread, sim_time at_ps)
 {
     thread->on = cpu;
+    struct sim_activity *activity = cpu->kernel->activity;
     thread->run_since_ps = thread->account_ps = at_ps;
+    if (SIM_UNLIKELY(activity != NULL))
+        activity->runs(activity, cpu->kernel->name, cpu->idx,
+                       thread != &cpu->idle ? thread->name : NULL, at_ps);
     if (thread->started) {
         sim_task_resume(thread->task, at_ps);
     } else {

@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #include "models/os/os_text.h"
+#include "sim/engine/activity.h"
 
 /* ---- NAPI ------------------------------------------------------------------------------------ */
 
@@ -127,8 +128,13 @@ static void run(struct k_thread *self)
 void os_softirq_run(struct k_thread *self)
 {
     const struct k_thread *ksoftirqd = self->on->ksoftirqd;
+    struct sim_activity *activity = self->kernel->activity;
+    const sim_time from_ps = sim_task_now(self->task);
     if (ksoftirqd == NULL || ksoftirqd->state == OS_BLOCKED || !self->kernel->params.softirq_yields)
         run(self);
+    if (SIM_UNLIKELY(activity != NULL))
+        activity->interrupted(activity, self->kernel->name, self->on->idx, "soft interrupt",
+                              from_ps, sim_task_now(self->task));
 }
 
 static void ksoftirqd_body(void *arg)

@@ -324,8 +324,12 @@ static void set_taps(struct tlp_log *log, bool on)
 {
     for (uint32_t i = 0; i < log->n_directions; i++) {
         struct tlp_direction *direction = &log->direction[i];
-        if (direction->logged || direction->reverse->logged)
-            pcie_port_set_tap(direction->port, on ? &direction->tap : NULL);
+        if (!direction->logged && !direction->reverse->logged)
+            continue;
+        if (on)
+            pcie_port_add_tap(direction->port, &direction->tap);
+        else
+            pcie_port_remove_tap(direction->port, &direction->tap);
     }
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/engine/activity.h"
 #include "sim/engine/sim_internal.h"
 #include "sim/engine/steps.h"
 #include "sim/engine/task.h"
@@ -115,6 +116,16 @@ void sim_set_steps(struct sim *sim, struct sim_steps *steps)
 struct sim_steps *sim_steps(const struct sim *sim)
 {
     return sim->steps;
+}
+
+void sim_set_activity(struct sim *sim, struct sim_activity *activity)
+{
+    sim->activity = activity;
+}
+
+struct sim_activity *sim_activity(const struct sim *sim)
+{
+    return sim->activity;
 }
 
 uint64_t sim_seed(const struct sim *sim)

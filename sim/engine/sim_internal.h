@@ -33,7 +33,8 @@ struct sim {
     uint64_t n_fired;
     uint64_t seed;
     char *error;
-    struct sim_steps *steps; /* NULL: none are noted */
+    struct sim_steps *steps;       /* NULL: none are noted */
+    struct sim_activity *activity; /* NULL: nobody listens */
     struct sim_pool *pools;
     struct sim_tasks *tasks; /* never NULL */
     struct sim_watchdog watchdog;

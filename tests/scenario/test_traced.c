@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "models/trace/pcap.h"
+#include "models/trace/perfetto.h"
 #include "models/trace/tlp_log.h"
 #include "sim/config/scenario.h"
 #include "workloads/experiment.h"
@@ -22,10 +23,11 @@ struct recording {
     struct world *world;
     struct pcap *pcap;
     struct tlp_log *tlp;
-    char pcap_path[64], tlp_path[64];
+    struct perfetto *perfetto;
+    char pcap_path[64], tlp_path[64], perfetto_path[64];
     volatile int ended;
     unsigned n_compared;
-    struct trace_file_counts pcap_counts, tlp_counts;
+    struct trace_file_counts pcap_counts, tlp_counts, perfetto_counts;
 };
 
 static void begins(void *arg, sim_time now_ps)
@@ -50,6 +52,9 @@ static bool attach(void *arg, struct world *world, struct sim_error_list *errors
     recording->pcap = pcap_new(world, &settings, &recording->window, &recording->ended, errors);
     if (recording->pcap == NULL) /* no Ethernet in this one */
         sim_error_release(errors);
+    recording->perfetto = perfetto_new(world, recording->perfetto_path, &recording->window,
+                                       &recording->ended);
+    assert_non_null(recording->perfetto);
     return recording->tlp != NULL;
 }
 
@@ -92,6 +97,7 @@ static void detach(void *arg)
         compare(recording);
     pcap_end(recording->pcap, &recording->pcap_counts);
     tlp_log_end(recording->tlp, &recording->tlp_counts);
+    perfetto_end(recording->perfetto, &recording->perfetto_counts);
 }
 
 static struct scenario *load(const char *name)
@@ -111,13 +117,17 @@ static struct experiment_outcome observe(struct recording *recording, struct sce
     struct config *config = scenario_point(scenario, 0, &errors);
     char *error = NULL;
     const int a = g_mkstemp(recording->pcap_path), b = g_mkstemp(recording->tlp_path);
-    assert_true(a >= 0 && b >= 0);
+    const int c = g_mkstemp(recording->perfetto_path);
+    assert_true(a >= 0 && b >= 0 && c >= 0);
     close(a);
     close(b);
+    close(c);
     if (!experiment_observe(config, 1, &observer, &outcome, &errors, &error))
         fail_msg("%s", error != NULL ? error : errors.message[0]);
     unlink(recording->pcap_path);
     unlink(recording->tlp_path);
+    unlink(recording->perfetto_path);
+    perfetto_free(recording->perfetto);
     config_free(config);
     return outcome;
 }
@@ -127,6 +137,7 @@ static struct recording recording_new(bool measured)
     struct recording recording = { .window = { 0, SIM_TIME_MAX, UINT64_MAX, false },
                                    .measured = measured };
     snprintf(recording.pcap_path, sizeof(recording.pcap_path), "/tmp/test_traced.XXXXXX");
+    snprintf(recording.perfetto_path, sizeof(recording.perfetto_path), "/tmp/test_traced.XXXXXX");
     snprintf(recording.tlp_path, sizeof(recording.tlp_path), "/tmp/test_traced.XXXXXX");
     return recording;
 }
@@ -153,6 +164,7 @@ static void unchanged(const char *name, bool ethernet)
     const struct experiment_outcome plain = run(scenario), traced = observe(&recording, scenario);
     assert_int_equal(recording.ended, 0);
     assert_true(recording.tlp_counts.records > 100);
+    assert_true(recording.perfetto_counts.records > recording.tlp_counts.records);
     assert_int_equal(recording.pcap_counts.records > 10, ethernet);
     assert_int_equal(traced.sim_ps, plain.sim_ps);
     assert_int_equal(traced.events, plain.events);

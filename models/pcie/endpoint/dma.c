@@ -207,11 +207,14 @@ static struct tlp *request_tlp(struct pcie_dma *dma, struct pcie_dma_request *re
     return tlp;
 }
 
-/* A transfer's first TLP stands for it. */
-static void follow(struct pcie_dma *dma, const struct pcie_dma_request *request, struct tlp *tlp)
+/* A transfer's first TLP decides. */
+static void follow(struct pcie_dma *dma, struct pcie_dma_request *request, struct tlp *tlp)
 {
+    struct stamp_trace *trace = dma->model->trace;
     if (request->issued_bytes == 0)
-        tlp_trace_choose(dma->model->trace, dma->model, tlp, request->bytes);
+        request->transfer = tlp_trace_choose(trace, dma->model, tlp, request->bytes);
+    else
+        tlp_trace_join(trace, dma->model, tlp, request->transfer);
 }
 
 /* The completion's stamp is the request's; what it was part of ends here. */

@@ -75,6 +75,7 @@ struct pcie_dma_request {
     uint64_t sequence, issued_bytes;
     sim_time at_ps;
     uint32_t in_flight; /* request TLPs */
+    uint32_t transfer;  /* its number in a trace (tlp_trace.h) */
     uint8_t error;      /* the first, enum pcie_dma_status */
     uint8_t wait_part;  /* what the time since the stamp's cursor will be assigned to */
 };

@@ -189,14 +189,21 @@ static void lose(struct link_dir *dir, struct tlp *tlp)
     tlp_free(dir->link->pcie, tlp);
 }
 
+static __attribute__((cold, noinline)) void show_taps(const struct link_dir *dir,
+                                                      const struct tlp *tlp)
+{
+    for (struct pcie_tap *tap = dir->taps; tap != NULL; tap = tap->next)
+        tap->tlp(tap, dir->from, tlp, tlp->head_ps - dir->latency_ps,
+                 tlp->sequence <= dir->lost_up_to);
+}
+
 void link_hand_over(struct link_dir *dir, struct tlp *tlp)
 {
     struct pcie_port *to = dir->to;
 
     tlp->ingress = (uint16_t)to->idx;
-    if (SIM_UNLIKELY(dir->tap != NULL))
-        dir->tap->tlp(dir->tap, dir->from, tlp, tlp->head_ps - dir->latency_ps,
-                      tlp->sequence <= dir->lost_up_to);
+    if (SIM_UNLIKELY(dir->taps != NULL))
+        show_taps(dir, tlp);
     if (SIM_LIKELY(tlp->sequence > dir->lost_up_to))
         to->model->ops->receive(to->model, to->idx, tlp);
     else
@@ -537,9 +544,32 @@ sim_time pcie_port_start(struct pcie_port *port, struct tlp *tlp, sim_time at_ps
     return end_ps;
 }
 
-void pcie_port_set_tap(struct pcie_port *port, struct pcie_tap *tap)
+uint32_t pcie_port_waiting(const struct pcie_port *port)
 {
-    port->tx->tap = tap;
+    const struct link_dir *dir = port->tx;
+    const sim_time begun_ps = sim_now(dir->sim) +
+                              dir->latency_ps; /* head_ps of one that begins now */
+    uint32_t n = dir->n_queued;
+
+    for (const struct tlp *tlp = dir->flight_first; tlp != NULL; tlp = tlp->next)
+        n += tlp->head_ps > begun_ps;
+    return n;
+}
+
+void pcie_port_add_tap(struct pcie_port *port, struct pcie_tap *tap)
+{
+    tap->next = port->tx->taps;
+    port->tx->taps = tap;
+}
+
+void pcie_port_remove_tap(struct pcie_port *port, struct pcie_tap *tap)
+{
+    struct pcie_tap **at = &port->tx->taps;
+
+    while (*at != NULL && *at != tap)
+        at = &(*at)->next;
+    if (*at != NULL)
+        *at = tap->next;
 }
 
 sim_time pcie_port_wire_ps(const struct pcie_port *port, uint64_t bytes)

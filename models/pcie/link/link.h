@@ -84,7 +84,7 @@ struct link_dir {
     uint64_t lost_up_to; /* TLPs up to this sequence were on the wire when the cable was pulled */
     struct link_replay *replay; /* NULL without bit errors */
     struct pcie_link *link;
-    struct pcie_tap *tap;     /* NULL: none */
+    struct pcie_tap *taps;    /* NULL: none */
     uint32_t limit_mps_bytes; /* limit_ps holds for this */
     sim_time limit_ps;        /* ACK latency limit, FC update guideline */
     struct pcie_link_stats stats;

@@ -140,14 +140,18 @@ sim_time pcie_port_wire_ps(const struct pcie_port *port, uint64_t bytes);
 
 /* Sees all TLPs of one direction of a link. */
 struct pcie_tap {
+    struct pcie_tap *next; /* the link's */
     /* The receiver is about to get the TLP or, if it was lost with the cable, it is about to be freed.
      * from: the port that sent it; start_ps: when its first byte went on the wire. Must change
      * nothing. */
     void (*tlp)(struct pcie_tap *tap, const struct pcie_port *from, const struct tlp *tlp,
                 sim_time start_ps, bool lost);
 };
-/* Attaches the tap, which the caller owns, to what the connected port transmits; NULL: detaches it. */
-void pcie_port_set_tap(struct pcie_port *port, struct pcie_tap *tap);
+/* The TLPs that the connected port is to transmit and that have not begun to leave. */
+uint32_t pcie_port_waiting(const struct pcie_port *port);
+/* Attaches the tap, which the caller owns, to what the connected port transmits; detaches it. */
+void pcie_port_add_tap(struct pcie_port *port, struct pcie_tap *tap);
+void pcie_port_remove_tap(struct pcie_port *port, struct pcie_tap *tap);
 
 /* Per direction (transmitted by this port). */
 struct pcie_link_stats {

@@ -67,7 +67,10 @@ struct tlp_trace_record *tlp_trace_add(const struct sim_stamp *stamp, enum tlp_t
     struct stamp_trace *trace = stamp->trace;
     struct tlp_trace_record *record = &trace->record[trace->n_records];
 
-    if (trace->n_records < TLP_TRACE_RECORDS)
+    if (trace->sink != NULL) {
+        tlp_trace_flush(trace);
+        trace->has_record = true;
+    } else if (trace->n_records < TLP_TRACE_RECORDS)
         trace->n_records++;
     else
         trace->n_lost++;
@@ -93,28 +96,57 @@ struct tlp_trace_record *tlp_trace_add_tlp(const struct tlp *tlp, enum tlp_trace
     return record;
 }
 
-void tlp_trace_choose(struct stamp_trace *trace, const struct model *device, struct tlp *tlp,
-                      uint64_t transfer_bytes)
+void tlp_trace_flush(struct stamp_trace *trace)
 {
-    enum tlp_trace_walk walk = tlp->type == TLP_MWR ? TLP_TRACE_WRITE : TLP_TRACE_READ;
+    if (trace->has_record)
+        trace->sink->record(trace->sink, &trace->record[0]);
+    trace->has_record = false;
+}
 
-    if (!trace->armed || (trace->device != NULL && trace->device != device) ||
-        transfer_bytes < trace->bytes_min)
-        return;
-    if (trace->device_name[0] == '\0')
-        tlp_trace_name(trace->device_name, device->name);
-    trace->device = device;
-    if (++trace->seen[walk] != trace->nth[walk])
-        return;
+/* Gives the TLP a stamp that points to the trace. */
+static void follow(struct stamp_trace *trace, const struct model *device, struct tlp *tlp,
+                   uint32_t leg)
+{
     if (tlp->stamp == NULL) {
         tlp->stamp = stamp_new(device->pcie, sim_now(device->sim));
         tlp->stamp->uncounted = true;
     }
     tlp->stamp->trace = trace;
-    tlp->stamp->leg = TLP_TRACE_LEG(walk, trace->n_legs[walk]++);
+    tlp->stamp->leg = leg;
+}
+
+void tlp_trace_join(struct stamp_trace *trace, const struct model *device, struct tlp *tlp,
+                    uint32_t transfer)
+{
+    if (trace->sink == NULL || transfer == 0)
+        return;
+    follow(trace, device, tlp, transfer);
+    trace->sink->join(trace->sink, transfer, tlp);
+}
+
+uint32_t tlp_trace_choose(struct stamp_trace *trace, const struct model *device, struct tlp *tlp,
+                          uint64_t transfer_bytes)
+{
+    enum tlp_trace_walk walk = tlp->type == TLP_MWR ? TLP_TRACE_WRITE : TLP_TRACE_READ;
+
+    if (trace->sink != NULL) {
+        const uint32_t transfer = trace->sink->begin(trace->sink, device, tlp, transfer_bytes);
+        tlp_trace_join(trace, device, tlp, transfer);
+        return transfer;
+    }
+    if (!trace->armed || (trace->device != NULL && trace->device != device) ||
+        transfer_bytes < trace->bytes_min)
+        return 0;
+    if (trace->device_name[0] == '\0')
+        tlp_trace_name(trace->device_name, device->name);
+    trace->device = device;
+    if (++trace->seen[walk] != trace->nth[walk])
+        return 0;
+    follow(trace, device, tlp, TLP_TRACE_LEG(walk, trace->n_legs[walk]++));
     trace->live[walk]++;
     tlp_trace_add_tlp(tlp, TRACE_SENT, device->name, sim_now(device->sim))->tlp.transfer_bytes =
         (uint32_t)SIM_MIN(transfer_bytes, UINT32_MAX);
+    return 0;
 }
 
 void tlp_trace_branch(struct sim_stamp *stamp)
@@ -122,6 +154,10 @@ void tlp_trace_branch(struct sim_stamp *stamp)
     struct stamp_trace *trace = stamp->trace;
     uint32_t walk = TLP_TRACE_WALK_OF(stamp->leg), parent = stamp->leg;
 
+    if (trace->sink != NULL) {
+        trace->sink->copy(trace->sink, stamp->leg);
+        return;
+    }
     stamp->leg = TLP_TRACE_LEG(walk, trace->n_legs[walk]++);
     trace->live[walk]++;
     tlp_trace_add(stamp, TRACE_BRANCH, "", stamp->cursor_ps)->branch.parent = parent;
@@ -137,8 +173,13 @@ void tlp_trace_end(struct sim_stamp *stamp)
 {
     struct stamp_trace *trace = stamp->trace;
 
-    trace->live[TLP_TRACE_WALK_OF(stamp->leg)]--;
     stamp->trace = NULL;
+    if (trace->sink != NULL) {
+        tlp_trace_flush(trace);
+        trace->sink->end(trace->sink, stamp->leg);
+        return;
+    }
+    trace->live[TLP_TRACE_WALK_OF(stamp->leg)]--;
     if (ended(trace, TLP_TRACE_WRITE) && ended(trace, TLP_TRACE_READ))
         trace->done = 1;
 }

@@ -134,7 +134,24 @@ struct tlp_trace_record {
 #define TLP_TRACE_LEG(walk, n) ((uint32_t)(walk) << 16 | (n))
 #define TLP_TRACE_WALK_OF(leg) ((leg) >> 16)
 
+/* Takes all transfers of all devices, as they go, instead of an array that has one write and one read. Numbers
+ * of transfers are those that begin() has returned; their TLPs, and what is made of these, have them as legs. */
+struct tlp_trace_sink {
+    /* The device sends the first TLP of a transfer of so many bytes. 0: it is not followed. */
+    uint32_t (*begin)(struct tlp_trace_sink *sink, const struct model *device,
+                      const struct tlp *tlp, uint64_t transfer_bytes);
+    /* Another TLP of the transfer is sent; its latency stamp counts from now on, as does a copy. */
+    void (*join)(struct tlp_trace_sink *sink, uint32_t transfer, const struct tlp *tlp);
+    void (*copy)(struct tlp_trace_sink *sink, uint32_t transfer);
+    /* One of these stamps is freed. */
+    void (*end)(struct tlp_trace_sink *sink, uint32_t transfer);
+    /* Everything but TRACE_SENT and TRACE_BRANCH, one record later than it happened. */
+    void (*record)(struct tlp_trace_sink *sink, const struct tlp_trace_record *record);
+};
+
 struct stamp_trace {
+    struct tlp_trace_sink *sink; /* NULL: what follows; else only `record` is used, of one record */
+    bool has_record;
     /* ---- What to follow ---------------------------------------------------------------------- */
     const struct model *device;      /* NULL: the first that does any DMA */
     uint64_t nth[N_TLP_TRACE_WALKS]; /* transfer to follow, from 1; 0: none */
@@ -168,9 +185,14 @@ static inline bool tlp_traced(const struct tlp *tlp)
 }
 
 /* Called when the device sends the first TLP of a DMA transfer: follows it if it is the one that
- * the trace asks for. */
-void tlp_trace_choose(struct stamp_trace *trace, const struct model *device, struct tlp *tlp,
-                      uint64_t transfer_bytes);
+ * the trace asks for. Returns the sink's number of the transfer; 0 without a sink, or not followed. */
+uint32_t tlp_trace_choose(struct stamp_trace *trace, const struct model *device, struct tlp *tlp,
+                          uint64_t transfer_bytes);
+/* Called when the device sends a further TLP of a transfer with that number. */
+void tlp_trace_join(struct stamp_trace *trace, const struct model *device, struct tlp *tlp,
+                    uint32_t transfer);
+/* Hands the last record to the sink. */
+void tlp_trace_flush(struct stamp_trace *trace);
 /* Makes the stamp, a copy of a traced one, a leg of its own. */
 void tlp_trace_branch(struct sim_stamp *stamp);
 /* Called when a traced stamp is freed: its leg ends. */
