@@ -2,8 +2,10 @@
 
 #include <errno.h>
 #include <glib.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +17,7 @@ int trace_apart(int (*body)(const void *arg), const void *arg)
     fflush(NULL);
     const pid_t pid = fork();
     if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGTERM); /* nobody waits for it any more */
         status = body(arg);
         const bool written = fflush(stdout) == 0 || errno == EPIPE; /* | head: no fault */
         if (!written)

@@ -58,6 +58,7 @@ static uint32_t frame_bytes(uint8_t *to, const struct ether_frame *frame)
     const uint32_t bytes = ether_frame_bytes(frame),
                    held = frame->header_bytes + frame->payload.bytes;
 
+    SIM_ASSERT(bytes <= FRAME_BYTES_MAX, "a frame of %u bytes", bytes);
     memcpy(to, frame->header, frame->header_bytes);
     payload_bytes(&frame->payload, frame->payload.bytes, to + frame->header_bytes);
     memset(to + held, 0, bytes - held);

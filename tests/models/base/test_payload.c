@@ -304,6 +304,30 @@ static void test_no_stream(void **state)
 }
 
 /* What does not fit leaves the content as it was. */
+/* All bytes of the content: of streams, each by its position; of what is no stream, those that are known. */
+static void test_all_bytes(void **state)
+{
+    const uint64_t first = payload_mark(5, 3), second = payload_mark(9, 1001);
+    const struct payload p = { .bytes = 77 + 3 + 40,
+                               .n = 3,
+                               .extent = {
+                                   { first, 77, 0 }, { 0x332211, 3, 3 }, { second, 40, 0 } } };
+    uint8_t bytes[121];
+    (void)state;
+
+    for (uint32_t n = 0; n <= 120; n++) {
+        memset(bytes, 0xEE, sizeof(bytes));
+        payload_bytes(&p, n, bytes);
+        assert_int_equal(bytes[n], 0xEE);
+        for (uint32_t i = 0; i < n; i++) {
+            const uint64_t expected = i < 77   ? payload_word(first + i)
+                                      : i < 80 ? UINT64_C(0x332211) >> 8 * (i - 77)
+                                               : payload_word(second + i - 80);
+            assert_int_equal(bytes[i], expected & 0xff);
+        }
+    }
+}
+
 static void test_too_many_extents(void **state)
 {
     struct physmem *mem = new_memory();
@@ -343,6 +367,7 @@ int main(void)
         cmocka_unit_test(test_appended_messages),
         cmocka_unit_test(test_two_streams_in_a_line),
         cmocka_unit_test(test_no_stream),
+        cmocka_unit_test(test_all_bytes),
         cmocka_unit_test(test_too_many_extents),
     };
 

@@ -348,6 +348,56 @@ static void test_pause(void **state)
     assert_int_equal(ether_port_stats(&a->port)->frames, 11);
 }
 
+struct recorder {
+    struct ether_tap tap;
+    struct bench *bench;
+    sim_time oldest_ps; /* as the ports said after the last frame */
+    unsigned n_from[2], n_lost, n_early;
+};
+
+static void record(struct ether_tap *tap, const struct ether_port *from,
+                   const struct ether_frame *frame, sim_time start_ps, bool lost)
+{
+    struct recorder *recorder = SIM_CONTAINER(tap, struct recorder, tap);
+    const struct end *end = recorder->bench->end;
+    recorder->n_from[from == &end[1].port]++;
+    recorder->n_lost += lost;
+    recorder->n_early += start_ps < recorder->oldest_ps;
+    assert_int_equal(frame->tail_ps, start_ps + (ether_frame_bytes(frame) + 12) * 80 + 50000);
+    recorder->oldest_ps = SIM_MIN(ether_port_oldest_ps(&end[0].port),
+                                  ether_port_oldest_ps(&end[1].port));
+}
+
+/* A tap sees every frame of the wire, PAUSE and lost ones too, at the time at which it has left, however often
+ * that was put off; and none that left before the time that was promised. */
+static void test_tap(void **state)
+{
+    struct bench *bench = *state;
+    struct end *a = &bench->end[0], *b = &bench->end[1];
+    struct recorder recorder = { .tap = { .frame = record }, .bench = bench };
+    flow_control(bench, 0, 1);
+    join(bench, 0, &b->port, &plain);
+    ether_port_set_tap(&a->port, &recorder.tap);
+    for (uint32_t i = 0; i < 40; i++) {
+        send(a, i, sim_now(bench->sim));
+        send(b, i, sim_now(bench->sim) + 777);
+        ether_port_pause(i % 3 == 0 ? &a->port : &b->port, i % 4 < 2);
+        sim_run(bench->sim, sim_now(bench->sim) + 100000, NULL);
+    }
+    ether_port_pause(&a->port, false);
+    ether_port_pause(&b->port, false);
+    sim_run(bench->sim, SIM_TIME_MAX, NULL);
+    assert_true(ether_port_stats(&a->port)->pause_frames > 5);
+    assert_int_equal(recorder.n_from[0], ether_port_stats(&a->port)->frames);
+    assert_int_equal(recorder.n_from[1], ether_port_stats(&b->port)->frames);
+    assert_int_equal(recorder.n_early, 0);
+    send(a, 40, sim_now(bench->sim));
+    ether_port_link(&a->port, false);
+    sim_run(bench->sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(recorder.n_lost, 1);
+    ether_port_set_tap(&a->port, NULL);
+}
+
 /* A PAUSE frame goes before frames that wait, which move back by its time, and is sent by a port
  * that is stopped itself. */
 static void test_pause_overtakes(void **state)
@@ -485,6 +535,16 @@ static void test_parse_and_checksums(void **state)
     assert_int_not_equal(ether_l4_checksum(frame, &packet), 0);
     frame->payload.extent[0].mark -= 64;
     assert_int_equal(ether_l4_checksum(frame, &packet), 0);
+
+    uint8_t bytes[1514];
+    payload_bytes(&frame->payload, frame->payload.bytes, bytes);
+    /* right for the marks, not for the bytes */
+    assert_int_not_equal(ether_l4_checksum_of_bytes(frame, &packet, bytes), 0);
+    ether_put16(frame->header + 50, 0);
+    ether_put16(frame->header + 50, ether_l4_checksum_of_bytes(frame, &packet, bytes));
+    assert_int_equal(ether_l4_checksum_of_bytes(frame, &packet, bytes), 0);
+    bytes[700] ^= 4;
+    assert_int_not_equal(ether_l4_checksum_of_bytes(frame, &packet, bytes), 0);
 
     ether_put16(frame->header + 20, 0x2000); /* a fragment has no ports */
     ether_packet_parse(frame->header, frame->header_bytes, &packet);
@@ -786,6 +846,7 @@ int main(void)
         WIRE_TEST(test_loss),
         WIRE_TEST(test_link_down),
         WIRE_TEST(test_pause),
+        WIRE_TEST(test_tap),
         WIRE_TEST(test_pause_overtakes),
         WIRE_TEST(test_pause_ends),
         WIRE_TEST(test_headroom),
