@@ -91,6 +91,9 @@ void os_interrupts_take(struct k_thread *self)
     os_due_update(cpu);
     while (take_one(self))
         ;
+    if (SIM_UNLIKELY(activity != NULL))
+        activity->interrupted(activity, self->kernel->name, cpu->idx, "interrupt", from_ps,
+                              sim_task_now(self->task));
     cpu->in_hard = false;
     os_due_update(cpu);
     if (!cpu->in_soft && cpu->bh_off == 0) {
@@ -100,9 +103,6 @@ void os_interrupts_take(struct k_thread *self)
             os_run_text(self, K_TEXT_IRQ_RETURN, self->kernel->params.costs.irq_return_cycles);
     }
     k_account(self->kernel, account);
-    if (SIM_UNLIKELY(activity != NULL))
-        activity->interrupted(activity, self->kernel->name, cpu->idx, "interrupt", from_ps,
-                              sim_task_now(self->task));
 }
 
 bool os_vector_alloc(struct kernel *kernel, unsigned cpu_idx, k_irq_fn *handler, void *arg,

@@ -309,6 +309,10 @@ static void no_link(const struct tlp_log *log, struct sim_error_list *errors)
 {
     char names[600] = "";
 
+    if (log->n_directions == 0) {
+        sim_error_add(errors, NULL, 0, "--tlp: the scenario has no PCIe links");
+        return;
+    }
     for (uint32_t i = 0; i < log->n_directions; i += 2) {
         const size_t n = strlen(names);
         snprintf(names + n, sizeof(names) - n, "%s%s", n != 0 ? ", " : "", log->direction[i].link);

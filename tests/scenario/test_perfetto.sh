@@ -99,6 +99,10 @@ decode short.pftrace
 is "a window: nothing is wrong with it" "$(faults short.pftrace | head)" ""
 is "40 us at most" "$(events short.pftrace 'type == "SLICE_BEGIN" { from = from == "" || ns < from ? ns : from
     to = ns > to ? ns : to } END { print (to - from > 10000 && to - from <= 40001) }')" 1
+{ cat "$here/settings/net.cfg" && echo 'title = "x"; text = "y";'; } >net.cfg
+"$nudma" run net.cfg --trace net.pftrace --trace-from measurement --trace-until +150 >net.out 2>&1
+decode net.pftrace
+is "interrupts that come in soft interrupts: nothing is wrong" "$(faults net.pftrace | head)" ""
 out=$("$nudma" run lend.cfg --trace x.perf 2>&1)
 is "no such format: exit status" $? 2
 is "no such format" "$out" "nudma run: --trace x.perf: expected a file NAME.pftrace, or a number of steps"

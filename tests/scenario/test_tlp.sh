@@ -77,6 +77,8 @@ mistake "a type" 'type MRD: did you mean "MRd"\?' type=MRD
 mistake "a key" 'there is no key lnk: did you mean "link"\?' lnk=nic
 mistake "no key" "'nic': expected KEY=VALUE" nic
 mistake "no link" "no link matches link, from and to; there are server.s0.rp0-nic.p0, server.s1.rp0-nic.p1" link=disk
+{ cat "$settings/memory.cfg" && echo 'title = "x"; text = "y";'; } >memory.cfg
+has "no links" "$(tlp x.tlp memory.cfg)" "--tlp: the scenario has no PCIe links"
 is "nothing was written" "$(ls x.tlp 2>/dev/null)" ""
 has "many points" "$(tlp x.tlp pcie_bench/latency_size)" "--tlp: [0-9]+ points, expected one"
 
