@@ -52,6 +52,7 @@ struct known {
     struct config_place place;
     struct config_place included; /* of the @include of its file; line 0: there is none */
     unsigned depth;
+    const char *value; /* its only token; NULL: a group, a list, strings side by side */
 };
 
 struct scanner {
@@ -64,6 +65,9 @@ struct scanner {
     unsigned n_repeats, n_nested; /* repetitions so far; those that are open */
     unsigned n_files;             /* included so far */
     const char *name;             /* of the setting that is being read, where a group is open */
+    struct known *known;          /* the same; NULL where none has just been named */
+    struct known twice;           /* that a file names which the one that set it includes */
+    bool is_twice;
     unsigned n_top;               /* settings outside of all groups */
     GHashTable *set;              /* path of each setting -> struct known, owned */
     unsigned depth;               /* of includes; 0 in the file itself */
@@ -265,6 +269,21 @@ static void value_done(struct scanner *s)
         s->brackets[s->n_brackets - 1].empty = false;
 }
 
+static void set_twice(struct scanner *s, const struct known *before, const struct known *now);
+
+/* What a file has set before its @include, the included one may only say once more: the same. */
+static void check_value(struct scanner *s, const char *token, size_t n, bool adjacent)
+{
+    if (s->known == NULL)
+        return;
+    const char *value = adjacent ? NULL
+                                 : g_string_chunk_insert_len(s->scan->strings, token, (gssize)n);
+    if (!s->is_twice)
+        s->known->value = value;
+    else if (g_strcmp0(s->known->value, value) != 0 || value == NULL)
+        set_twice(s, s->known, &s->twice);
+}
+
 static void take_value(struct scanner *s, struct config_place place, const char *token, size_t n)
 {
     bool is_string = *token == '"', adjacent = is_string && s->after_string;
@@ -273,6 +292,7 @@ static void take_value(struct scanner *s, struct config_place place, const char 
         unexpected(s, place, token, n);
         return;
     }
+    check_value(s, token, n, adjacent);
     emit(s, place, token, n, adjacent);
     value_done(s);
     s->after_string = is_string;
@@ -288,6 +308,10 @@ static void take_open(struct scanner *s, struct config_place place, char open)
         syntax_error(s, place, "groups and lists nested deeper than %d", MAX_BRACKETS);
         return;
     }
+    if (s->is_twice)
+        set_twice(s, s->known, &s->twice);
+    s->known = NULL;
+    s->is_twice = false;
     s->brackets[s->n_brackets] = (struct bracket){
         .open = open, .place = place, .empty = true, .name = in_group(s) ? s->name : NULL
     };
@@ -351,10 +375,10 @@ static void append_place(GString *text, const char *words, struct config_place p
 }
 
 /* Both places, and where files are included in which they lie: one file may be included twice. */
-static void set_twice(struct scanner *s, const char *path, const struct known *before,
-                      const struct known *now)
+static void set_twice(struct scanner *s, const struct known *before, const struct known *now)
 {
     g_autoptr(GString) where = g_string_new(NULL);
+    g_autofree char *path = path_here(s);
 
     append_place(where, " at ", before->place);
     append_place(where, ", included at ", before->included);
@@ -367,24 +391,32 @@ static void set_twice(struct scanner *s, const char *path, const struct known *b
 }
 
 /* A name may be set once only, and libconfig does not say where it was; but a file may set again what a
- * file sets that it includes. True if it is set again. */
+ * file sets that it includes, and that one may say the same once more (check_value()). True if it is set
+ * again. */
 static bool know_setting(struct scanner *s, struct config_place place)
 {
     unsigned *n = s->n_brackets ? &s->brackets[s->n_brackets - 1].n : &s->n_top;
     g_autofree char *path = path_here(s);
     struct known *before = g_hash_table_lookup(s->set, path);
-    const struct known now = { place, s->included, s->depth };
+    const struct known now = { place, s->included, s->depth, NULL };
 
+    s->known = before;
+    s->twice = now;
+    s->is_twice = before && before->depth < s->depth;
+    if (s->is_twice)
+        return true;
     if (before && before->depth > s->depth) {
         *before = now;
         return true;
     }
-    if (before)
-        set_twice(s, path, before, &now);
-    else if (++*n > MAX_SETTINGS)
+    if (before) {
+        set_twice(s, before, &now);
+    } else if (++*n > MAX_SETTINGS) {
         syntax_error(s, place, "%s: more than %d settings in one group", path, MAX_SETTINGS);
-    else
-        g_hash_table_insert(s->set, g_steal_pointer(&path), g_memdup2(&now, sizeof(now)));
+    } else {
+        s->known = g_memdup2(&now, sizeof(now));
+        g_hash_table_insert(s->set, g_steal_pointer(&path), s->known);
+    }
     return false;
 }
 

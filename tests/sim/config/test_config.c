@@ -419,6 +419,36 @@ static void what_is_included_may_be_set_again(void **state)
         "names need its index");
 }
 
+/* As `type` beside the @include of a device's file that has it, too. */
+static void what_includes_may_say_the_same_before(void **state)
+{
+    struct fixture *f = *state;
+    struct config *config;
+
+    write_file("inc/device.cfg", "type = \"a.b\";\nlanes = 8;\nlist = ( 1 );\n");
+    write_file("x.cfg", "d = { type = \"a.b\"; lanes = 8;\n@include \"device.cfg\"\n};\n");
+    config = config_load("x.cfg", "inc", &f->errors);
+    assert_non_null(config);
+    assert_int_equal(f->errors.n_messages, 0);
+    assert_string_equal(config_string(at(config, "d.type")), "a.b");
+    assert_int_equal(config_count(at(config, "d")), 3);
+    config_free(config);
+    write_file("x.cfg", "type = \"a.c\";\n@include \"device.cfg\"\n");
+    assert_null(config_load("x.cfg", "inc", &f->errors));
+    EXPECT(
+        f,
+        "inc/device.cfg:1: type: is set already at x.cfg:1; this file is included at x.cfg:2; what an "
+        "included file sets may be set again below the @include, in the file that includes it, or by "
+        "set = ( \"path=value\" ); within @repeat, names need its index");
+    write_file("x.cfg", "list = ( 1 );\n@include \"device.cfg\"\n");
+    assert_null(config_load("x.cfg", "inc", &f->errors));
+    EXPECT(
+        f,
+        "inc/device.cfg:3: list: is set already at x.cfg:1; this file is included at x.cfg:2; what an "
+        "included file sets may be set again below the @include, in the file that includes it, or by "
+        "set = ( \"path=value\" ); within @repeat, names need its index");
+}
+
 static void values_of_another_machine_are_borrowed(void **state)
 {
     struct fixture *f = *state;
@@ -1201,6 +1231,7 @@ int main(void)
         TEST(strings_that_cannot_be_shown),
         TEST(includes_keep_file_and_line),
         TEST(what_is_included_may_be_set_again),
+        TEST(what_includes_may_say_the_same_before),
         TEST(values_of_another_machine_are_borrowed),
         TEST(repeats_settings_and_elements),
         TEST(an_index_ends_with_its_file),
