@@ -419,9 +419,6 @@ static void test_refusals(void **unused)
         NFP "workload = { type = \"pcie_bench\"; measure = \"bandwidth\";\n"
             " op = \"write_read\"; };",
         ":3: workload.op: found \"write_read\" (a string), expected read, write or read_write");
-    scenario_refused(NFP "workload = { type = \"pcie_bench\"; measure = \"bandwidth\"; };\n"
-                         "measure = { precision_ratio = 0.01; };",
-                     ":3: measure.precision_ratio: found 0.01");
     scenario_refused(NFP "workload = { type = \"memory\"; mode = \"bandwidth\"; };\n"
                          "measure = { transactions = 5; };",
                      ":3: measure.transactions: found 5");

@@ -10,12 +10,15 @@
 const struct param_desc measure_params_table[] = {
     PARAM("warmup_us", PARAM_TIME, struct measure_params, warmup_ps, 20, 0, 1e9, PROV_NONE, "",
           "simulated time before measurement"),
+    PARAM("warmup_min_us", PARAM_TIME, struct measure_params, warmup_min_ps, 1e9, 0, 1e9, PROV_NONE,
+          "",
+          "with precision_ratio: the warm-up may end from then on, once nothing drifts; from"
+          " warmup_us on: never"),
     PARAM("duration_us", PARAM_TIME, struct measure_params, duration_ps, 1000, 0.001, 1e9,
           PROV_NONE, "", "simulated time measured at most"),
-    PARAM(
-        "precision_ratio", PARAM_DOUBLE, struct measure_params, precision_ratio, 0, 0, 1, PROV_NONE,
-        "",
-        "measure until the half 95 % interval of the main metric is this share of its mean; 0: off"),
+    PARAM("precision_ratio", PARAM_DOUBLE, struct measure_params, precision_ratio, 0, 0, 1,
+          PROV_NONE, "",
+          "measure until half the 95 % interval of what is measured is this share of it; 0: off"),
     PARAM("transactions", PARAM_U64, struct measure_params, transactions, 0, 0, 1e12, PROV_NONE, "",
           "measure so many transactions at most; 0: no bound"),
     PARAM("latency_parts", PARAM_BOOL, struct measure_params, latency_parts, 0, 0, 1, PROV_NONE, "",

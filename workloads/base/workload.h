@@ -11,8 +11,9 @@
 /* How long to measure; group `measure` of a scenario. */
 struct measure_params {
     sim_time warmup_ps;     /* not measured */
+    sim_time warmup_min_ps; /* of it, at least; precision_ratio may end it from then on */
     sim_time duration_ps;   /* measured at most */
-    double precision_ratio; /* ends earlier once the main metric's 95 % interval is this narrow */
+    double precision_ratio; /* ends earlier once half the 95 % interval is this share of the mean */
     uint64_t transactions;  /* ends earlier after so many; 0: no bound */
     bool latency_parts;     /* record latency_part_ns.* */
     sim_time sample_interval_ps; /* of recorded series; 0: none is recorded */

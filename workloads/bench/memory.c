@@ -22,7 +22,7 @@
 #include <string.h>
 
 #include "sim/engine/watchdog.h"
-#include "workloads/base/workload.h"
+#include "workloads/base/sampling.h"
 
 enum memory_mode { MEMORY_LATENCY, MEMORY_BANDWIDTH, MEMORY_LOADED, MEMORY_TRANSFER };
 static const char *const mode_names[] = { "latency", "bandwidth", "loaded", "transfer", NULL };
@@ -87,6 +87,8 @@ struct memory_state {
     struct part_means parts;
     double lines_at[SETTLE_PARTS + 1]; /* at the ends of equal parts */
     struct rate_sampler sampler;
+    struct sampling sampling;
+    bool sampled;
     struct sim_watch watch;
 };
 
@@ -197,9 +199,6 @@ static void memory_check(struct workload *workload, struct sim_error_list *error
     if (memory->own_memory && physmem_nodes(host_physmem(memory->host)) < numa_sockets(numa))
         workload_mistake(workload, "own_memory", errors,
                          "false: sockets of the host have no memory", NULL);
-    if (memory->mode == MEMORY_BANDWIDTH && workload->measure.precision_ratio != 0)
-        config_mistake(config_find(config_root(workload->config), "measure.precision_ratio"),
-                       errors, "no precision_ratio: it is that of a latency", NULL);
     if (memory->mode == MEMORY_BANDWIDTH && workload->measure.transactions != 0)
         config_mistake(config_find(config_root(workload->config), "measure.transactions"), errors,
                        "no transactions: bandwidth is measured for duration_us", NULL);
@@ -454,6 +453,44 @@ static void sample_lines(void *context, unsigned i)
     memory->lines_at[i] = (double)read_bytes(memory->workload, 0) / LINE_BYTES;
 }
 
+/* sampling_read_fn; beside the flows of the world. */
+static void read_lines(void *context, struct sampling *sampling)
+{
+    struct memory_state *memory = context;
+    sampling_add(sampling, "memory", ".read_bytes", SAMPLING_FLOW,
+                 (double)read_bytes(memory->workload, 0), -1);
+}
+
+#define AHEAD_PS SIM_PS_PER_US /* more than any quantum: no task is further ahead of global time */
+
+/* As much of the warm-up as is needed; tasks are told of its end before they are there. */
+static void warm_up(struct memory_state *memory)
+{
+    struct workload *workload = memory->workload;
+    const bool never = false;
+    if (memory->sampled) {
+        sampling_warm_up(&memory->sampling);
+        memory->begin_ps = SIM_MIN(memory->begin_ps, sim_now(workload->sim) + AHEAD_PS);
+        memory->end_ps = memory->begin_ps + workload->measure.duration_ps;
+    }
+    workload_run_until(workload, &never, memory->begin_ps);
+}
+
+/* The time that is measured; again tasks are told of its end before. */
+static void measure(struct memory_state *memory)
+{
+    struct workload *workload = memory->workload;
+    if (!memory->sampled) {
+        workload_run_parts(workload, &memory->done, memory->end_ps, sample_lines, memory);
+        return;
+    }
+    sampling_measure(&memory->sampling, &memory->done, memory->end_ps, sample_lines, memory);
+    if (memory->sampling.ended_early) {
+        memory->end_ps = SIM_MIN(memory->end_ps, sim_now(workload->sim) + AHEAD_PS);
+        workload_run_until(workload, &memory->done, memory->end_ps);
+    }
+}
+
 /* Its tasks work as long as there is time, if only within the caches next to them. */
 static uint64_t work(struct sim_watch *watch)
 {
@@ -463,26 +500,30 @@ static uint64_t work(struct sim_watch *watch)
 static void memory_run(struct workload *workload)
 {
     struct memory_state *memory = workload->state;
-    bool never = false;
     stat_mean_init(&memory->latency_ns);
     stat_mean_init(&memory->store_ns);
     stat_histogram_init(&memory->latency_ps);
     memory->begin_ps = sim_now(workload->sim) + workload->measure.warmup_ps;
     memory->end_ps = memory->begin_ps + workload->measure.duration_ps;
+    sampling_init(&memory->sampling, workload, read_lines, memory);
+    memory->sampled = memory->mode == MEMORY_BANDWIDTH && workload->measure.precision_ratio != 0 &&
+                      workload->measure.sample_interval_ps == 0;
     if (!start_threads(memory))
         return;
     memory->watch.work = work;
     sim_watch_add(workload->sim, &memory->watch);
-    workload_run_until(workload, &never, memory->begin_ps);
+    warm_up(memory);
     world_stats_clear(workload->world);
     rate_sampler_start(&memory->sampler, workload, memory_series, SIM_N_ELEMENTS(memory_series));
-    workload_run_parts(workload, &memory->done, memory->end_ps, sample_lines, memory);
-    const bool whole = !memory->done;
+    measure(memory);
+    const bool whole = !memory->done && !memory->sampling.ended_early;
     rate_sampler_stop(&memory->sampler);
     if (!workload_goes_on(workload))
         return;
     /* At this instant: loads that are under way end later, but count to the loads only. */
     workload_record_world(workload, NULL, sim_now(workload->sim) - memory->begin_ps);
+    if (memory->sampled)
+        sampling_note(&memory->sampling);
     workload_run_until(workload, &memory->done, SIM_TIME_MAX);
     if (!memory->done)
         return;
@@ -509,6 +550,7 @@ static void memory_release(struct workload *workload)
     struct memory_state *memory = workload->state;
     sim_watch_remove(workload->sim, &memory->watch);
     stat_histogram_release(&memory->latency_ps);
+    sampling_release(&memory->sampling);
     free(memory->thread);
 }
 

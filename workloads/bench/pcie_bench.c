@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "models/nfp/requester.h"
-#include "workloads/base/workload.h"
+#include "workloads/base/sampling.h"
 
 enum bench_op { BENCH_READ, BENCH_WRITE, BENCH_WRITE_READ, BENCH_READ_WRITE };
 enum bench_cache { BENCH_COLD, BENCH_HOST_WARM, BENCH_DEVICE_WARM };
@@ -76,6 +76,7 @@ struct bench_state {
     uint64_t bytes, transactions;
     double bytes_at[SETTLE_PARTS + 1]; /* bandwidth: at the ends of equal parts */
     struct rate_sampler sampler;
+    struct sampling sampling;
 };
 
 static const struct param_desc bench_params[] = {
@@ -319,9 +320,6 @@ static void bench_check(struct workload *workload, struct sim_error_list *errors
     if (bench->measure == BENCH_BANDWIDTH && bench->op == BENCH_WRITE_READ)
         workload_mistake(workload, "op", errors,
                          "read, write or read_write: write_read is a latency", NULL);
-    if (bench->measure == BENCH_BANDWIDTH && workload->measure.precision_ratio != 0)
-        config_mistake(config_find(config_root(workload->config), "measure.precision_ratio"),
-                       errors, "no precision_ratio: it is that of a latency", NULL);
     if (bench->measure == BENCH_BANDWIDTH)
         workload_no_effect(workload, "gap_ns", "measure", errors,
                            "measure = \"latency\" beside it: it has no effect otherwise");
@@ -444,6 +442,15 @@ static void report(struct bench_state *bench, sim_time duration_ps)
                       llc_misses(bench) / (double)bench->transactions);
 }
 
+/* sampling_read_fn; beside the flows of the world. */
+static void read_transfers(void *context, struct sampling *sampling)
+{
+    const struct bench_state *bench = context;
+    sampling_add(sampling, "pcie_bench", ".throughput", SAMPLING_FLOW, (double)bench->bytes, -1);
+    sampling_add(sampling, "pcie_bench", ".latency", SAMPLING_VALUE, bench->latency_ps.sum,
+                 (double)bench->latency_ps.n);
+}
+
 static void sample_bytes(void *context, unsigned i)
 {
     struct bench_state *bench = context;
@@ -456,13 +463,24 @@ static void measure(struct bench_state *bench)
 {
     struct workload *workload = bench->workload;
     bool never = false;
+    const bool sampled = bench->measure == BENCH_BANDWIDTH &&
+                         workload->measure.precision_ratio != 0 &&
+                         workload->measure.sample_interval_ps == 0;
     start_slots(bench);
-    workload_run_until(workload, &never, sim_now(workload->sim) + workload->measure.warmup_ps);
+    if (bench->measure == BENCH_BANDWIDTH)
+        workload->precision.ratio = 0; /* that of a latency does not end it */
+    if (sampled)
+        sampling_warm_up(&bench->sampling);
+    else
+        workload_run_until(workload, &never, sim_now(workload->sim) + workload->measure.warmup_ps);
     world_stats_clear(workload->world);
     bench->begin_ps = sim_now(workload->sim);
     bench->measuring = true;
     rate_sampler_start(&bench->sampler, workload, bench_series, SIM_N_ELEMENTS(bench_series));
-    if (bench->measure == BENCH_BANDWIDTH)
+    if (sampled)
+        sampling_measure(&bench->sampling, &bench->ending,
+                         bench->begin_ps + workload->measure.duration_ps, sample_bytes, bench);
+    else if (bench->measure == BENCH_BANDWIDTH)
         workload_run_parts(workload, &bench->ending,
                            bench->begin_ps + workload->measure.duration_ps, sample_bytes, bench);
     else
@@ -477,9 +495,11 @@ static void measure(struct bench_state *bench)
         report(bench, sim_now(workload->sim) - bench->begin_ps);
     if (bench->measure == BENCH_LATENCY)
         workload_mean_settled(workload, "latency_mean_ns", &bench->latency_ns);
-    else if (whole)
+    else if (whole && !bench->sampling.ended_early)
         workload_count_settled(workload, "throughput_gbit_s", bench->bytes_at,
                                (double)bench->transfer_bytes);
+    if (sampled)
+        sampling_note(&bench->sampling);
     bench->drained = bench->in_flight == 0;
     workload_run_until(workload, &bench->drained, SIM_TIME_MAX);
     if (too_short && workload_goes_on(workload))
@@ -495,6 +515,7 @@ static void bench_run(struct workload *workload)
     uint64_t page = bench->iommu_page_bytes;
     stat_mean_init(&bench->latency_ns);
     stat_histogram_init(&bench->latency_ps);
+    sampling_init(&bench->sampling, workload, read_transfers, bench);
     sim_random_init(&bench->random, sim_seed(workload->sim), "pcie_bench");
     bench->device_socket = (unsigned)(pcie_requester_id(bench->device) >> 8) /
                            (256 / numa_sockets(host_numa(bench->host)));
@@ -515,6 +536,7 @@ static void bench_release(struct workload *workload)
 {
     struct bench_state *bench = workload->state;
     stat_histogram_release(&bench->latency_ps);
+    sampling_release(&bench->sampling);
     free(bench->slot);
     free(bench->buffers);
 }

@@ -180,6 +180,7 @@ static void host_counters_record(struct program *program, sim_time duration_ps)
 const struct program_ops program_host_counters_ops = {
     .type = "host_counters",
     .help = "reads what a host's I/O agents and memory controllers count; runs on no CPU",
+    .steady = true,
     .state_bytes = sizeof(struct host_counters),
     .params = host_counters_params,
     .records = host_counters_records,

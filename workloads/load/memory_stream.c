@@ -198,6 +198,7 @@ static void memory_stream_record(struct program *program, sim_time duration_ps)
 const struct program_ops program_memory_stream_ops = {
     .type = "memory_stream",
     .help = "cores that read arrays line by line, or store into them, without prefetches",
+    .steady = true,
     .state_bytes = sizeof(struct memory_stream),
     .params = memory_stream_params,
     .records = memory_stream_records,

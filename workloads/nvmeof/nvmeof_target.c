@@ -271,6 +271,7 @@ static void target_release(struct program *program)
 const struct program_ops program_nvmeof_target_ops = {
     .type = "nvmeof_target",
     .help = "a target of NVMe over Fabrics by RDMA, as SPDK's",
+    .steady = true,
     .state_bytes = sizeof(struct nvmeof_service),
     .params = target_params,
     .records = target_records,

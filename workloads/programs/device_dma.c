@@ -251,6 +251,7 @@ static void device_dma_record(struct program *program, sim_time duration_ps)
 const struct program_ops program_device_dma_ops = {
     .type = "device_dma",
     .help = "an adapter, borrowed or not, that reads or writes memory (pcie.requester)",
+    .steady = true,
     .state_bytes = sizeof(struct device_dma),
     .params = device_dma_params,
     .records = device_dma_records,

@@ -4,8 +4,15 @@
  * program, from its submission until the interrupt has woken it, as section 7.3.2 of SmartIO says
  * of its runs, or by events of the copy engine itself. Every byte of every copy is checked at its
  * destination. Several of them on one GPU have a copy engine each: both directions at once.
+ *
+ * With measure.precision_ratio there are fewer copies once their mean is known, and a long one is covered
+ * by parts of it that double, one behind the other in its buffers, until the time of a byte between two of
+ * them is that between the two before: what the rest adds is that time. The copy's fixed costs are in the
+ * parts, so is what depends on how far a copy has come (translations, ways of DDIO) up to the largest.
  */
 #include <errno.h>
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "logic/gpu/gpu_driver.h"
@@ -16,6 +23,9 @@
 
 #define COPY_TIMEOUT_PS (2000 * SIM_PS_PER_MS)
 #define ITERATIONS_MIN  3u
+#define SAMPLE_COPIES   8u                /* before their mean may be known */
+#define PART_BYTES      UINT64_C(2097152) /* the first part of a long copy */
+#define PARTS_MIN       3u
 
 enum direction { DIRECTION_READ, DIRECTION_WRITE, DIRECTION_PEER };
 static const char *const direction_names[] = { "read", "write", "peer", NULL };
@@ -38,7 +48,12 @@ struct bandwidth {
     struct gpu_mapping mapping;
     unsigned engine; /* of the GPU; several programs have one each */
     uint16_t stream;
-    uint32_t n; /* iterations that are run */
+    uint32_t n;           /* iterations that are run */
+    bool sampled;         /* fewer copies than asked for, or parts of one */
+    double known_ratio;   /* to which the rate is known then */
+    uint64_t tried_bytes; /* parts that were copied before all of it */
+    uint64_t parts_bytes; /* that were copied as parts of a copy; 0: none */
+    uint32_t n_asked;     /* iterations, without measure.precision_ratio */
     /* measured */
     bool ended;      /* well */
     double *gbyte_s; /* of each */
@@ -103,35 +118,41 @@ static void bandwidth_check(struct program *program, struct sim_error_list *erro
 
 /* ---- One copy -------------------------------------------------------------------------------- */
 
-static void stamp_source(struct bandwidth *b, uint64_t tag)
+/* Of the buffers on both sides. */
+struct part {
+    uint64_t at, bytes;
+};
+
+static void stamp_source(struct bandwidth *b, struct part part, uint64_t tag)
 {
     if (b->direction == DIRECTION_READ)
-        payload_fill(b->host->kernel, b->buffer, tag, b->transfer_bytes);
+        payload_fill(b->host->kernel, kaddr_add(b->buffer, part.at), tag, part.bytes);
     else
-        gpu_memory_stamp(b->model[0], b->offset[0], tag, b->transfer_bytes);
+        gpu_memory_stamp(b->model[0], b->offset[0] + part.at, tag, part.bytes);
 }
 
-static bool arrived(struct bandwidth *b, uint64_t tag, struct payload_difference *is)
+static bool arrived(struct bandwidth *b, struct part part, uint64_t tag,
+                    struct payload_difference *is)
 {
     if (b->direction == DIRECTION_WRITE)
-        return payload_check(b->host->kernel, b->buffer, tag, b->transfer_bytes, is);
+        return payload_check(b->host->kernel, kaddr_add(b->buffer, part.at), tag, part.bytes, is);
     unsigned to = b->direction == DIRECTION_PEER;
-    return gpu_memory_check(b->model[to], b->offset[to], tag, b->transfer_bytes, is);
+    return gpu_memory_check(b->model[to], b->offset[to] + part.at, tag, part.bytes, is);
 }
 
 /* 0, or what the driver says. The interrupt that ends the wait comes behind the copy's last byte.
  */
-static int timed_copy(struct bandwidth *b, struct gpu_drv *gpu, double *ns)
+static int timed_copy(struct bandwidth *b, struct gpu_drv *gpu, struct part part, double *ns)
 {
     struct kernel *kernel = b->host->kernel;
-    struct gpu_place inside = { NULL, b->offset[0] }, outside = { &b->mapping, 0 };
+    struct gpu_place inside = { NULL, b->offset[0] + part.at }, outside = { &b->mapping, part.at };
     bool read = b->direction == DIRECTION_READ;
     struct gpu_event begin, end;
     uint64_t begin_ps = k_now_ps(kernel);
     int error = gpu_event_record(gpu, b->engine, false, &begin);
     if (error == 0)
         error = gpu_copy(gpu, b->engine, read ? inside : outside, read ? outside : inside,
-                         b->transfer_bytes);
+                         part.bytes);
     if (error == 0)
         error = gpu_event_record(gpu, b->engine, b->timing != TIMING_SPIN, &end);
     if (error == 0)
@@ -145,33 +166,101 @@ static int timed_copy(struct bandwidth *b, struct gpu_drv *gpu, double *ns)
     return error;
 }
 
-static bool iterate(struct bandwidth *b, struct gpu_drv *gpu)
+/* Copy number i, whose bytes begin at `mark` of the program's stream. */
+static bool checked_copy(struct bandwidth *b, struct gpu_drv *gpu, struct part part, uint32_t i,
+                         uint64_t mark, double *ns)
 {
-    for (uint32_t i = 0; i < b->n; i++) {
-        uint64_t tag = payload_mark(b->stream, i * b->transfer_bytes);
-        struct payload_difference is;
-        double ns = 0;
-        stamp_source(b, tag);
-        int error = timed_copy(b, gpu, &ns);
-        if (error != 0) {
-            program_fail(b->program, "copy %u: the driver says %s", i, strerror(-error));
-            return false;
-        }
-        if (!arrived(b, tag, &is)) {
-            k_fault(b->host->kernel, "%s: copy %u: %#llx where %#llx should be", b->program->name,
-                    i, (unsigned long long)is.found, (unsigned long long)is.expected);
-            return false;
-        }
-        if (ns <= 0) {
-            program_fail(b->program,
-                         "copy %u of %llu bytes took no time by the events' clock: "
-                         "timer_ns of the GPU is too long",
-                         i, (unsigned long long)b->transfer_bytes);
-            return false;
-        }
-        b->gbyte_s[i] = (double)b->transfer_bytes / ns;
+    uint64_t tag = payload_mark(b->stream, mark);
+    struct payload_difference is;
+    *ns = 0;
+    stamp_source(b, part, tag);
+    int error = timed_copy(b, gpu, part, ns);
+    if (error != 0) {
+        program_fail(b->program, "copy %u: the driver says %s", i, strerror(-error));
+        return false;
+    }
+    if (!arrived(b, part, tag, &is)) {
+        k_fault(b->host->kernel, "%s: copy %u: %#llx where %#llx should be", b->program->name, i,
+                (unsigned long long)is.found, (unsigned long long)is.expected);
+        return false;
+    }
+    if (*ns <= 0) {
+        program_fail(b->program,
+                     "copy %u of %llu bytes took no time by the events' clock: "
+                     "timer_ns of the GPU is too long",
+                     i, (unsigned long long)part.bytes);
+        return false;
     }
     return true;
+}
+
+/* Half the 95 % interval of the mean of n rates, of which it is a share. */
+static double interval_ratio(const double *rate, uint32_t n)
+{
+    double mean = 0, squares = 0;
+    for (uint32_t i = 0; i < n; i++)
+        mean += rate[i] / n;
+    for (uint32_t i = 0; i < n; i++)
+        squares += (rate[i] - mean) * (rate[i] - mean);
+    return stat_student_t95(n - 1) * sqrt(squares / (n - 1) / n) / mean;
+}
+
+static bool iterate(struct bandwidth *b, struct gpu_drv *gpu)
+{
+    const double precision = b->program->workload->measure.precision_ratio;
+    const struct part all = { 0, b->transfer_bytes };
+    const uint64_t first = b->tried_bytes;
+    for (uint32_t i = 0; i < b->n; i++) {
+        double ns;
+        if (!checked_copy(b, gpu, all, i, first + i * b->transfer_bytes, &ns))
+            return false;
+        b->gbyte_s[i] = (double)b->transfer_bytes / ns;
+        if (precision != 0 && program_alone(b->program) && i + 1 >= SAMPLE_COPIES && i + 1 < b->n &&
+            interval_ratio(b->gbyte_s, i + 1) <= precision) {
+            b->sampled = true;
+            b->known_ratio = interval_ratio(b->gbyte_s, i + 1);
+            b->n = i + 1;
+        }
+    }
+    return true;
+}
+
+/* Parts of a long copy, each twice the one before. False: a copy has failed. If the time of a byte has not
+ * become the same, parts_bytes stays 0: all of the copy has to be done. */
+static bool measure_parts(struct bandwidth *b, struct gpu_drv *gpu)
+{
+    const double precision = b->program->workload->measure.precision_ratio;
+    struct part part = { 0, PART_BYTES };
+    double ns[2] = { 0, 0 }, byte_ns[2] = { 0, 0 };
+    for (uint32_t i = 0; part.at + part.bytes <= b->transfer_bytes; i++) {
+        ns[0] = ns[1];
+        byte_ns[0] = byte_ns[1];
+        if (!checked_copy(b, gpu, part, i, part.at, &ns[1]))
+            return false;
+        byte_ns[1] = (ns[1] - ns[0]) / ((double)part.bytes / 2);
+        const double ratio = fabs(byte_ns[1] / byte_ns[0] - 1);
+        if (i + 1 >= PARTS_MIN && ratio <= precision) {
+            const double left = (double)(b->transfer_bytes - part.bytes);
+            b->gbyte_s[0] = (double)b->transfer_bytes / (ns[1] + left * byte_ns[1]);
+            b->n = 1;
+            b->sampled = true;
+            b->known_ratio = ratio;
+            b->parts_bytes = part.at + part.bytes;
+            return true;
+        }
+        part.at += part.bytes;
+        part.bytes *= 2;
+        b->tried_bytes = part.at;
+    }
+    return true;
+}
+
+static bool measure_copies(struct bandwidth *b, struct gpu_drv *gpu)
+{
+    const bool sampling = b->program->workload->measure.precision_ratio != 0;
+    if (sampling && program_alone(b->program) && !measure_parts(b, gpu))
+        return false;
+    return b->parts_bytes != 0 || iterate(b, gpu);
 }
 
 /* ---- The program ----------------------------------------------------------------------------- */
@@ -219,7 +308,7 @@ static void bandwidth_body(void *arg)
             program_fail(b->program, "no memory or no address for %llu bytes: %s",
                          (unsigned long long)b->transfer_bytes, strerror(-error));
         } else {
-            b->ended = iterate(b, gpu);
+            b->ended = measure_copies(b, gpu);
             gpu_unmap(gpu, &b->mapping);
         }
     }
@@ -231,7 +320,7 @@ static void bandwidth_start(struct program *program)
     struct bandwidth *b = program->state;
     b->stream = program_new_stream(program);
     uint64_t n = SIM_MAX(b->volume_bytes / b->transfer_bytes, (uint64_t)ITERATIONS_MIN);
-    b->n = (uint32_t)SIM_MIN(n, (uint64_t)b->iterations);
+    b->n = b->n_asked = (uint32_t)SIM_MIN(n, (uint64_t)b->iterations);
     b->gbyte_s = program_zalloc(program, b->n, sizeof(*b->gbyte_s));
     program->finite = true;
     program_lending_uses_cpu(program, b->host, b->cpu);
@@ -248,12 +337,31 @@ static void record_tlps(struct bandwidth *b)
         program_metric(b->program, "tlp_bytes_after_iommu", "bytes", (double)bytes / (double)n);
 }
 
+static void note_sampled(const struct bandwidth *b)
+{
+    char text[256];
+    if (!b->sampled)
+        return;
+    if (b->parts_bytes != 0)
+        snprintf(text, sizeof(text),
+                 "%.60s: of %u copies of %llu bytes parts of %llu bytes were copied; the time of a "
+                 "byte is known to %.2g %%",
+                 b->program->name, b->n_asked, (unsigned long long)b->transfer_bytes,
+                 (unsigned long long)b->parts_bytes, 100 * b->known_ratio);
+    else
+        snprintf(text, sizeof(text),
+                 "%.60s: %u of %u copies; half the 95 %% interval of their rate is %.2g %%",
+                 b->program->name, b->n, b->n_asked, 100 * b->known_ratio);
+    run_result_note(b->program->workload->result, "sampled", text);
+}
+
 static void bandwidth_record(struct program *program, sim_time duration_ps)
 {
     struct bandwidth *b = program->state;
     (void)duration_ps;
     if (!b->ended)
         return;
+    note_sampled(b);
     if (b->analyser != NULL)
         record_tlps(b);
     const double median = program_sort(b->gbyte_s, b->n);

@@ -357,6 +357,7 @@ static void iperf_record(struct program *program, sim_time duration_ps)
 const struct program_ops program_iperf_ops = {
     .type = "iperf",
     .help = "iperf2: TCP streams of one or two clients to a server, rates per interval",
+    .steady = true,
     .state_bytes = sizeof(struct iperf),
     .params = iperf_params,
     .records = iperf_records,

@@ -448,6 +448,7 @@ static void memcached_release(struct program *program)
 const struct program_ops program_memcached_ops = {
     .type = "memcached",
     .help = "memcached with memslap: GET and SET of large values over TCP",
+    .steady = true,
     .state_bytes = sizeof(struct memcached),
     .params = memcached_params,
     .records = memcached_records,

@@ -106,6 +106,7 @@ static void netperf_check(struct program *program, struct sim_error_list *errors
 {
     struct netperf *netperf = program->state;
     netperf->program = program;
+    program->eventful = netperf->migrate_after_ps != 0;
     const char *const n_key = netperf->same_core ? NULL : "instances";
     if (!program_check_pair(program, &netperf->pair, "first_core", n_key, netperf->instances,
                             "client_first_core", "instances", netperf->instances, errors))
@@ -322,6 +323,7 @@ static void netperf_record(struct program *program, sim_time duration_ps)
 const struct program_ops program_netperf_ops = {
     .type = "netperf",
     .help = "TCP_STREAM: bulk data through TCP, received or transmitted by the server",
+    .steady = true,
     .state_bytes = sizeof(struct netperf),
     .params = netperf_params,
     .records = netperf_records,

@@ -145,6 +145,7 @@ static void pktgen_record(struct program *program, sim_time duration_ps)
 const struct program_ops program_pktgen_ops = {
     .type = "pktgen",
     .help = "a kernel thread that sends one packet over and over",
+    .steady = true,
     .state_bytes = sizeof(struct pktgen),
     .params = pktgen_params,
     .records = pktgen_records,

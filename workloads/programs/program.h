@@ -31,6 +31,9 @@ struct program {
     bool closing;  /* set and cleared by its threads: it still has what it must give back */
     bool own_time; /* set by check(): its rates are over a time of its own, and do not add up */
     bool finished;
+    bool
+        eventful; /* set by check(): it does something at a set time of the measurement, all of which
+                      is simulated */
     bool has_whole;                     /* an operation began and ended while it was measured */
     unsigned n_connecting;              /* connections of it that are being made */
     unsigned n_connected_late;          /* that were made while it was measured */
@@ -55,6 +58,8 @@ struct program {
 struct program_ops {
     const char *type; /* "netperf" */
     const char *help;
+    bool steady; /* it goes on alike until it is told to end: once its rates are known
+                    (measure.precision_ratio), the measurement may end */
     size_t state_bytes;
     const struct param_desc *params;
     /* What record() records, each as "<program>.<name>". What only one of the programs that run
@@ -217,6 +222,8 @@ void program_series(struct program *program, const char *name, const char *unit,
 /* Like program_metric(), of a record with "+", but does not count in the sum. */
 void program_metric_apart(struct program *program, const char *name, const char *unit,
                           double value);
+/* No other program runs: what this one measures does not depend on when it ends. */
+bool program_alone(const struct program *program);
 /* Of the program among those that run, from 0 on. */
 unsigned program_number(const struct program *program);
 /* Port `idx` (below 64) from `base` on of this program: others on the same address have others. */

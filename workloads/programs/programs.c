@@ -158,9 +158,6 @@ static void find_measured(struct programs *all, struct sim_error_list *errors)
 /* Programs are measured for a time, or until they end. */
 static void check_measure(struct workload *workload, struct sim_error_list *errors)
 {
-    if (workload->measure.precision_ratio != 0)
-        workload_measure_no_effect(workload, "precision_ratio", NULL, errors,
-                                   "no precision_ratio: programs are measured for duration_us");
     if (workload->measure.transactions != 0)
         workload_measure_no_effect(workload, "transactions", NULL, errors,
                                    "no transactions: programs are measured for duration_us");
@@ -230,6 +227,16 @@ static bool all_finished(const struct programs *all)
         if (all->program[i].finite && !all->program[i].finished)
             return false;
     return true;
+}
+
+/* All go on alike, nothing is to happen at a set time, and nobody wants to see all of it. */
+static bool may_sample(const struct programs *all)
+{
+    const struct measure_params *measure = &all->workload->measure;
+    for (unsigned i = 0; i < all->n_programs; i++)
+        if (!all->program[i].ops->steady || all->program[i].eventful || all->program[i].finite)
+            return false;
+    return measure->precision_ratio != 0 && measure->sample_interval_ps == 0;
 }
 
 /* Names those that should have ended. */
@@ -302,13 +309,21 @@ static void measure(struct programs *all)
 {
     struct workload *workload = all->workload;
     bool never = false;
-    if (!go_on(workload, &never, sim_now(workload->sim) + workload->measure.warmup_ps) ||
-        all->fault[0] != '\0')
+    const bool sampled = may_sample(all);
+    if (sampled)
+        sampling_warm_up(&all->sampling);
+    else
+        go_on(workload, &never, sim_now(workload->sim) + workload->measure.warmup_ps);
+    if (!workload_goes_on(workload) || all->fault[0] != '\0')
         return;
     programs_begin(all);
     all->done = any_finite(all) && all_finished(all);
-    workload_run_parts(workload, any_finite(all) ? &all->done : &never,
-                       all->begin_ps + workload->measure.duration_ps, programs_sample, all);
+    const sim_time until_ps = all->begin_ps + workload->measure.duration_ps;
+    if (sampled)
+        sampling_measure(&all->sampling, &never, until_ps, programs_sample, all);
+    else
+        workload_run_parts(workload, any_finite(all) ? &all->done : &never, until_ps,
+                           programs_sample, all);
     if (!workload_goes_on(workload))
         return;
     rate_sampler_stop(&all->sampler);
@@ -322,6 +337,8 @@ static void measure(struct programs *all)
     else if (all_connected(all)) {
         programs_record(all, sim_now(workload->sim) - all->begin_ps);
         programs_settled(all);
+        if (sampled)
+            sampling_note(&all->sampling);
     }
 }
 
@@ -332,6 +349,8 @@ static void programs_run(struct workload *workload)
         !network_up(all->network, workload->interrupt))
         return;
     sim_random_init(&all->random, sim_seed(workload->sim), "programs");
+    sampling_init(&all->sampling, workload, programs_read, all);
+    all->sampling.measured = all->measured;
     all->kernel = all->measured_net != NULL ? all->measured_net->kernel
                                             : all->measured_lend->kernel;
     for (unsigned i = 0; i < all->n_programs; i++)
@@ -351,6 +370,7 @@ static void programs_release(struct workload *workload)
         release_program(&all->program[i]);
     free(all->program);
     free(all->sum);
+    sampling_release(&all->sampling);
     if (all->network != NULL)
         network_free(all->network);
     lending_free(all->lending);
@@ -752,6 +772,11 @@ bool program_receive(struct socket *socket, struct kaddr to, uint64_t bytes)
         got += (uint64_t)n;
     }
     return true;
+}
+
+bool program_alone(const struct program *program)
+{
+    return program->all->n_programs == 1;
 }
 
 unsigned program_number(const struct program *program)

@@ -2,6 +2,7 @@
 #ifndef WORKLOADS_PROGRAMS_PROGRAMS_INTERNAL_H
 #define WORKLOADS_PROGRAMS_PROGRAMS_INTERNAL_H
 
+#include "workloads/base/sampling.h"
 #include "workloads/programs/program.h"
 
 #define PROGRAMS_CPUS_MAX 256u
@@ -37,6 +38,7 @@ struct programs {
     unsigned n_sums;
     struct rate_sampler sampler;
     double received_at[SETTLE_PARTS + 1]; /* bytes, at the ends of equal parts */
+    struct sampling sampling;
     char fault[256]; /* why the run has failed, told when the hosts are down; "" */
 };
 
@@ -53,7 +55,9 @@ void programs_begin(struct programs *all);
 void programs_record(struct programs *all, sim_time duration_ps);
 /* settle_sample_fn of a struct programs. */
 void programs_sample(void *context, unsigned i);
-/* Adds notes about what had not settled; all parts have been sampled. */
+/* sampling_read_fn of a struct programs. */
+void programs_read(void *context, struct sampling *sampling);
+/* Adds notes about what had not settled; all parts have been sampled, unless the sampling ended early. */
 void programs_settled(struct programs *all);
 
 #endif

@@ -272,6 +272,27 @@ void programs_sample(void *context, unsigned i)
         all->received_at[i] += (double)network_function_bytes(all->measured_net, f);
 }
 
+/* Beside the flows of the world: what programs count, and the processors that they use. */
+void programs_read(void *context, struct sampling *sampling)
+{
+    const struct programs *all = context;
+    double busy_ps = 0, n = 0;
+    for (unsigned p = 0; p < all->n_programs; p++) {
+        const struct program *program = &all->program[p];
+        const double n_ended = (double)program->histogram_ps.n;
+        sampling_add(sampling, program->name, ".rate", SAMPLING_VALUE, n_ended, -1);
+        sampling_add(sampling, program->name, ".latency", SAMPLING_VALUE, program->histogram_ps.sum,
+                     n_ended);
+    }
+    for (unsigned c = 0; c < k_n_cpus(all->kernel) && c < PROGRAMS_CPUS_MAX; c++)
+        if (all->uses_cpu[c]) {
+            busy_ps += (double)os_busy_ps(all->kernel, c);
+            n++;
+        }
+    sampling_add(sampling, all->measured_name, ".cpus", SAMPLING_SHARE, n > 0 ? busy_ps / n : 0,
+                 -1);
+}
+
 /* Mean latency of each part; false: a part has nothing that ended in it. */
 static bool latencies(const struct program *program, double latency_ps[SETTLE_PARTS])
 {
@@ -309,7 +330,7 @@ void programs_settled(struct programs *all)
         const struct program *program = &all->program[p];
         double latency_ps[SETTLE_PARTS];
         note_connections(program);
-        if (program->histogram_ps.n == 0)
+        if (program->histogram_ps.n == 0 || all->sampling.ended_early)
             continue;
         snprintf(name, sizeof(name), "%.60s.rate", program->name);
         workload_count_settled(all->workload, name, program->n_at, 1);
@@ -318,7 +339,8 @@ void programs_settled(struct programs *all)
             workload_settled(all->workload, name, latency_ps, SETTLE_PARTS, 0);
     }
     /* A call of 64 KiB is what receivers take at a time. */
-    if (all->measured_net != NULL && all->received_at[SETTLE_PARTS] > 0)
+    if (all->measured_net != NULL && all->received_at[SETTLE_PARTS] > 0 &&
+        !all->sampling.ended_early)
         workload_count_settled(all->workload, "received_bytes", all->received_at, 65536);
 }
 

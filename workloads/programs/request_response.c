@@ -231,6 +231,7 @@ static void rr_record(struct program *program, sim_time duration_ps)
 const struct program_ops program_netperf_rr_ops = {
     .type = "netperf_rr",
     .help = "TCP_RR: one message to and fro through TCP",
+    .steady = true,
     .state_bytes = sizeof(struct rr),
     .params = rr_params,
     .records = rtt_records,
@@ -242,6 +243,7 @@ const struct program_ops program_netperf_rr_ops = {
 const struct program_ops program_sockperf_ops = {
     .type = "sockperf",
     .help = "ping-pong of datagrams through UDP; latency is half of the round trip",
+    .steady = true,
     .state_bytes = sizeof(struct rr),
     .params = rr_params,
     .records = latency_records,

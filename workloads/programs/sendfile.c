@@ -295,6 +295,7 @@ static void sendfile_record(struct program *program, sim_time duration_ps)
 const struct program_ops program_sendfile_ops = {
     .type = "sendfile",
     .help = "sends files through TCP without a copy; their pages lie on one node or on two",
+    .steady = true,
     .state_bytes = sizeof(struct sendfile),
     .params = sendfile_params,
     .records = sendfile_records,

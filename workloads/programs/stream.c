@@ -157,6 +157,7 @@ static void stream_record(struct program *program, sim_time duration_ps)
 const struct program_ops program_stream_ops = {
     .type = "stream",
     .help = "STREAM: pairs of threads that read and write memory, by default a remote socket's",
+    .steady = true,
     .state_bytes = sizeof(struct stream),
     .params = stream_params,
     .records = stream_records,

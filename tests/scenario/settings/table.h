@@ -48,6 +48,8 @@ static const struct base bases[] = {
     { "bench.warm", "bench", "workload.op=write_read workload.cache=host_warm" },
     { "bench.command", "bench", "workload.interface=command workload.op=write_read" },
     { "bench.bw", "bench", BANDWIDTH "workload.transfer_bytes=512" },
+    { "bench.sampled", "bench",
+      BANDWIDTH "workload.transfer_bytes=512 measure.warmup_us=100 measure.precision_ratio=0.2" },
     /* More under way than tags and credits allow. */
     { "bench.far", "bench",
       "workload.measure=bandwidth workload.transfer_bytes=512 workload.queue_depth=256"
@@ -711,6 +713,7 @@ static const struct row rows[] = {
     { "measure", "bench", "measure",
       "warmup_us=10 duration_us=60 precision_ratio=0.9+duration_us=5000 transactions=5"
       " latency_parts=true sample_interval_us=5" },
+    { "measure", "bench.sampled", "measure", "warmup_min_us=20" },
     { "pcie.requester", "bench", "devices.nfp",
       "bulk_request_ns=200 bulk_complete_ns=200 word_ns=0.5"
       " lanes=4"
