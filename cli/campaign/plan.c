@@ -187,6 +187,8 @@ struct plan *plan_new(const struct cli_options *options, char **arguments,
     for (guint i = 0; i < plan->scenarios->len; i++) {
         struct scenario *scenario = plan->scenarios->pdata[i];
         check_plot(options, scenario, choice->sets, errors);
+        if (choice->precision != NULL)
+            scenario_sample(scenario, choice->precision, errors);
         if (choice->quick)
             check_quick(scenario, errors);
         add_points(plan, scenario, choice->quick, filters);

@@ -286,16 +286,24 @@ static void warn_of_overtaken(const struct plot_request *request, const struct s
                 n == 1 ? "it" : "them");
 }
 
-/* A figure of runs that --set has changed says so, in its title and beside it. NULL, or the new title,
- * which lives as long as the figure; g_free(). */
-static char *title_with_changes(const struct plot_request *request, const struct scenario *scenario,
+/* A figure of runs that --set has changed, or that were sampled, says so, in its title and beside it. NULL,
+ * or the new title, which lives as long as the figure; g_free(). */
+static char *title_with_remarks(const struct plot_request *request, const struct scenario *scenario,
                                 struct plot_figure *figure)
 {
-    g_autofree char *changes = result_changes(request->db, scenario_name(scenario));
-    if (changes == NULL)
+    const char *name = scenario_name(scenario);
+    g_autofree char *changes = result_changes(request->db, name);
+    g_autofree char *sampled = result_sampled(request->db, name);
+    if (changes != NULL)
+        fprintf(stderr, "%s: changed by %s\n", name, changes);
+    if (sampled != NULL)
+        fprintf(stderr, "%s: sampled: %s\n", name, sampled);
+    if (changes == NULL && sampled == NULL)
         return NULL;
-    fprintf(stderr, "%s: changed by %s\n", scenario_name(scenario), changes);
-    char *title = g_strdup_printf("%s (changed by --set)", figure->title);
+    char *title = g_strdup_printf("%s%s%s%s%s", figure->title,
+                                  changes != NULL ? " (changed by --set)" : "",
+                                  sampled != NULL ? " (sampled: " : "",
+                                  sampled != NULL ? sampled : "", sampled != NULL ? ")" : "");
     for (guint i = 0; i < figure->panels->len; i++) {
         struct plot_spec *panel = figure->panels->pdata[i];
         if (panel->title == figure->title)
@@ -315,7 +323,7 @@ static void plot_scenario(struct plot_request *request, struct scenario *scenari
     if (errors->n_messages == before && figure.panels->len == 0)
         sim_error_add(errors, scenario_path(scenario), 0, "no group `plot` says what to plot");
     else if (errors->n_messages == before) {
-        char *title = title_with_changes(request, scenario, &figure); /* the figure uses it */
+        char *title = title_with_remarks(request, scenario, &figure); /* the figure uses it */
         warn_of_ambiguous(scenario, &figure);
         warn_of_overtaken(request, scenario);
         if (!collect_and_draw(request, scenario, &figure, errors))
@@ -417,6 +425,10 @@ int cli_figures(int argc, char **argv)
           "Run each point with N seeds; figures then have 95 % intervals", "N" },
         { "quick", 0, 0, G_OPTION_ARG_NONE, &run.quick,
           "Only the few points that a scenario names as its fast subset", NULL },
+        { "precision", 0, 0, G_OPTION_ARG_STRING, &run.precision_text,
+          "End warm-ups and measurements of steady loads once what is measured is known to RATIO, '1%'; "
+          "the scenario's times are the most that they take",
+          "RATIO" },
         { "quiet", 'q', 0, G_OPTION_ARG_NONE, &run.quiet, "No progress, only faults", NULL },
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &folder,
           "Write the files below DIR (default results/plots)", "DIR" },

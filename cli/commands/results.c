@@ -37,6 +37,9 @@ static bool print_remarks(struct results_db *db, const char *scenario)
     g_autofree char *changes = result_changes(db, scenario);
     if (changes != NULL)
         printf("changed by %s\n", changes);
+    g_autofree char *sampled = result_sampled(db, scenario);
+    if (sampled != NULL)
+        printf("sampled: %s\n", sampled);
     return print_failures(db, scenario);
 }
 

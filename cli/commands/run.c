@@ -136,6 +136,7 @@ int run_scenarios(struct run_request *request, char **arguments)
         .sets = (const char *const *)request->sets,
         .quick = request->quick,
         .filters = (const char *const *)request->filters,
+        .precision = request->precision,
     };
     parse_shard(request->shard, &choice.shard, &choice.n_shards);
     struct plan *plan = plan_new(&request->options, arguments, &choice, &errors);
@@ -240,7 +241,7 @@ static bool take_texts(struct run_request *request)
            parse_size("--run-memory", request->run_memory_text, &request->limits.memory_bytes);
 }
 
-static bool is_sound(const struct run_request *request, char **arguments)
+static bool is_sound(struct run_request *request, char **arguments)
 {
     if (*arguments == NULL) {
         fprintf(stderr, "nudma run: which scenario? (nudma list shows them)\n");
@@ -278,9 +279,29 @@ void run_request_init(struct run_request *request)
     };
 }
 
-bool run_request_sound(const struct run_request *request)
+/* "1 %" or "0.01"; false with what is wrong printed. */
+static bool take_precision(struct run_request *request)
 {
-    return in_range("-j", request->n_workers, 1, 4096) &&
+    char *end = NULL;
+    if (request->precision_text == NULL)
+        return true;
+    double ratio = g_ascii_strtod(request->precision_text, &end);
+    const bool any = end != request->precision_text;
+    const char *rest = end + strspn(end, " ");
+    ratio /= *rest == '%' ? 100 : 1;
+    rest += *rest == '%';
+    if (!any || *rest != '\0' || !(ratio >= 0.0001 && ratio <= 0.2)) {
+        fprintf(stderr, "%s: --precision '%s': expected a share of 0.01 %% to 20 %%, '1%%'\n",
+                g_get_prgname(), request->precision_text);
+        return false;
+    }
+    request->precision = g_strdup_printf("%.6g", ratio);
+    return true;
+}
+
+bool run_request_sound(struct run_request *request)
+{
+    return take_precision(request) && in_range("-j", request->n_workers, 1, 4096) &&
            in_range("--seeds", request->n_seeds, 1, 1000000) &&
            in_range("--seed", request->first_seed, 0, INT64_MAX - 1000000);
 }
@@ -291,6 +312,8 @@ void run_request_release(struct run_request *request)
     g_strfreev(request->filters);
     g_free(request->shard);
     g_free(request->until_text);
+    g_free(request->precision_text);
+    g_free(request->precision);
     g_free(request->memory_text);
     g_free(request->run_memory_text);
     g_free(request->trace_text);
@@ -354,6 +377,10 @@ int cli_run(int argc, char **argv)
           "More seeds, at most --seeds N, until half a metric's 95 % interval is within 1 % of the "
           "mean; 'METRIC 2.5' within 2.5 of the metric's unit",
           "'METRIC 1%'" },
+        { "precision", 0, 0, G_OPTION_ARG_STRING, &request.precision_text,
+          "End warm-ups and measurements of steady loads once what is measured is known to RATIO, '1%'; "
+          "the scenario's times are the most that they take",
+          "RATIO" },
         { "missing", 0, 0, G_OPTION_ARG_NONE, &request.missing,
           "Run only what the database does not have (the default)", NULL },
         { "force", 0, 0, G_OPTION_ARG_NONE, &request.force,

@@ -13,6 +13,7 @@ struct run_request {
     int64_t first_seed;
     char **sets, **filters;
     char *shard, *until_text, *memory_text, *run_memory_text;
+    char *precision_text, *precision; /* --precision, NULL unless given; as a share: "0.01" */
     double timeout_s;
     char *trace_text; /* --trace-address, NULL unless given */
     char *trace_device;
@@ -30,8 +31,8 @@ struct run_request {
 
 /* Defaults: a worker per processor, seed 1. */
 void run_request_init(struct run_request *request);
-/* False with what is wrong printed. */
-bool run_request_sound(const struct run_request *request);
+/* False with what is wrong printed; reads --precision. */
+bool run_request_sound(struct run_request *request);
 void run_request_release(struct run_request *request);
 /* Checks, runs and shows; the exit status. */
 int run_scenarios(struct run_request *request, char **arguments);

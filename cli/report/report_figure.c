@@ -391,6 +391,9 @@ void report_scenario(struct report *report, const struct report_paper *paper,
     g_autofree char *changes = n > 0 ? result_changes(report->db, name) : NULL;
     if (changes != NULL)
         html_add(html, "<p class=\"meta\">Changed by <code>", changes, "</code></p>\n", NULL);
+    g_autofree char *sampled = n > 0 ? result_sampled(report->db, name) : NULL;
+    if (sampled != NULL)
+        html_add(html, "<p class=\"meta\">Sampled: ", sampled, "</p>\n", NULL);
     if (n > 0)
         append_results(report, paper, scenario);
     else

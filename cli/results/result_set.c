@@ -534,6 +534,28 @@ char *result_changes(struct results_db *db, const char *scenario)
     return g_string_free(text, FALSE);
 }
 
+char *result_sampled(struct results_db *db, const char *scenario)
+{
+    g_autoptr(GHashTable) points = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    struct results_cursor *cursor = results_noted_points(db, scenario, RESULT_NOTE_SAMPLED);
+    for (const struct results_quantity *row; (row = results_next_quantity(cursor)) != NULL;)
+        g_hash_table_add(points, g_strdup(row->name)); /* one for each text */
+    const guint n = g_hash_table_size(points);
+    if (!cli_end(cursor) || n == 0)
+        return NULL;
+    GString *text = g_string_new(NULL);
+    g_string_printf(text, "%u of %u points", n, count_names(results_points(db, scenario)));
+    const char *before = ", to ";
+    cursor = results_noted(db, scenario, "measure.precision_ratio");
+    for (const char *ratio; (ratio = results_next_name(cursor)) != NULL; before = ", ") {
+        const double value = g_ascii_strtod(ratio, NULL);
+        if (value > 0)
+            g_string_append_printf(text, "%s%g %%", before, 100 * value);
+    }
+    cli_end(cursor);
+    return g_string_free(text, FALSE);
+}
+
 const struct result_value *result_set_value(const struct result_set *set, const char *point,
                                             const char *metric)
 {

@@ -324,6 +324,21 @@ static void apply_set(struct scenario *scenario, const char *text, struct sim_er
         config_set_at(scenario->base, path, value, place, errors);
 }
 
+void scenario_sample(struct scenario *scenario, const char *text, struct sim_error_list *errors)
+{
+    static const char precision[] = "measure.precision_ratio", counted[] = "measure.transactions";
+    const struct config_place place = { .file = "--precision", .origin = "--precision" };
+    struct config_node *root = scenario->base->root;
+
+    if (config_find(root, precision) || scenario_axis_naming(scenario, precision) ||
+        config_find(root, counted) || scenario_axis_naming(scenario, counted))
+        return;
+    if (scenario_set_is_late(scenario, precision))
+        g_ptr_array_add(scenario->late, assignment_new(precision, NULL, text, place));
+    else
+        config_set_at(scenario->base, precision, text, place, errors);
+}
+
 /* ---- Loading --------------------------------------------------------------------------------- */
 
 static char *changes_of(const char *const *sets)

@@ -27,6 +27,10 @@ struct scenario;
 struct scenario *scenario_load(const char *name_or_path, const char *const *roots,
                                const char *const *sets, struct sim_error_list *errors);
 void scenario_free(struct scenario *scenario);
+/* Sets measure.precision_ratio to `text` in all points: they may end once what they measure is known.
+ * Nothing changes in a scenario that sets it itself, or that measures a number of transactions
+ * (measure.transactions). No change that scenario_changes() tells. */
+void scenario_sample(struct scenario *scenario, const char *text, struct sim_error_list *errors);
 
 /* "pcie_bench/latency_size": below its root without the ending; of a file elsewhere its base. */
 const char *scenario_name(const struct scenario *scenario);
