@@ -8,12 +8,14 @@
  * Known: half the 95 % interval of the mean is at most the precision. Neighbouring windows know of each
  * other while they are shorter than a load's swings, which makes the interval too narrow (or, of what comes
  * at a steady beat, too wide). So it is taken from windows in pairs and in fours, of which at least eight are
- * left, and the wider counts: batches that are still correlated widen as they grow, as do the windows
- * themselves with the run (Law, Simulation Modeling and Analysis, 5th ed., section 9.5.3; Pawlikowski, ACM
- * Computing Surveys 22, 1990). Looked at where the time has grown by a third
- * or more since the last look, as looking again and again favours lucky ends.
+ * left, and the wider counts:
+ * batches that are still correlated widen as they grow (Law, Simulation Modeling and Analysis, 5th ed.,
+ * section 9.5.3; Pawlikowski, ACM Computing Surveys 22, 1990). Looked at after half and three quarters of
+ * measure.duration_us: looking again and again favours lucky ends, and loads that drift slowly (TCP that is
+ * still opening its windows, an LLC that fills) look steady for an eighth or a quarter of it. With a first look
+ * after an eighth, ioctopus/fig07_tcp_tx was wrong by 4.8 % at one of its points, and pcie_bench by 2 %.
  *
- * Settled: the halves of the time differ by twice the precision at most. That they do not differ
+ * Settled: the halves of the time differ by the precision at most. That they do not differ
  * significantly is not enough: a short look sees no drift either.
  *
  * No rule that looks at what has been sees what has yet to come. Rates that have stood still may change
@@ -32,7 +34,7 @@
 #define FLOOR_SHARE    0.05 /* of the largest flow, of a processor: less is no line in a figure */
 #define WARMUP_WINDOWS 64u  /* of a whole warm-up */
 #define FIRST_WINDOWS  (SAMPLING_WINDOWS / 2) /* the first look at a measurement */
-#define WINDOWS        (8u * FIRST_WINDOWS)   /* of a whole measurement, while none are merged */
+#define WINDOWS        SAMPLING_WINDOWS       /* of a whole measurement */
 
 void sampling_init(struct sampling *sampling, struct workload *workload, sampling_read_fn *read,
                    void *context)
@@ -121,18 +123,6 @@ static void end_window(struct sampling *sampling)
 {
     sampling->n_windows++;
     read_all(sampling);
-}
-
-static void merge_windows(struct sampling *sampling)
-{
-    for (unsigned q = 0; q < sampling->n_quantities; q++) {
-        struct sampling_quantity *quantity = &sampling->quantity[q];
-        for (unsigned i = 1; i <= SAMPLING_WINDOWS / 2; i++) {
-            quantity->sum[i] = quantity->sum[2 * i];
-            quantity->n[i] = quantity->n[2 * i];
-        }
-    }
-    sampling->n_windows = SAMPLING_WINDOWS / 2;
 }
 
 /* ---- Judging --------------------------------------------------------------------------------- */
@@ -239,7 +229,7 @@ void sampling_warm_up(struct sampling *sampling)
     struct workload *workload = sampling->workload;
     const bool never = false;
     const sim_time begin_ps = sim_now(workload->sim), warmup_ps = workload->measure.warmup_ps;
-    const double ratio = 2 * workload->measure.precision_ratio;
+    const double ratio = workload->measure.precision_ratio;
     begin(sampling);
     for (unsigned i = 1; i <= WARMUP_WINDOWS && workload_goes_on(workload); i++) {
         /* In this order: the products of long times do not fit. */
@@ -250,7 +240,7 @@ void sampling_warm_up(struct sampling *sampling)
             break;
         end_window(sampling);
         if (looks_at(i) && sim_now(workload->sim) - begin_ps >= workload->measure.warmup_min_ps &&
-            known(sampling, i / 2, i, ratio, ratio))
+            known(sampling, i / 2, i, 2 * ratio, ratio))
             break;
     }
     sampling->warmup_ps = sim_now(workload->sim) - begin_ps;
@@ -262,7 +252,6 @@ void sampling_measure(struct sampling *sampling, const bool *done, sim_time unti
     struct workload *workload = sampling->workload;
     const double ratio = workload->measure.precision_ratio;
     const sim_time begin_ps = sim_now(workload->sim);
-    unsigned windows = 1; /* that one is made of */
     begin(sampling);
     sample(context, 0);
     for (unsigned i = 1; i <= WINDOWS && !*done && workload_goes_on(workload); i++) {
@@ -273,16 +262,9 @@ void sampling_measure(struct sampling *sampling, const bool *done, sim_time unti
             break;
         if (i % (WINDOWS / SETTLE_PARTS) == 0)
             sample(context, i / (WINDOWS / SETTLE_PARTS));
-        if (i % windows != 0)
-            continue;
         end_window(sampling);
-        if (sampling->n_windows == SAMPLING_WINDOWS) {
-            merge_windows(sampling);
-            windows *= 2;
-        }
-        if (sampling->n_windows % (FIRST_WINDOWS / 2) == 0 &&
-            sampling->n_windows >= FIRST_WINDOWS &&
-            known(sampling, 0, sampling->n_windows, ratio, 2 * ratio) && i != WINDOWS) {
+        if (i % (FIRST_WINDOWS / 2) == 0 && i >= FIRST_WINDOWS &&
+            known(sampling, 0, i, ratio, ratio) && i != WINDOWS) {
             sampling->ended_early = true;
             break;
         }

@@ -7,8 +7,7 @@
 
 #include "workloads/base/workload.h"
 
-/* Of windows of equal length, which are merged in pairs when there are so many. */
-#define SAMPLING_WINDOWS 64u
+#define SAMPLING_WINDOWS 64u /* of a measurement, of a warm-up */
 
 /* How a quantity is judged: relative to its own mean, or to more where it is small. */
 enum sampling_kind {
@@ -54,8 +53,8 @@ void sampling_add(struct sampling *sampling, const char *name, const char *what,
                   enum sampling_kind kind, double sum, double n);
 
 /* Runs the warm-up, for measure.warmup_us at most. From measure.warmup_min_us on it ends once no quantity
- * has drifted over the second half of what has been simulated by more than twice the precision, where that
- * is known. */
+ * has drifted over the second half of what has been simulated by more than the precision, where that is
+ * known. */
 void sampling_warm_up(struct sampling *sampling);
 /* As workload_run_parts(); ends earlier, before *done, once all quantities are known. */
 void sampling_measure(struct sampling *sampling, const bool *done, sim_time until_ps,

@@ -299,6 +299,11 @@ static void record_migration(struct netperf *netperf, sim_time duration_ps)
     program_metric(program, "steering_gap_us", "us", (double)netperf->longest_gap_ps / 1e6);
 }
 
+static uint64_t netperf_moved(const struct program *program)
+{
+    return bytes_received(program->state);
+}
+
 static void netperf_record(struct program *program, sim_time duration_ps)
 {
     struct netperf *netperf = program->state;
@@ -331,4 +336,5 @@ const struct program_ops program_netperf_ops = {
     .start = netperf_start,
     .measure = netperf_measure,
     .record = netperf_record,
+    .moved = netperf_moved,
 };

@@ -131,6 +131,11 @@ static void pktgen_measure(struct program *program)
     ((struct pktgen *)program->state)->packets = 0;
 }
 
+static uint64_t pktgen_moved(const struct program *program)
+{
+    return ((const struct pktgen *)program->state)->packets;
+}
+
 static void pktgen_record(struct program *program, sim_time duration_ps)
 {
     struct pktgen *pktgen = program->state;
@@ -153,4 +158,5 @@ const struct program_ops program_pktgen_ops = {
     .start = pktgen_start,
     .measure = pktgen_measure,
     .record = pktgen_record,
+    .moved = pktgen_moved,
 };

@@ -75,6 +75,8 @@ struct program_ops {
     /* The warm-up is over: what was counted until now does not count. May be NULL. */
     void (*measure)(struct program *program);
     void (*record)(struct program *program, sim_time duration_ps);
+    /* Bytes or operations until now, of which record() tells the rate; may be NULL. */
+    uint64_t (*moved)(const struct program *program);
     /* Frees what is not program_zalloc()ed; may be NULL. */
     void (*release)(struct program *program);
 };

@@ -280,6 +280,9 @@ void programs_read(void *context, struct sampling *sampling)
     for (unsigned p = 0; p < all->n_programs; p++) {
         const struct program *program = &all->program[p];
         const double n_ended = (double)program->histogram_ps.n;
+        if (program->ops->moved != NULL)
+            sampling_add(sampling, program->name, ".moved", SAMPLING_VALUE,
+                         (double)program->ops->moved(program), -1);
         sampling_add(sampling, program->name, ".rate", SAMPLING_VALUE, n_ended, -1);
         sampling_add(sampling, program->name, ".latency", SAMPLING_VALUE, program->histogram_ps.sum,
                      n_ended);

@@ -276,6 +276,11 @@ static void sendfile_measure(struct program *program)
     all->sent_at_begin = network_buffers_sent(all->pair.server);
 }
 
+static uint64_t sendfile_moved(const struct program *program)
+{
+    return bytes_received(program->state);
+}
+
 static void sendfile_record(struct program *program, sim_time duration_ps)
 {
     struct sendfile *all = program->state;
@@ -303,4 +308,5 @@ const struct program_ops program_sendfile_ops = {
     .start = sendfile_start,
     .measure = sendfile_measure,
     .record = sendfile_record,
+    .moved = sendfile_moved,
 };
