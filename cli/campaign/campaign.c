@@ -157,6 +157,7 @@ static bool make_jobs(struct running *running)
     const unsigned n_seeds = campaign->until != NULL ? MIN(UNTIL_FIRST_SEEDS, campaign->n_seeds)
                                                      : campaign->n_seeds;
     char *message = NULL;
+    plan_find_twins(campaign->plan);
     if (!plan_make_jobs(campaign->plan, campaign->db, campaign->first_seed, n_seeds,
                         campaign->force, &message)) {
         refuse(running, message);
@@ -182,8 +183,9 @@ static struct config *resolved_config(const struct plan_point *point)
     return config;
 }
 
+/* A report that is shared is stored with the parameters of the point itself. */
 static bool store(const struct campaign *campaign, const struct plan_job *job,
-                  const struct worker_report *report, char **message)
+                  const struct worker_report *report, bool shared, char **message)
 {
     const struct plan_point *point = plan_point(campaign->plan, job->point);
     /* with what the process that died has printed, whatever that is */
@@ -197,14 +199,14 @@ static bool store(const struct campaign *campaign, const struct plan_job *job,
         .command_line = campaign->command_line,
         .host = g_get_host_name(),
         .started_utc = job->started_utc,
-        .wall_s = report->wall_s,
+        .wall_s = shared ? 0 : report->wall_s,
         .sim_ps = report->sim_ps,
         .events = report->events,
         .fingerprint = report->fingerprint,
         .peak_memory_bytes = report->peak_memory_bytes,
     };
     g_strlcpy(record.config_sha256, point->config_sha256, sizeof(record.config_sha256));
-    struct config *config = report->result == NULL ? resolved_config(point) : NULL;
+    struct config *config = report->result == NULL || shared ? resolved_config(point) : NULL;
     const bool stored = results_store(campaign->db, &record, config, report->result, message);
     config_free(config);
     return stored;
@@ -247,6 +249,17 @@ static bool is_stored(const struct campaign *campaign, const struct plan_job *jo
                         job->seed, point->config_sha256);
 }
 
+/* Jobs that wait for the result of this one run themselves. */
+static void let_run(struct running *running, const struct plan_job *job)
+{
+    struct plan *plan = running->campaign->plan;
+    guint at = 0;
+    for (struct plan_job *other; (other = plan_next_sharing(plan, job, &at)) != NULL;) {
+        plan_set_state(plan, other, PLAN_WAITING);
+        running->next_job = running->n_jobs = 0; /* they may lie before what has been looked at */
+    }
+}
+
 /* True if another command has stored the run since this one began. Commands that go through the same
  * list side by side would make each run twice: each goes on at a random end of it. */
 static bool leave_out(struct running *running, struct plan_job *job)
@@ -256,6 +269,7 @@ static bool leave_out(struct running *running, struct plan_job *job)
         return false;
     running->n_left_out++;
     running->from_end = g_random_boolean();
+    let_run(running, job);
     plan_set_state(running->campaign->plan, job, PLAN_STORED_BEFORE);
     add_seeds(running, point); /* may move the jobs */
     return true;
@@ -285,6 +299,33 @@ static bool start_workers(struct running *running)
     return true;
 }
 
+/* Stores what a job has brought for all that are the same. The job may have moved afterwards. */
+static void share(struct running *running, const struct plan_job *job,
+                  const struct worker_report *report)
+{
+    struct plan *plan = running->campaign->plan;
+    g_autoptr(GArray) points = g_array_new(FALSE, FALSE, sizeof(size_t));
+    guint at = 0;
+    for (struct plan_job *other; (other = plan_next_sharing(plan, job, &at)) != NULL;) {
+        char *message = NULL;
+        other->started_utc = job->started_utc;
+        if (!store(running->campaign, other, report, true, &message)) {
+            if (results_is_busy(running->campaign->db)) /* as in store_job() */
+                g_free(message);
+            else
+                refuse(running, message);
+            let_run(running, job);
+            return;
+        }
+        plan->n_shared++;
+        plan_set_state(plan, other, PLAN_DONE);
+        progress_run(&running->progress, other, NULL, "");
+        g_array_append_val(points, other->point);
+    }
+    for (guint i = 0; i < points->len; i++)
+        add_seeds(running, g_array_index(points, size_t, i)); /* may move the jobs, this one, too */
+}
+
 static void store_job(void *context, size_t index, const struct worker_report *report)
 {
     struct running *running = context;
@@ -297,7 +338,7 @@ static void store_job(void *context, size_t index, const struct worker_report *r
     struct plan_job *job = plan_job(campaign->plan, index); /* they may have moved */
     job->wall_s = report->wall_s;
     job->sim_ps = report->sim_ps;
-    if (!store(campaign, job, report, &message)) {
+    if (!store(campaign, job, report, false, &message)) {
         plan_set_state(campaign->plan, job, PLAN_WAITING);
         if (results_is_busy(campaign->db)) /* and a signal has come: work() takes it */
             g_free(message);
@@ -311,6 +352,10 @@ static void store_job(void *context, size_t index, const struct worker_report *r
     if (report->error != NULL && !plan_point(campaign->plan, point)->may_fail)
         running->any_failed = true;
     progress_run(&running->progress, job, report->error, report->log);
+    if (report->error == NULL)
+        share(running, job, report);
+    else
+        let_run(running, job);
     add_seeds(running, point); /* may move the jobs */
 }
 
@@ -409,6 +454,13 @@ static void say_what_others_did(const struct running *running)
                 running->n_left_out + running->n_twice, running->n_left_out, running->n_twice);
 }
 
+static void say_what_is_shared(const struct campaign *campaign)
+{
+    if (campaign->plan->n_shared > 0 && !campaign->quiet)
+        fprintf(stderr, "%u of %u runs are the same as others in every setting: not run again\n",
+                campaign->plan->n_shared, campaign->plan->jobs->len);
+}
+
 static void say_what_is_wide(const struct running *running)
 {
     if (running->n_wide > 0)
@@ -484,6 +536,7 @@ int campaign_run(const struct campaign *campaign)
     else
         say_what_failed(campaign);
     say_what_others_did(&running);
+    say_what_is_shared(campaign);
     say_what_is_wide(&running);
     return running.any_failed || running.database_refused ? CLI_FAILED : CLI_DONE;
 }

@@ -233,6 +233,8 @@ bool plan_add_job(struct plan *plan, struct results_db *db, size_t index, uint64
         job.state = PLAN_STORED_BEFORE;
         if (!results_select(db, scenario, name, seed, point->config_sha256, message))
             return false;
+    } else if (plan_twin_waits(plan, point, seed)) {
+        job.state = PLAN_SHARING;
     }
     plan->n_points_ended -= point->n_jobs > 0 && point->n_ended == point->n_jobs;
     point->n_jobs++;

@@ -12,6 +12,8 @@ struct plan_point {
     bool may_fail; /* it is asked whether it fails: nothing is said of it if it does */
     char config_sha256[65]; /* once checked */
     GArray *outputs;        /* struct plan_output, files that its runs write; owned; NULL: none */
+    size_t twin;    /* the first point of the same configuration; its own index: none before it */
+    bool has_twins; /* it is the first of several */
     unsigned n_jobs, n_ended;
 };
 
@@ -21,6 +23,7 @@ enum plan_state {
     PLAN_DONE,
     PLAN_FAILED,
     PLAN_STORED_BEFORE,
+    PLAN_SHARING, /* waits for the result of its twin's job */
     N_PLAN_STATES
 };
 
@@ -41,6 +44,7 @@ struct plan {
     GArray *jobs;         /* struct plan_job */
     unsigned n_in_state[N_PLAN_STATES];
     unsigned n_points_ended; /* all jobs of which have ended */
+    unsigned n_shared;       /* jobs that took their twin's result */
 };
 
 struct plan_output {
@@ -76,6 +80,13 @@ void plan_check(struct plan *plan, unsigned n_processes, bool print, struct sim_
 void plan_check_outputs(const struct plan *plan, unsigned n_seeds, struct sim_error_list *errors);
 /* Builds the first point of each scenario only: what is wrong with the file, in no time. */
 void plan_check_first(const struct plan *plan, struct sim_error_list *errors);
+/* Points whose configurations are the same, whatever their scenarios are, run once: finds them (plan_check()
+ * has been called). Not those that write files, or that are asked whether they fail. (twins.c) */
+void plan_find_twins(struct plan *plan);
+/* True if a job of the point's twin with that seed waits or runs. */
+bool plan_twin_waits(const struct plan *plan, const struct plan_point *point, uint64_t seed);
+/* The next job from *index on that shares the result of this one, or NULL; *index moves behind it. */
+struct plan_job *plan_next_sharing(struct plan *plan, const struct plan_job *job, guint *index);
 /* Adds a job for a point. Its state is PLAN_STORED_BEFORE if the database has its run, unless
  * force. False with *message (caller g_free()s) if the database refused. */
 bool plan_add_job(struct plan *plan, struct results_db *db, size_t point, uint64_t seed, bool force,

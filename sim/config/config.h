@@ -166,6 +166,9 @@ void config_print(const struct config *config, FILE *out);
  * copied. */
 void config_settle(struct config *config, const struct config_node *group, const char *key,
                    uint32_t value, const char *why);
+/* The setting `key` of the group changes nothing in this configuration, as another setting has it: it
+ * does not count in config_sha256(). */
+void config_idle(struct config *config, const struct config_node *group, const char *key);
 /* SHA-256 over the resolved values (not their origins) and the settings read otherwise; hex,
  * 65 bytes with the terminator. */
 void config_sha256(const struct config *config, char hex[65]);

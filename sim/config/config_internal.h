@@ -56,6 +56,7 @@ struct config_resolved {
     const char *settled, *why; /* config_settle(): what came of the default; else NULL */
     enum param_provenance provenance;
     bool is_string, is_default;
+    bool idle;                     /* config_idle(): it changes nothing here */
     const struct param_desc *desc; /* NULL: not read through a table */
 };
 

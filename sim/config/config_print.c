@@ -139,15 +139,26 @@ void config_print(const struct config *config, FILE *out)
     }
 }
 
+void config_idle(struct config *config, const struct config_node *group, const char *key)
+{
+    g_autofree char *path = g_strdup_printf("%s.%s", group->path, key);
+    struct config_resolved *resolved = g_hash_table_lookup(config->resolved, path);
+
+    if (resolved != NULL)
+        resolved->idle = true;
+}
+
 void config_sha256(const struct config *config, char hex[65])
 {
     g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
     g_autoptr(GPtrArray) all = resolved_sorted(config);
 
     for (guint i = 0; i < all->len; i++) {
-        g_autofree char *text = assignment(all->pdata[i]);
+        const struct config_resolved *r = all->pdata[i];
+        g_autofree char *text = assignment(r);
 
-        g_checksum_update(sum, (const guchar *)text, (gssize)strlen(text) + 1);
+        if (!r->idle)
+            g_checksum_update(sum, (const guchar *)text, (gssize)strlen(text) + 1);
     }
     g_strlcpy(hex, g_checksum_get_string(sum), 65);
 }

@@ -47,6 +47,25 @@ for shard in 0/4 5/4 1 x/4 1/4x -1/4 ''; do
     list $size --shard "$shard" 2>/dev/null; is "--shard '$shard'" $? 2
 done
 
+# ---- Points that are the same in every setting ----------------------------------------------------
+same=(pcie_bench/bandwidth_size pcie_bench/hosts_bandwidth -f 'op=read transfer_bytes=64')
+out=$("$nudma" run "${same[@]}" --db same.db 2>&1 >/dev/null); is "two points of one configuration" $? 0
+has "run once" "$out" '^1 of [0-9]+ runs are the same as others in every setting: not run again'
+is "and have the same results" \
+    "$(query same.db "select count(*) - count(distinct fingerprint), sum(wall_s = 0) from run")" "1|1"
+is "each its parameters" "$(query same.db "select count(distinct run_id) - (select count(*) from run) from param")" 0
+out=$("$nudma" run "${same[@]}" --seeds 2 --db same.db 2>&1 >/dev/null); is "with a seed more" $? 0
+is "that is run once, too" "$(query same.db "select sum(wall_s = 0) from run where seed = 2")" 1
+for scenario in "${same[0]}" "${same[1]}"; do
+    "$nudma" run "$scenario" "${same[@]:2}" --db apart.db -q >/dev/null
+done
+is "apart they run by themselves, to the same results" \
+    "$(query apart.db "attach 'same.db' as s; select count(*) = (select count(*) from run), sum(r.fingerprint <> o.fingerprint),
+        sum(r.wall_s = 0) from run r join s.run o using (scenario, point, seed)")" "1|0|0"
+"$nudma" run ioctopus/fig13_pagerank -f io=none --print-config -q 2>/dev/null |
+    grep 'netperf_s0.interface' | sort -u >interface.txt
+is "what does nothing keeps its settings" "$(wc -l <interface.txt | tr -d ' ')" 2
+
 # ---- Axes ----------------------------------------------------------------------------------------
 sed 's/^axes = .*/constraints = ( "op=read || transfer_bytes<1KiB" );\n&/' \
     "$NUDMA_SCENARIOS/$size.cfg" >constrained.cfg

@@ -144,6 +144,8 @@ static void memcached_check(struct program *program, struct sim_error_list *erro
         m->clients != 0)
         program_check_memory(program, "items", m->pair.server, m->pair.server_socket,
                              ((uint64_t)m->items + m->clients) * item_bytes(m), errors);
+    if (m->clients == 0)
+        program_pair_idle(program);
 }
 
 static void check(struct kernel *kernel, struct kaddr at, uint64_t tag, uint64_t bytes)

@@ -113,6 +113,8 @@ static void netperf_check(struct program *program, struct sim_error_list *errors
         return;
     if (netperf->migrate_after_ps != 0 && network_sockets(netperf->pair.server) < 2)
         program_mistake(program, "migrate_after_us", errors, "0 for a server of one socket", NULL);
+    if (netperf->instances == 0 && netperf->migrate_after_ps == 0)
+        program_pair_idle(program);
     check_migration(netperf, errors);
 }
 

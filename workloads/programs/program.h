@@ -184,6 +184,9 @@ void program_check_cores(struct program *program, const struct network_host *hos
 void program_check_interface(struct program *program, const char *key,
                              const struct network_host *host, const char *interface,
                              struct sim_error_list *errors);
+/* In check(), of a program that does nothing (no instances): where it would run and what it would use
+ * makes no other configuration. */
+void program_pair_idle(struct program *program);
 /* CPU `idx` of a socket of the host; SIM_ASSERTs that there is one. */
 unsigned program_cpu(const struct network_host *host, unsigned socket, unsigned idx);
 /* Says that the program loads this CPU: its utilisation counts in cpu_utilization_ratio, if the

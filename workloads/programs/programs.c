@@ -692,6 +692,14 @@ bool program_check_pair(struct program *program, struct program_pair *pair, cons
     return true;
 }
 
+void program_pair_idle(struct program *program)
+{
+    static const char *const keys[] = { "interface", "server_socket", "client_socket", "first_core",
+                                        "client_first_core" };
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(keys); i++)
+        config_idle(program->workload->config, program->group, keys[i]);
+}
+
 unsigned program_cpu(const struct network_host *host, unsigned socket, unsigned idx)
 {
     const unsigned per_socket = network_cores_per_socket(host);
