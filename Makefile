@@ -266,12 +266,13 @@ bench:
 	$(again) benches
 	@BUILD='$(BUILD)' bench/run.sh
 
-# All scenarios, or those that FIGURES names; QUICK=1: few points, in a database of their own.
+# All scenarios, or those that FIGURES names, sampled to 1 % (docs/results.md); EXACT=1: all of them whole.
+# QUICK=1: few points, whole, in a database of their own.
 figures:
 	@scripts/setup.sh run
 	$(again) all
 	$(NUDMA) figures $(FIGURES) $(if $(QUICK),--quick --db $(BUILD)/quick.db \
-	    --output $(BUILD)/quick-plots) -j $(NPROC)
+	    --output $(BUILD)/quick-plots,$(if $(EXACT),,--precision 1%)) -j $(NPROC)
 
 check: all
 	$(NUDMA) check
