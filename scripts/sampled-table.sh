@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # sampled-table.sh EXACT.db SAMPLED.db [SCENARIO...]: runs scenarios (all) exact into one database and with
 # --precision PRECISION (1%) into the other, as far as these lack them, and prints a table for
-# docs/results.md: how many points were sampled, what that took, and how far the values that the
+# docs/results.md: how many points were sampled, how many events that took, and how far the values that the
 # scenario plots are from the exact ones at most. With QUICK=1 the quick points only; RUN= prints what the
 # databases have.
 set -eu -o pipefail
@@ -27,13 +27,13 @@ plotted() { # plotted SCENARIO
         sed "s/.*/'&'/" | paste -s -d ,
 }
 
-echo '| scenario | points | sampled | exact s | sampled s | furthest | exact | sampled | difference |'
+echo '| scenario | points | sampled | exact Mevents | sampled Mevents | furthest | exact | sampled | difference |'
 echo '|---|---|---|---|---|---|---|---|---|'
 for scenario; do
     metrics=$(plotted "$scenario")
     sqlite3 -readonly -separator ' | ' "$exact" "
 ATTACH '$sampled' AS s;
-CREATE TEMP TABLE pair AS SELECT e.id AS e, n.id AS n, e.point AS point, e.wall_s AS e_s, n.wall_s AS n_s
+CREATE TEMP TABLE pair AS SELECT e.id AS e, n.id AS n, e.point AS point, e.events AS e_ev, iif(n.wall_s = 0, 0, n.events) AS n_ev
   FROM run e JOIN s.run n USING (scenario, point, seed)
  WHERE scenario = '$scenario' AND e.status = 'done' AND n.status = 'done'
  GROUP BY point, seed HAVING e.id = max(e.id);
@@ -43,7 +43,7 @@ CREATE TEMP TABLE far AS SELECT point, x.name AS name, x.value AS was, y.value A
        (SELECT 1 FROM s.param p WHERE p.run_id = n AND p.name = 'note.sampled')
  ORDER BY abs(y.value / x.value - 1) DESC LIMIT 1;
 SELECT '| \`$scenario\`', count(*), sum(EXISTS (SELECT 1 FROM s.param p WHERE p.run_id = n AND p.name = 'note.sampled')),
-       printf('%.1f', sum(e_s)), printf('%.1f', sum(n_s)),
+       printf('%.1f', 1e-6 * sum(e_ev)), printf('%.1f', 1e-6 * sum(n_ev)),
        ifnull((SELECT name || ', ' || point FROM far), '-'), ifnull((SELECT printf('%.5g', was) FROM far), '-'),
        ifnull((SELECT printf('%.5g', is_now) FROM far), '-'),
        ifnull((SELECT printf('%+.2f %%', 100 * (is_now / was - 1)) FROM far), '-') || ' |'
