@@ -2,7 +2,7 @@
 #
 #   make [CC=clang] [BUILD=folder] [OPT=-O0] [TEST_OPT=-O0] [DEBUG_INFO=-g1]
 #        [SANITIZE=address,undefined] [HOSTILE=1 [HOSTILE_BASE=folder]]
-#   make run | test | random | messages | fuzz | coverage | bench | figures | check | check-style | test-slurm | install | clean | help
+#   make run | test | random | messages | fuzz | coverage | analyze | aarch64 | bench | figures | check | check-style | test-slurm | install | clean | help
 #
 # V=1 shows whole commands. Everything is built below $(BUILD). A change of the flags
 # rebuilds, a commit does not: the version goes into one object only.
@@ -99,7 +99,7 @@ NUDMA    := $(BUILD)/nudma
 # sanitizers, which stand there themselves.
 FAILING  := $(BUILD)/tests/failing.so
 
-.PHONY: all tests room-tests room-test-objects benches run test random messages fuzz coverage test-slurm bench figures check check-style \
+.PHONY: all tests room-tests room-test-objects benches run test random messages fuzz coverage analyze aarch64 test-slurm bench figures check check-style \
         check-layers setup install clean help require-libs require-cmocka require-machine FORCE
 .DELETE_ON_ERROR:
 
@@ -255,6 +255,14 @@ coverage:
 	@scripts/setup.sh test
 	@BUILD='$(BUILD)' scripts/coverage.sh $(if $(ALL),--all)
 
+# Static analysis by gcc and cppcheck, TIDY=1: by clang-tidy, too; FILES: of these only.
+analyze:
+	@BUILD='$(BUILD)' TIDY='$(TIDY)' scripts/analyze.sh $(FILES)
+
+# A build for AArch64, run under qemu-user: tests, and SCENARIO's quick points with this machine's fingerprints.
+aarch64:
+	@BUILD='$(BUILD)' scripts/aarch64.sh $(SCENARIO)
+
 # Optional: a real Slurm on this machine alone; skipped, and says why, where it cannot be installed or
 # run.
 test-slurm: all
@@ -310,7 +318,7 @@ install: $(BUILD)/install/nudma
 	    install -D -m 644 "$$f" "$(DESTDIR)$(PREFIX)/share/doc/nudma/$$f" || exit 1; done
 
 clean:
-	rm -rf $(BUILD) $(addprefix $(BUILD)-,san hostile clang coverage fuzz fuzz-fast gcc-O0 clang-O0)
+	rm -rf $(BUILD) $(addprefix $(BUILD)-,san hostile clang coverage fuzz fuzz-fast aarch64 gcc-O0 clang-O0)
 
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile

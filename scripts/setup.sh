@@ -1,14 +1,14 @@
 #!/bin/sh
 # Installs what is missing, and only that: the one place of the project that installs.
-#   scripts/setup.sh [run | test | fuzz | bench | slurm]
+#   scripts/setup.sh [run | test | fuzz | bench | slurm | analyze | aarch64]
 # With everything there it looks, says nothing and changes nothing (no network, no root).
 set -eu
 
 purpose=${1:-run}
 case $purpose in
-run | test | fuzz | bench | slurm) ;;
+run | test | fuzz | bench | slurm | analyze | aarch64) ;;
 *)
-    echo "setup: unknown purpose '$purpose'; expected run, test, fuzz, bench or slurm" >&2
+    echo "setup: unknown purpose '$purpose'; expected run, test, fuzz, bench, slurm, analyze or aarch64" >&2
     exit 2
     ;;
 esac
@@ -65,12 +65,21 @@ look() {
     need libconfig libconfig-dev library libconfig 1.5
     need glib libglib2.0-dev library glib-2.0 2.70
     need sqlite libsqlite3-dev library sqlite3 3.30
-    if [ "$purpose" != bench ] && [ "$purpose" != fuzz ]; then
+    if [ "$purpose" = run ] || [ "$purpose" = test ]; then
         need gnuplot gnuplot-nox command -v gnuplot
         need "dot of graphviz" graphviz command -v dot
         need "a font for pictures" fonts-dejavu-core has_font
     fi
-    if [ "$purpose" = test ] || [ "$purpose" = fuzz ]; then
+    if [ "$purpose" = analyze ]; then
+        need cppcheck cppcheck command -v cppcheck
+        need clang-tidy clang-tidy command -v clang-tidy
+    fi
+    if [ "$purpose" = aarch64 ]; then
+        need "lld, a linker" lld command -v ld.lld
+        need llvm-ar llvm command -v llvm-ar
+        need "the sqlite3 command" sqlite3 command -v sqlite3
+    fi
+    if [ "$purpose" = test ] || [ "$purpose" = fuzz ] || [ "$purpose" = aarch64 ]; then
         need cmocka libcmocka-dev library cmocka 1.1.5
         need clang clang compiles clang
     fi
