@@ -273,6 +273,8 @@ enum unit_status unit_whole_from_double(double x, const struct unit *unit, uint6
 
     if (!isfinite(x))
         return UNIT_TOO_LARGE;
+    if (fabs(x) < 1e15 && !(fabs(x) > floor(fabs(x)))) /* most, and quicker than by its digits */
+        return unit_whole_from_int((int64_t)x, unit, value);
     decimal_parse(unit_format_double(x, text), &end, &d);
     return decimal_whole(d, unit->pow2, unit->pow10, value);
 }

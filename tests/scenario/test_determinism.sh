@@ -36,9 +36,10 @@ dump() { # dump DATABASE
             from series join run on run.id = run_id order by scenario, point, seed, name, t_ps;"
 }
 
+options=() # of the scenario that is run
 simulate() { # simulate NAME FOLDER-TO-START-IN NUDMA SCENARIO JOBS: writes $scratch/NAME.txt
     local name=$1 folder=$2 nudma=$3 scenario=$4 n_jobs=$5
-    if (cd "$folder" && "$nudma" run "$scenario" --quick -j "$n_jobs" --db "$scratch/$name.db") \
+    if (cd "$folder" && "$nudma" run "$scenario" "${options[@]}" -j "$n_jobs" --db "$scratch/$name.db") \
         >"$scratch/$name.log" 2>&1 && dump "$scratch/$name.db" >"$scratch/$name.txt"; then
         return 0
     fi
@@ -46,7 +47,7 @@ simulate() { # simulate NAME FOLDER-TO-START-IN NUDMA SCENARIO JOBS: writes $scr
     return 1
 }
 
-echo "1..16"
+echo "1..28"
 
 # The builds of the test runner, and two without optimisation.
 build() { # build FOLDER VARIABLE=VALUE...
@@ -67,9 +68,11 @@ done
 
 [ $failed = 0 ] || exit 1
 
-for scenario in pcie_bench/latency_size numa/memory_bandwidth; do
-    status=0
-    simulate reference "$project" "$from${folder_of[gcc-O3]}/nudma" $scenario 1 || status=1
+reference() { # reference SCENARIO OPTION...: what the others are compared with
+    local status=0 points metrics
+    scenario=$1
+    options=("${@:2}")
+    simulate reference "$project" "$from${folder_of[gcc-O3]}/nudma" "$scenario" 1 || status=1
     points=$(grep -c '^run|' "$scratch/reference.txt" 2>/dev/null || true)
     metrics=$(grep -c '^metric|' "$scratch/reference.txt" 2>/dev/null || true)
     # Several points, all done, each with a metric: otherwise there is nothing to compare.
@@ -79,23 +82,39 @@ for scenario in pcie_bench/latency_size numa/memory_bandwidth; do
     fi
     verdict $status "$scenario: reference, gcc -O3 -j1"
     echo "# $points points, $metrics metrics"
-
-    compare() { # compare NAME FOLDER NUDMA JOBS
-        status=0
-        simulate other "$2" "$3" $scenario "$4" || status=1
-        if [ $status = 0 ] && ! cmp -s "$scratch/reference.txt" "$scratch/other.txt"; then
-            diff "$scratch/reference.txt" "$scratch/other.txt" | head -n 10 >&2 || true
-            status=1
-        fi
-        verdict $status "$scenario: $1 gives the same bits"
-        rm -f "$scratch"/other.*
-    }
-    compare "gcc -O3 -j2" "$project" "$from${folder_of[gcc-O3]}/nudma" 2
+}
+compare() { # compare NAME FOLDER NUDMA JOBS
+    local status=0
+    simulate other "$2" "$3" "$scenario" "$4" || status=1
+    if [ $status = 0 ] && ! cmp -s "$scratch/reference.txt" "$scratch/other.txt"; then
+        diff "$scratch/reference.txt" "$scratch/other.txt" | head -n 10 >&2 || true
+        status=1
+    fi
+    verdict $status "$scenario: $1 gives the same bits"
+    rm -f "$scratch"/other.*
+}
+compare_builds() {
     compare "gcc -O0 -j2" "$project" "$from${folder_of[gcc-O0]}/nudma" 2
     compare "clang -O3 -j2" "$project" "$from${folder_of[clang-O3]}/nudma" 2
     compare "clang -O0 -j1" "$project" "$from${folder_of[clang-O0]}/nudma" 1
-    mkdir -p "$scratch/elsewhere"
+}
+
+mkdir -p "$scratch/elsewhere"
+for name in pcie_bench/latency_size numa/memory_bandwidth; do
+    reference $name --quick
+    compare "gcc -O3 -j2" "$project" "$from${folder_of[gcc-O3]}/nudma" 2
+    compare_builds
     compare "another folder" "$scratch/elsewhere" "$from${folder_of[gcc-O3]}/nudma" 2
+    rm -f "$scratch"/reference.*
+done
+# A NIC with two functions under TCP, a bridge with windows, a GPU that is lent.
+reference ioctopus/fig06_tcp_rx --filter buffer_bytes=65536 --set measure.warmup_us=1000 \
+    --set measure.duration_us=1000
+compare_builds
+rm -f "$scratch"/reference.*
+for name in device_lending/fig04_ntb_dma smartio/fig22_bandwidth_test; do
+    reference $name --quick
+    compare_builds
     rm -f "$scratch"/reference.*
 done
 

@@ -21,4 +21,10 @@ static inline unsigned test_rounds(unsigned n, unsigned others)
 #endif
 }
 
+/* Of cases in a row, a test makes each in the build that users get, and every `others`-th in the others. */
+static inline unsigned test_stride(unsigned others)
+{
+    return others / test_rounds(others, others);
+}
+
 #endif
