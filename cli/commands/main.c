@@ -11,6 +11,7 @@
 
 static const struct cli_command commands[] = {
     { "run", "run the points of scenarios and store the results", cli_run },
+    { "init", "write a commented scenario to begin with", cli_init },
     { "list", "list the scenarios", cli_list },
     { "describe", "describe models and workloads: parameters, statistics", cli_describe },
     { "topology", "show hosts, devices and cables of a scenario", cli_topology },
@@ -37,7 +38,7 @@ static void print_help(FILE *out)
     for (size_t i = 0; i < SIM_N_ELEMENTS(commands); i++)
         fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].help);
     fputs("\nnudma COMMAND --help says more; nudma --version prints the version.\n"
-          "Begin with: nudma list; nudma run pcie_bench/latency_size\n",
+          "Begin with: nudma init; nudma list; nudma run pcie_bench/latency_size\n",
           out);
 }
 

@@ -14,7 +14,7 @@ static const char *const aside[] = { "title", "text",  "axes",        "plot",
 
 static bool holds_parts(const char *folder)
 {
-    static const char *const parts[] = { "families", "platforms", "devices" };
+    static const char *const parts[] = { "families", "platforms", "devices", "templates" };
     for (unsigned i = 0; i < SIM_N_ELEMENTS(parts); i++)
         if (strcmp(folder, parts[i]) == 0)
             return true;

@@ -83,8 +83,8 @@ struct filter_table scenario_file_table(const struct scenario *scenario);
 
 /* ---- What there is --------------------------------------------------------------------------- */
 /* The names of all scenarios below a root, sorted, NULL-terminated; g_strfreev(). The folders
- * families/, platforms/ and devices/ hold parts for @include, claims.cfg holds claims and whatif.cfg
- * what-ifs: no scenarios. */
+ * families/, platforms/ and devices/ hold parts for @include, templates/ what `nudma init` writes,
+ * claims.cfg holds claims and whatif.cfg what-ifs: no scenarios. */
 char **scenario_list(const char *root);
 
 #endif

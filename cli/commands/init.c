@@ -1,0 +1,153 @@
+/* nudma init: a commented scenario to begin with, after one of scenarios/templates/. */
+#include <glib/gstdio.h>
+#include <string.h>
+
+#include "cli/base/cli.h"
+#include "sim/config/scenario.h"
+#include "workloads/experiment.h"
+
+#define TEMPLATE_DEFAULT  "pcie_bench"
+#define TEMPLATE_PLATFORM "platforms/r730.cfg" /* what --platform replaces */
+
+static gint by_name(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The names of the files root/folder/NAME.cfg of all roots, sorted, NULL-terminated; g_strfreev(). */
+static char **names_in(char **roots, const char *folder)
+{
+    GPtrArray *names = g_ptr_array_new();
+    for (char **root = roots; *root != NULL; root++) {
+        g_autofree char *path = g_build_filename(*root, folder, NULL);
+        GDir *dir = g_dir_open(path, 0, NULL);
+        for (const char *entry; dir != NULL && (entry = g_dir_read_name(dir)) != NULL;)
+            if (g_str_has_suffix(entry, ".cfg"))
+                g_ptr_array_add(names, g_strndup(entry, strlen(entry) - 4));
+        if (dir != NULL)
+            g_dir_close(dir);
+    }
+    g_ptr_array_sort(names, by_name);
+    g_ptr_array_add(names, NULL);
+    return (char **)g_ptr_array_free(names, FALSE);
+}
+
+/* The path of folder/name.cfg, g_free(); NULL with the nearest names printed. */
+static char *find(const struct cli_options *options, const char *option, const char *folder,
+                  const char *name, bool lists_all)
+{
+    g_autofree char *file = g_strconcat(folder, "/", name, ".cfg", NULL);
+    char *path = strchr(name, '/') == NULL ? cli_find_file(options, file) : NULL;
+    if (path != NULL)
+        return path;
+    g_auto(GStrv) names = names_in(options->roots, folder);
+    g_autofree char *suggestion = sim_suggestion(name, (const char *const *)names);
+    g_autofree char *all = g_strjoinv(", ", names);
+    fprintf(stderr, "nudma init: %s %s: expected %s%s%s%s\n", option, name,
+            lists_all ? "one of " : "a machine of scenarios/platforms", lists_all ? all : "",
+            *suggestion != '\0' ? "; " : "", suggestion);
+    return NULL;
+}
+
+/* The text of the new file; g_free(). NULL with the reason printed. */
+static char *compose(const struct cli_options *options, const char *workload, const char *platform)
+{
+    g_autofree char *path = find(options, "--workload", "templates", workload, true);
+    g_autofree char *machine = path != NULL
+                                   ? find(options, "--platform", "platforms", platform, false)
+                                   : NULL;
+    g_autofree char *text = NULL;
+    g_autoptr(GError) error = NULL;
+    if (machine == NULL)
+        return NULL;
+    if (!g_file_get_contents(path, &text, NULL, &error)) {
+        fprintf(stderr, "nudma init: %s\n", error->message);
+        return NULL;
+    }
+    g_autofree char *include = g_strconcat("platforms/", platform, ".cfg", NULL);
+    g_auto(GStrv) pieces = g_strsplit(text, TEMPLATE_PLATFORM, -1);
+    return g_strjoinv(include, pieces);
+}
+
+/* Builds every point, as nudma run will: a platform may be none that a host can include, or lack a port. */
+static bool check(const struct cli_options *options, const char *path)
+{
+    struct sim_error_list errors = { 0 };
+    struct scenario *scenario = scenario_load(path, (const char *const *)options->roots, NULL,
+                                              &errors);
+    for (size_t i = 0;
+         scenario != NULL && errors.n_messages == 0 && i < scenario_n_points(scenario); i++) {
+        struct config *config = scenario_point(scenario, i, &errors);
+        if (config != NULL)
+            experiment_check(config, &errors);
+        config_free(config);
+    }
+    scenario_free(scenario);
+    const bool good = errors.n_messages == 0;
+    cli_report(&errors);
+    return good;
+}
+
+static int init(const struct cli_options *options, const char *workload, const char *platform,
+                const char *path)
+{
+    if (g_file_test(path, G_FILE_TEST_EXISTS) || g_file_test(path, G_FILE_TEST_IS_SYMLINK)) {
+        fprintf(stderr, "nudma init: %s: is there already, and stays as it is; name another file\n",
+                path);
+        return CLI_WRONG;
+    }
+    g_autofree char *text = compose(options, workload, platform);
+    if (text == NULL)
+        return CLI_WRONG;
+    struct cli_output *out = cli_output_new(path);
+    if (out == NULL)
+        return CLI_FAILED;
+    fputs(text, cli_output_file(out));
+    if (!cli_output_end(out, true))
+        return CLI_FAILED;
+    if (!check(options, path)) {
+        g_unlink(path);
+        fprintf(stderr,
+                "nudma init: --platform %s does not suit --workload %s; nothing is written\n",
+                platform, workload);
+        return CLI_WRONG;
+    }
+    g_autofree char *quoted = g_shell_quote(path);
+    const char *shown = strpbrk(path, " '\"\\$&;()<>|*?[]#~`!") != NULL ? quoted : path;
+    printf("%s is written. What to do with it:\n"
+           "  nudma topology %s\n"
+           "  nudma run %s\n"
+           "  nudma plot %s --format text\n",
+           path, shown, shown, shown);
+    return CLI_DONE;
+}
+
+int cli_init(int argc, char **argv)
+{
+    struct cli_options options = { 0 };
+    g_autofree char *workload = g_strdup(TEMPLATE_DEFAULT), *platform = g_strdup("r730");
+    const GOptionEntry entries[] = {
+        { "workload", 0, 0, G_OPTION_ARG_STRING, &workload,
+          "What puts load on it: pcie_bench (an adapter's DMA; the default), memory, netperf, fio",
+          "NAME" },
+        { "platform", 0, 0, G_OPTION_ARG_STRING, &platform,
+          "The machine, of scenarios/platforms (default r730)", "NAME" },
+        { .long_name = NULL },
+    };
+    int status = CLI_DONE;
+    if (cli_parse(
+            &options, "[FILE]", "Writes a commented scenario to begin with.",
+            "FILE: what to write (default scenario.cfg); it must not exist. It has a platform, "
+            "devices, a workload,\naxes, fast points and a figure, and runs as it stands.",
+            entries, argc, argv, &status)) {
+        char **files = options.arguments;
+        status = CLI_WRONG;
+        if (files[0] != NULL && files[1] != NULL)
+            fprintf(stderr, "nudma init: %s: expected one file\n", files[1]);
+        else
+            status = init(&options, workload, platform,
+                          files[0] != NULL ? files[0] : "scenario.cfg");
+    }
+    cli_options_release(&options);
+    return status;
+}

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# nudma init: what it writes runs as it stands, of each workload; it replaces no file.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+project=$PWD
+. tests/scenario/lib.sh
+
+out=$("$nudma" init 2>&1); is "init" $? 0
+has "says what it wrote" "$out" '^scenario.cfg is written'
+has "and what comes next" "$out" '^  nudma run scenario.cfg$'
+is "a comment to each part" "$(grep -c '^# ' scenario.cfg)" 7
+out=$("$nudma" init 2>&1); is "a file that is there" $? 2
+has "stays" "$out" '^nudma init: scenario.cfg: is there already, and stays as it is'
+ln -s nowhere link.cfg
+"$nudma" init link.cfg 2>/dev/null; is "a link to nowhere is there, too" $? 2
+
+for template in "$project"/scenarios/templates/*.cfg; do
+    workload=$(basename "$template" .cfg)
+    "$nudma" init "$workload.cfg" --workload "$workload" >/dev/null; is "$workload" $? 0
+    out=$("$simulate" run "$workload.cfg" --quick 2>&1 >/dev/null); is "$workload runs" $? 0
+    is "$workload settles" "$(grep -c 'not settled' <<<"$out")" 0
+    has "$workload has a figure" "$("$nudma" plot "$workload.cfg" 2>&1)" '^ +\|'
+    has "$workload is named by --help" "$("$nudma" init --help)" "[ ,]$workload\b"
+done
+is "the default is pcie_bench" "$(cmp scenario.cfg pcie_bench.cfg && echo same)" same
+
+# Of every measured machine that may stand in a group of hosts.
+for machine in r740 t430 t620 spr6442 clovertown blackford; do
+    out=$("$nudma" init "$machine.cfg" --workload netperf --platform $machine 2>&1)
+    is "on $machine" "$? $(grep -c "platforms/$machine.cfg" "$machine.cfg")" "0 2"
+done
+out=$("$nudma" init x.cfg --workload netper 2>&1); is "a workload that is none" $? 2
+has "the nearest" "$out" '^nudma init: --workload netper: expected one of fio, memory, .*did you mean "netperf"'
+out=$("$nudma" init x.cfg --platform t43 2>&1); is "a machine that is none" $? 2
+has "the nearest one" "$out" 'expected a machine of scenarios/platforms; did you mean "t430"'
+"$nudma" init x.cfg --workload netperf --platform gold6234 >/dev/null 2>&1; is "a machine of one socket" $? 2
+out=$("$nudma" init x.cfg --platform smartio_local 2>&1); is "a platform of several hosts" $? 2
+has "is refused" "$out" 'does not suit --workload pcie_bench; nothing is written$'
+is "no file is left" "$([ -e x.cfg ] || echo none)" none
+"$nudma" init a.cfg b.cfg 2>/dev/null; is "two files" $? 2
+is "templates are no scenarios of their own" "$("$nudma" list | grep -c '^templates/')" 0
+
+echo "1..$cases"
+[ $failed = 0 ]
