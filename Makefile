@@ -16,6 +16,8 @@ TEST_OPT ?= -O1
 DEBUG_INFO ?= -g
 BUILD    ?= build
 PREFIX   ?= /usr/local
+# Where zsh looks for completions; Debian's packages have them in share/zsh/vendor-completions.
+ZSHDIR   ?= $(PREFIX)/share/zsh/site-functions
 NPROC    := $(shell nproc 2>/dev/null || echo 2)
 # What `make run` runs: every scenario of the PCIe benchmark.
 SCENARIOS ?= $(addprefix pcie_bench/,latency_size latency_window latency_numa latency_iommu \
@@ -310,9 +312,18 @@ $(BUILD)/install/nudma: $(INSTALL_O) $(CLI_O) $(LIB)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(INSTALL_O) $(filter-out $(VERSION_O),$(CLI_O)) $(LIB) $(LDLIBS)
 
-install: $(BUILD)/install/nudma
+# Manual pages and completions say what the command says.
+$(BUILD)/install/manuals/nudma.bash: $(BUILD)/install/nudma scripts/manuals.sh
+	$(call say,GEN,$(@D))
+	$(Q)scripts/manuals.sh $< $(@D)
+
+install: $(BUILD)/install/nudma $(BUILD)/install/manuals/nudma.bash
 	install -D -m 755 $< "$(DESTDIR)$(PREFIX)/bin/nudma"
 	install -D -m 755 scripts/slurm-array.sh "$(DESTDIR)$(PREFIX)/bin/nudma-slurm-array"
+	@for f in $(BUILD)/install/manuals/man1/*.1; do \
+	    install -D -m 644 "$$f" "$(DESTDIR)$(PREFIX)/share/man/man1/$${f##*/}" || exit 1; done
+	@install -D -m 644 $(BUILD)/install/manuals/nudma.bash "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/nudma"
+	@install -D -m 644 $(BUILD)/install/manuals/_nudma "$(DESTDIR)$(ZSHDIR)/_nudma"
 	@for f in $(TO_SHARE); do install -D -m 644 "$$f" "$(SHARE)/$$f" || exit 1; done
 	@for f in README.md LICENSE $(wildcard docs/*.md docs/*/*.md docs/images/*.png); do \
 	    install -D -m 644 "$$f" "$(DESTDIR)$(PREFIX)/share/doc/nudma/$$f" || exit 1; done

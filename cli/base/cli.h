@@ -113,6 +113,12 @@ void cli_table_column(struct cli_table *table, const char *title, bool right);
 /* The next cell, row by row; copied. */
 void cli_table_cell(struct cli_table *table, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+enum cli_colour { CLI_PLAIN, CLI_RED, CLI_GREEN, CLI_YELLOW };
+/* Colours the cell that was added last, which stands in the last column, where cli_has_colours(). */
+void cli_table_colour(struct cli_table *table, enum cli_colour colour);
+/* Whether standard output is a terminal that shows colours, and NO_COLOR (https://no-color.org) is unset or
+ * empty. */
+bool cli_has_colours(void);
 /* On a terminal that is too narrow, further columns and the words of the last one are continued on
  * the next line. */
 void cli_table_print(const struct cli_table *table, const char *indent, FILE *out);

@@ -151,7 +151,7 @@ bool cli_parse(struct cli_options *options, const char *usage, const char *summa
         { "db", 0, 0, G_OPTION_ARG_FILENAME, &options->db, about_db, "FILE" },
         { "scenarios", 0, 0, G_OPTION_ARG_FILENAME, &options->scenarios,
           "Look for scenarios in DIR first", "DIR" },
-        { "version", 0, 0, G_OPTION_ARG_NONE, &options->version, "Print the version", NULL },
+        { "version", 'v', 0, G_OPTION_ARG_NONE, &options->version, "Print the version", NULL },
         { "help", 'h', G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_NONE, &asks_for_help, NULL, NULL },
         { .long_name = NULL },
     };

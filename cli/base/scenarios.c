@@ -263,3 +263,20 @@ void cli_missing(const struct config_node *group, const char *key, struct sim_er
     sim_error_add(errors, config_file(group), config_line(group), "%s: no setting \"%s\"",
                   config_path(group), key);
 }
+
+char **cli_names_in(const struct cli_options *options, const char *folder)
+{
+    GPtrArray *names = g_ptr_array_new();
+    for (char **root = options->roots; *root != NULL; root++) {
+        g_autofree char *path = g_build_filename(*root, folder, NULL);
+        GDir *dir = g_dir_open(path, 0, NULL);
+        for (const char *entry; dir != NULL && (entry = g_dir_read_name(dir)) != NULL;)
+            if (g_str_has_suffix(entry, ".cfg"))
+                g_ptr_array_add(names, g_strndup(entry, strlen(entry) - 4));
+        if (dir != NULL)
+            g_dir_close(dir);
+    }
+    g_ptr_array_sort(names, by_name);
+    g_ptr_array_add(names, NULL);
+    return (char **)g_ptr_array_free(names, FALSE);
+}

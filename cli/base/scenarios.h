@@ -13,6 +13,8 @@
  */
 char **cli_scenario_names(const struct cli_options *options, char **arguments, bool beginnings,
                           struct sim_error_list *errors);
+/* The names of the files root/folder/NAME.cfg of all roots, sorted, NULL-terminated; g_strfreev(). */
+char **cli_names_in(const struct cli_options *options, const char *folder);
 /* An empty array of struct scenario, which it owns. */
 GPtrArray *cli_scenario_array(void);
 /* All of them loaded (struct scenario, owned); mistakes in errors. */

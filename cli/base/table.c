@@ -14,6 +14,7 @@ struct column {
 struct cli_table {
     GArray *columns;
     GPtrArray *cells;
+    GByteArray *colours; /* enum cli_colour, of each cell */
 };
 
 static void clear_column(gpointer column)
@@ -27,6 +28,7 @@ struct cli_table *cli_table_new(const char *columns)
     table->columns = g_array_new(FALSE, FALSE, sizeof(struct column));
     g_array_set_clear_func(table->columns, clear_column);
     table->cells = g_ptr_array_new_with_free_func(g_free);
+    table->colours = g_byte_array_new();
     g_auto(GStrv) titles = g_strsplit(columns != NULL ? columns : "", "|", -1);
     for (char **title = titles; *title != NULL; title++)
         cli_table_column(table, *title + (**title == '>'), **title == '>');
@@ -37,6 +39,7 @@ void cli_table_free(struct cli_table *table)
 {
     g_array_free(table->columns, TRUE);
     g_ptr_array_free(table->cells, TRUE);
+    g_byte_array_free(table->colours, TRUE);
     g_free(table);
 }
 
@@ -49,10 +52,26 @@ void cli_table_column(struct cli_table *table, const char *title, bool right)
 
 void cli_table_cell(struct cli_table *table, const char *fmt, ...)
 {
+    const guint8 plain = CLI_PLAIN;
     va_list args;
     va_start(args, fmt);
+    g_byte_array_append(table->colours, &plain, 1);
     g_ptr_array_add(table->cells, g_strdup_vprintf(fmt, args));
     va_end(args);
+}
+
+void cli_table_colour(struct cli_table *table, enum cli_colour colour)
+{
+    SIM_ASSERT(table->colours->len > 0 && table->colours->len % table->columns->len == 0,
+               "a colour for cell %u, which is not in the last column", table->colours->len);
+    table->colours->data[table->colours->len - 1] = (guint8)colour;
+}
+
+bool cli_has_colours(void)
+{
+    const char *no_colour = g_getenv("NO_COLOR");
+    return isatty(STDOUT_FILENO) && g_strcmp0(g_getenv("TERM"), "dumb") != 0 &&
+           (no_colour == NULL || *no_colour == '\0');
 }
 
 static int width_of(const char *text)
@@ -127,6 +146,19 @@ static struct place *place_columns(const struct cli_table *table, const char *in
     return place;
 }
 
+/* Colours what stands in the line from `start` on. */
+static void paint(GString *line, gsize start, enum cli_colour colour)
+{
+    static const char *const codes[] = {
+        [CLI_PLAIN] = "", [CLI_RED] = "31", [CLI_GREEN] = "32", [CLI_YELLOW] = "33"
+    };
+    g_autofree char *begin = g_strdup_printf("\033[%sm", codes[colour]);
+    if (colour == CLI_PLAIN || !cli_has_colours())
+        return;
+    g_string_insert(line, (gssize)start, begin);
+    g_string_append(line, "\033[0m");
+}
+
 static void end_line(GString *line, FILE *out)
 {
     g_auto(GStrv) lines = g_strsplit(line->str, "\n", -1);
@@ -162,8 +194,11 @@ void cli_table_print(const struct cli_table *table, const char *indent, FILE *ou
     for (guint i = 0; i < table->cells->len; i++) {
         const guint column = i % n;
         g_string_append(line, column == 0 ? indent : "");
+        const gsize start = line->len;
         append_cell(line, &columns[column], &place[column], table->cells->pdata[i], column == n - 1,
                     line_width);
+        if (out == stdout)
+            paint(line, start, table->colours->data[i]);
         if (column == n - 1)
             end_line(line, out);
     }

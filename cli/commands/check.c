@@ -9,6 +9,20 @@
 
 /* ---- As a table ------------------------------------------------------------------------------ */
 
+static enum cli_colour colour_of(const struct claim *claim)
+{
+    switch (claim->verdict) {
+    case CLAIM_OK:
+    case CLAIM_NOW_HOLDS: return CLI_GREEN;
+    case CLAIM_MISS: return CLI_RED;
+    case CLAIM_KNOWN_MISS: return CLI_YELLOW;
+    case CLAIM_NO_DATA:
+    case CLAIM_NO_SCENARIO:
+    case N_CLAIM_VERDICTS: break;
+    }
+    return CLI_PLAIN;
+}
+
 static void add_claim(struct cli_table *table, const struct claim *claim)
 {
     char text[32], lo[32], hi[32], error[32];
@@ -20,6 +34,7 @@ static void add_claim(struct cli_table *table, const struct claim *claim)
     cli_table_cell(table, "%s", isnan(claim->value) ? "-" : cli_number(claim->value, text));
     cli_table_cell(table, "%s", claim_error_text(claim, error));
     cli_table_cell(table, "%s", claim_verdict_name(claim->verdict));
+    cli_table_colour(table, colour_of(claim));
 }
 
 /* Every reason once, below the claims that share it. */

@@ -3,34 +3,11 @@
 #include <string.h>
 
 #include "cli/base/cli.h"
-#include "sim/config/scenario.h"
+#include "cli/base/scenarios.h"
 #include "workloads/experiment.h"
 
 #define TEMPLATE_DEFAULT  "pcie_bench"
 #define TEMPLATE_PLATFORM "platforms/r730.cfg" /* what --platform replaces */
-
-static gint by_name(gconstpointer a, gconstpointer b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* The names of the files root/folder/NAME.cfg of all roots, sorted, NULL-terminated; g_strfreev(). */
-static char **names_in(char **roots, const char *folder)
-{
-    GPtrArray *names = g_ptr_array_new();
-    for (char **root = roots; *root != NULL; root++) {
-        g_autofree char *path = g_build_filename(*root, folder, NULL);
-        GDir *dir = g_dir_open(path, 0, NULL);
-        for (const char *entry; dir != NULL && (entry = g_dir_read_name(dir)) != NULL;)
-            if (g_str_has_suffix(entry, ".cfg"))
-                g_ptr_array_add(names, g_strndup(entry, strlen(entry) - 4));
-        if (dir != NULL)
-            g_dir_close(dir);
-    }
-    g_ptr_array_sort(names, by_name);
-    g_ptr_array_add(names, NULL);
-    return (char **)g_ptr_array_free(names, FALSE);
-}
 
 /* The path of folder/name.cfg, g_free(); NULL with the nearest names printed. */
 static char *find(const struct cli_options *options, const char *option, const char *folder,
@@ -40,7 +17,7 @@ static char *find(const struct cli_options *options, const char *option, const c
     char *path = strchr(name, '/') == NULL ? cli_find_file(options, file) : NULL;
     if (path != NULL)
         return path;
-    g_auto(GStrv) names = names_in(options->roots, folder);
+    g_auto(GStrv) names = cli_names_in(options, folder);
     g_autofree char *suggestion = sim_suggestion(name, (const char *const *)names);
     g_autofree char *all = g_strjoinv(", ", names);
     fprintf(stderr, "nudma init: %s %s: expected %s%s%s%s\n", option, name,

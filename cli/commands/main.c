@@ -112,7 +112,7 @@ static int dispatch(int argc, char **argv)
         print_help(stdout);
         return CLI_DONE;
     }
-    if (strcmp(argv[1], "--version") == 0) {
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-v") == 0) {
         cli_print_version();
         return CLI_DONE;
     }

@@ -55,6 +55,8 @@ static void print_table(const struct whatif_file *file)
         cli_table_cell(table, "%s", expected);
         cli_table_cell(table, "%s", found);
         cli_table_cell(table, "%s", whatif_verdict_name(whatif->verdict));
+        if (whatif->verdict != WHATIF_NO_DATA)
+            cli_table_colour(table, whatif->verdict == WHATIF_AS_EXPECTED ? CLI_GREEN : CLI_YELLOW);
     }
     printf("%s%s%s\n", file->name, *file->title != '\0' ? ": " : "", file->title);
     cli_table_print(table, "", stdout);

@@ -15,6 +15,10 @@ is "nothing outside" "$(ls "$scratch/stage")" usr
 for file in bin/nudma bin/nudma-slurm-array; do
     is "$file can be run" "$([ -x "stage/usr/$file" ] && echo yes)" yes
 done
+for file in man/man1/nudma.1 man/man1/nudma-run.1 bash-completion/completions/nudma \
+    zsh/site-functions/_nudma; do
+    has "$file" "$(cat stage/usr/share/$file)" '[a-z]'
+done
 is "every scenario" "$(cd stage/usr/share/nudma/scenarios && find . -type f | LC_ALL=C sort)" \
     "$(cd "$project/scenarios" && find . -type f | LC_ALL=C sort)"
 is "every page of the documentation" \
