@@ -194,7 +194,7 @@ $(BUILD)/stamp/objects: FORCE
 $(BUILD)/stamp/version: FORCE
 	$(call stamp,$(VERSION) $(GIT) $(CURDIR))
 $(BUILD)/stamp/prefix: FORCE
-	$(call stamp,$(PREFIX))
+	$(call stamp,$(PREFIX) $(LIBDIR))
 
 # Said once and in words, instead of a page of messages about missing headers.
 require-libs: require-machine
@@ -312,18 +312,40 @@ $(BUILD)/install/nudma: $(INSTALL_O) $(CLI_O) $(LIB)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(INSTALL_O) $(filter-out $(VERSION_O),$(CLI_O)) $(LIB) $(LDLIBS)
 
+# The library: what the command consists of but for cli/, with the version's objects that look below PREFIX.
+LIBDIR   ?= $(PREFIX)/lib
+HEADERS   = $(filter-out %_internal.h,$(wildcard $(foreach f,hw sim models logic workloads,$(f)/*.h $(f)/*/*.h $(f)/*/*/*.h)))
+$(BUILD)/install/libnudma.a: $(LIB) $(INSTALL_O)
+	$(call say,AR,$@)
+	@rm -f $@
+	$(Q)ar rcD $@ $(filter-out $(VERSION_O),$(LIB_O)) $(filter $(patsubst $(BUILD)/%,$(BUILD)/install/%,$(LIB_O)),$(INSTALL_O))
+	$(Q)strip --strip-debug --enable-deterministic-archives $@
+$(BUILD)/install/nudma.pc: $(BUILD)/stamp/prefix Makefile
+	@{ echo 'prefix=$(PREFIX)'; echo 'libdir=$(subst $(PREFIX)/,$${prefix}/,$(LIBDIR))'; \
+	   echo 'includedir=$${prefix}/include/nudma'; echo; echo 'Name: nudma'; \
+	   echo 'Description: simulator of DMA across sockets, hosts and copy engines'; \
+	   echo 'Version: $(VERSION)'; echo 'Requires: $(PKGS)'; echo 'Cflags: -I$${includedir}'; \
+	   echo 'Libs: -L$${libdir} -lnudma -lm'; } | sed '/^[a-z]*=/s/ /\\ /g' >$@
+
 # Manual pages and completions say what the command says.
 $(BUILD)/install/manuals/nudma.bash: $(BUILD)/install/nudma scripts/manuals.sh
 	$(call say,GEN,$(@D))
 	$(Q)scripts/manuals.sh $< $(@D)
 
-install: $(BUILD)/install/nudma $(BUILD)/install/manuals/nudma.bash
+install: $(BUILD)/install/nudma $(BUILD)/install/manuals/nudma.bash $(BUILD)/install/libnudma.a $(BUILD)/install/nudma.pc
 	install -D -m 755 $< "$(DESTDIR)$(PREFIX)/bin/nudma"
 	install -D -m 755 scripts/slurm-array.sh "$(DESTDIR)$(PREFIX)/bin/nudma-slurm-array"
 	@for f in $(BUILD)/install/manuals/man1/*.1; do \
 	    install -D -m 644 "$$f" "$(DESTDIR)$(PREFIX)/share/man/man1/$${f##*/}" || exit 1; done
 	@install -D -m 644 $(BUILD)/install/manuals/nudma.bash "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/nudma"
 	@install -D -m 644 $(BUILD)/install/manuals/_nudma "$(DESTDIR)$(ZSHDIR)/_nudma"
+	@install -D -m 644 $(BUILD)/install/libnudma.a "$(DESTDIR)$(LIBDIR)/libnudma.a"
+	@install -D -m 644 $(BUILD)/install/nudma.pc "$(DESTDIR)$(LIBDIR)/pkgconfig/nudma.pc"
+	@install -D -m 644 workloads/embed/nudma.h "$(DESTDIR)$(PREFIX)/include/nudma/nudma.h"
+	@for f in $(filter-out workloads/embed/nudma.h,$(HEADERS)); do \
+	    install -D -m 644 "$$f" "$(DESTDIR)$(PREFIX)/include/nudma/$$f" || exit 1; done
+	@for f in $(wildcard examples/*.c examples/*/*.[ch] examples/*/*.cfg examples/*/Makefile); do \
+	    install -D -m 644 "$$f" "$(DESTDIR)$(PREFIX)/share/doc/nudma/$$f" || exit 1; done
 	@for f in $(TO_SHARE); do install -D -m 644 "$$f" "$(SHARE)/$$f" || exit 1; done
 	@for f in README.md LICENSE $(wildcard docs/*.md docs/*/*.md docs/images/*.png); do \
 	    install -D -m 644 "$$f" "$(DESTDIR)$(PREFIX)/share/doc/nudma/$$f" || exit 1; done

@@ -46,7 +46,7 @@ grep -HnE "$machine" "${texts[@]}" /dev/null | say "a path of one machine"
 grep -HnE '[[:space:]]+$' "${texts[@]}" /dev/null | say "space at the end of the line"
 without_tabs=()
 for file in "${texts[@]}"; do
-    case $file in Makefile | *.csv | *.tsv) ;; *) without_tabs+=("$file") ;; esac
+    case $file in *Makefile | *.csv | *.tsv) ;; *) without_tabs+=("$file") ;; esac
 done
 grep -HnP '\t' "${without_tabs[@]}" /dev/null | say "tab"
 if [ "$(printf '%s\0' "${texts[@]}" | xargs -0 tail -q -c 1 | wc -l)" != ${#texts[@]} ]; then

@@ -23,8 +23,8 @@ static const struct workload_ops *find_ops(struct config_node *root, struct conf
                                            struct sim_error_list *errors)
 {
     const char *names[32] = { NULL };
-    for (unsigned i = 0; workload_registry[i] != NULL && i < 31; i++)
-        names[i] = workload_registry[i]->type;
+    for (unsigned i = 0; i < 31 && workload_at(i) != NULL; i++)
+        names[i] = workload_at(i)->type;
     *group = config_get(root, "workload");
     if (*group == NULL) {
         sim_error_add(errors, config_file(root), 0, "there is no group `workload`");
@@ -36,9 +36,9 @@ static const struct workload_ops *find_ops(struct config_node *root, struct conf
     }
     struct config_node *type = config_get(*group, "type");
     if (type != NULL && config_kind(type) == CONFIG_STRING)
-        for (unsigned i = 0; workload_registry[i] != NULL; i++)
-            if (strcmp(workload_registry[i]->type, config_string(type)) == 0)
-                return workload_registry[i];
+        for (unsigned i = 0; workload_at(i) != NULL; i++)
+            if (strcmp(workload_at(i)->type, config_string(type)) == 0)
+                return workload_at(i);
     config_mistake(type != NULL ? type : *group, errors, "`type`: a workload", names);
     config_mark_read(*group);
     return NULL;
@@ -64,8 +64,8 @@ static void read_measure(struct workload *workload, struct config_node *root,
 /* Which of the groups belong to the workload is not known. */
 static void pass_over_groups(struct config_node *root)
 {
-    for (unsigned i = 0; workload_registry[i] != NULL; i++) {
-        const char *const *groups = workload_registry[i]->groups;
+    for (unsigned i = 0; workload_at(i) != NULL; i++) {
+        const char *const *groups = workload_at(i)->groups;
         for (unsigned k = 0; groups != NULL && groups[k] != NULL; k++) {
             struct config_node *group = config_get(root, groups[k]);
             if (group != NULL)

@@ -69,6 +69,20 @@ const struct program_ops *const program_registry[] = {
     NULL,
 };
 
+/* The section nudma_workloads, by the linker; NULL if no object has one. */
+extern const struct workload_ops *const __start_nudma_workloads[] __attribute__((weak));
+extern const struct workload_ops *const __stop_nudma_workloads[] __attribute__((weak));
+
+const struct workload_ops *workload_at(unsigned index)
+{
+    const unsigned n = SIM_N_ELEMENTS(workload_registry) - 1;
+    if (index < n)
+        return workload_registry[index];
+    return index - n < (size_t)(__stop_nudma_workloads - __start_nudma_workloads)
+               ? __start_nudma_workloads[index - n]
+               : NULL;
+}
+
 static bool memory_system_entry(unsigned index, struct describe_entry *entry)
 {
     const struct numa_param_group *group = &numa_param_groups[index];
@@ -94,7 +108,7 @@ static bool program_entry(unsigned index, struct describe_entry *entry)
 
 static bool workload_entry(unsigned index, struct describe_entry *entry)
 {
-    const struct workload_ops *ops = workload_registry[index];
+    const struct workload_ops *ops = workload_at(index);
     *entry = (struct describe_entry){ ops->type,  ops->help,    ops->params,
                                       ops->stats, ops->records, workload_world_records };
     return true;
@@ -119,7 +133,7 @@ bool describe_entry(unsigned index, struct describe_entry *entry)
         if (index == n)
             return host_entry(n, entry);
     index -= n;
-    for (n = 0; workload_registry[n] != NULL; n++)
+    for (n = 0; workload_at(n) != NULL; n++)
         if (index == n)
             return workload_entry(n, entry);
     index -= n;

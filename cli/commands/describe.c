@@ -18,9 +18,10 @@ static GArray *collect(void)
     struct describe_entry part;
     for (unsigned i = 0; describe_entry(i, &part); i++)
         g_array_append_val(entries, part);
-    for (const struct model_ops *const *ops = model_registry; *ops != NULL; ops++) {
-        const struct describe_entry entry = { (*ops)->type,  (*ops)->help, (*ops)->params,
-                                              (*ops)->stats, NULL,         NULL };
+    const struct model_ops *ops;
+    for (unsigned i = 0; (ops = model_at(i)) != NULL; i++) {
+        const struct describe_entry entry = { ops->type,  ops->help, ops->params,
+                                              ops->stats, NULL,      NULL };
         g_array_append_val(entries, entry);
     }
     return entries;

@@ -79,11 +79,28 @@ static void build_hosts(struct world *world, struct config_node *hosts,
     }
 }
 
+/* The section nudma_models, by the linker; NULL if no object has one. */
+extern const struct model_ops *const __start_nudma_models[] __attribute__((weak));
+extern const struct model_ops *const __stop_nudma_models[] __attribute__((weak));
+
+const struct model_ops *model_at(unsigned index)
+{
+    unsigned n = 0;
+    while (model_registry[n] != NULL && n < index)
+        n++;
+    if (model_registry[n] != NULL)
+        return model_registry[n];
+    return index - n < (size_t)(__stop_nudma_models - __start_nudma_models)
+               ? __start_nudma_models[index - n]
+               : NULL;
+}
+
 const struct model_ops *model_find(const char *type)
 {
-    for (const struct model_ops *const *ops = model_registry; *ops != NULL; ops++) {
-        if (strcmp((*ops)->type, type) == 0)
-            return *ops;
+    const struct model_ops *ops;
+    for (unsigned i = 0; (ops = model_at(i)) != NULL; i++) {
+        if (strcmp(ops->type, type) == 0)
+            return ops;
     }
     return NULL;
 }
@@ -92,8 +109,8 @@ static const struct model_ops *device_ops(struct config_node *group, struct sim_
 {
     const char *names[64] = { NULL };
     struct config_node *type = config_get(group, "type");
-    for (unsigned i = 0; model_registry[i] != NULL && i < 63; i++)
-        names[i] = model_registry[i]->type;
+    for (unsigned i = 0; i < 63 && model_at(i) != NULL; i++)
+        names[i] = model_at(i)->type;
     if (type == NULL || config_kind(type) != CONFIG_STRING) {
         config_mistake(type != NULL ? type : group, errors, "the type of the device", names);
         config_mark_read(group);
@@ -217,9 +234,11 @@ static void check_registries(void)
 {
     const char *why = NULL;
 
-    for (unsigned i = 0; model_registry[i] != NULL; i++)
-        SIM_ASSERT(model_ops_valid(model_registry[i], &why), "model %s: %s",
-                   model_registry[i]->type, why);
+    for (unsigned i = 0; model_at(i) != NULL; i++) {
+        SIM_ASSERT(model_ops_valid(model_at(i), &why), "model %s: %s", model_at(i)->type, why);
+        SIM_ASSERT(model_find(model_at(i)->type) == model_at(i), "two models of type %s",
+                   model_at(i)->type);
+    }
     for (unsigned i = 0; cable_registry[i] != NULL; i++)
         SIM_ASSERT(cable_kind_valid(cable_registry[i], &why), "kind of cable %s: %s",
                    cable_registry[i]->name, why);

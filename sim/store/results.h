@@ -52,6 +52,8 @@ void run_result_stats(struct run_result *result, const char *prefix, const struc
                       const void *state, sim_time duration_ps);
 /* The value of a metric, NAN if there is none. */
 double run_result_value(const struct run_result *result, const char *name);
+/* Its unit, NULL if there is none; valid as long as the result. */
+const char *run_result_unit(const struct run_result *result, const char *name);
 
 /* Adds a remark of the run, stored as the parameter "note.<name>". Call it before
  * run_result_params(). */

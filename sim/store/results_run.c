@@ -64,6 +64,12 @@ double run_result_value(const struct run_result *result, const char *name)
                       : g_array_index(result->metrics, struct result_metric, index - 1).value;
 }
 
+const char *run_result_unit(const struct run_result *result, const char *name)
+{
+    const guint index = GPOINTER_TO_UINT(g_hash_table_lookup(result->metric_index, name));
+    return index == 0 ? NULL : g_array_index(result->metrics, struct result_metric, index - 1).unit;
+}
+
 struct bucket_context {
     struct run_result *result;
     const char *name, *unit;

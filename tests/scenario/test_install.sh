@@ -30,6 +30,33 @@ for command in $called; do
     is "$command of the documentation" "$([ -x "stage/usr/bin/$command" ] && echo yes)" yes
 done
 
+# The library, as far as a compiler without the sanitizers' library can link it: the examples of the
+# documentation, compiled in a folder of their own against what was installed.
+if [ "${CONFIG:-}" != san ]; then
+    export PKG_CONFIG_PATH=$scratch/stage/usr/lib/pkgconfig NUDMA_SCENARIOS=$project/scenarios
+    is "pkg-config says where" "$(pkg-config --cflags-only-I nudma | cut -d ' ' -f 1)" -I/usr/include/nudma
+    sed -i "s|^prefix=.*|prefix=$scratch/stage/usr|" "$PKG_CONFIG_PATH/nudma.pc"
+    cp -r stage/usr/share/doc/nudma/examples examples
+    make -C examples/device CFLAGS="-O1 -Wall -Wextra -Werror" >>log 2>&1; is "a device outside of the tree" $? 0
+    out=$(examples/device/polls examples/device/poll.cfg poll_latency_ns 2>&1); is "runs" $? 0
+    near=$(sed -n 's/^memory=local: poll_latency_ns = //p' <<<"$out")
+    far=$(sed -n 's/^memory=remote: poll_latency_ns = //p' <<<"$out")
+    is "and reads its own socket faster" "$(awk "BEGIN { print ($near > 300 && $far > $near + 20) }")" 1
+    out=$(examples/device/polls examples/device/poll.cfg x workload.device=y 2>&1)
+    is "what is wrong" "$? $out" \
+        '1 --set: workload.device: found "y" (a string), expected an example.poller; expected "poller"'
+    # The same values as the command's, of a scenario of the tree.
+    out=$(examples/device/polls $size latency_mean_ns axes.transfer_bytes=64 2>&1)
+    "$nudma" run $size --set axes.transfer_bytes=64 -q --db embedded.db >/dev/null 2>&1
+    is "results are those of nudma run" "$out" "$(query embedded.db "select point || ': ' || metric || ' = ' ||
+        printf('%.6g', mean) from result where metric = 'latency_mean_ns' order by point")"
+    # shellcheck disable=SC2046 # words
+    cc -Wall -Wextra -Werror examples/embed.c $(pkg-config --cflags --libs nudma) -o embed 2>>log
+    is "a program without it" $? 0
+    has "does not know the device" "$(./embed examples/device/poll.cfg x 2>&1)" \
+        'devices.poller.type: found "example.poller" .*, expected a device model'
+fi
+
 make --no-print-directory -C "$project" install BUILD="${BUILD:-build}" PREFIX="$place" >>log 2>&1
 is "install below a prefix" $? 0
 unset NUDMA_SCENARIOS NUDMA
