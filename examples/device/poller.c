@@ -120,7 +120,7 @@ static void poller_init(struct model *model, struct sim_error_list *errors)
         .ops = &none,
         .params = &poller->pcie,
         .identity = { .vendor_id = 0x1234, .device_id = 0x0001, .class_code = 0x088000 },
-        .bar = { { 4096, CFG_BAR_64, read_register, write_register } },
+        .bar = { { 4096, CFG_BAR_64, read_register, write_register, .by_bytes = false } },
     };
 
     pcie_function_ports(model, 1, &poller->pcie, errors);
