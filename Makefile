@@ -2,7 +2,7 @@
 #
 #   make [CC=clang] [BUILD=folder] [OPT=-O0] [TEST_OPT=-O0] [DEBUG_INFO=-g1]
 #        [SANITIZE=address,undefined] [HOSTILE=1 [HOSTILE_BASE=folder]]
-#   make run | test | random | messages | fuzz | coverage | analyze | aarch64 | bench | figures | check | check-style | test-slurm | install | clean | help
+#   make run | test | random | messages | fuzz | coverage | analyze | aarch64 | bench | figures | check | check-style | test-slurm | install | deb | clean | help
 #
 # V=1 shows whole commands. Everything is built below $(BUILD). A change of the flags
 # rebuilds, a commit does not: the version goes into one object only.
@@ -102,7 +102,7 @@ NUDMA    := $(BUILD)/nudma
 FAILING  := $(BUILD)/tests/failing.so
 
 .PHONY: all tests room-tests room-test-objects benches run test random messages fuzz coverage analyze aarch64 test-slurm bench figures check check-style \
-        check-layers setup install clean help require-libs require-cmocka require-machine FORCE
+        check-layers setup install deb clean help require-libs require-cmocka require-machine FORCE
 .DELETE_ON_ERROR:
 
 all: $(NUDMA)
@@ -349,6 +349,10 @@ install: $(BUILD)/install/nudma $(BUILD)/install/manuals/nudma.bash $(BUILD)/ins
 	@for f in $(TO_SHARE); do install -D -m 644 "$$f" "$(SHARE)/$$f" || exit 1; done
 	@for f in README.md LICENSE $(wildcard docs/*.md docs/*/*.md docs/images/*.png); do \
 	    install -D -m 644 "$$f" "$(DESTDIR)$(PREFIX)/share/doc/nudma/$$f" || exit 1; done
+
+# Packages for Debian, below $(BUILD)/deb.
+deb: $(BUILD)/install/nudma
+	@scripts/make-deb.sh $(BUILD)/deb $(VERSION)
 
 clean:
 	rm -rf $(BUILD) $(addprefix $(BUILD)-,san hostile clang coverage fuzz fuzz-fast aarch64 gcc-O0 clang-O0)
