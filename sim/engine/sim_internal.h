@@ -6,6 +6,7 @@
 #include "sim/engine/sim.h"
 
 struct sim_tasks;
+struct task_stacks;
 struct sim_waits;
 
 /* watchdog.c: counts of steps, which are events and advances of tasks. */
@@ -48,6 +49,7 @@ void sim_pools_free(struct sim *sim, bool check);
 /* task.c */
 struct sim_tasks *sim_tasks_new(void);
 void sim_tasks_free(struct sim_tasks *tasks);
+const struct task_stacks *sim_tasks_stacks(const struct sim *sim);
 /* Runs the first of the tasks whose time has come; there must be one (limit_ps says so). */
 void sim_tasks_run_ready(struct sim *sim);
 bool sim_tasks_ready(const struct sim *sim);

@@ -32,12 +32,14 @@ struct sim_task {
     struct sim_context context;
     enum task_state state;
     bool resume_remembered;
+    bool has_canary;    /* its stack has */
     sim_time resume_ps; /* of the remembered resume */
     uint64_t id;        /* order of making */
     sim_task_fn *body;
     void *arg;
-    struct task_stack *stack;
-    void *fake_stack; /* address sanitizer's */
+    size_t stack_bytes;
+    struct task_stack *stack; /* from when it first runs until it has finished */
+    void *fake_stack;         /* address sanitizer's */
     char *name;
     struct sim_task *next; /* all tasks of the run */
 };
@@ -50,7 +52,7 @@ struct sim_tasks {
     size_t n_ready, max_ready;
     struct sim_context loop; /* where the event loop waits while a task runs */
     struct sim_task *all;
-    struct task_stack *spare_stacks;
+    struct task_stacks *stacks;
     uint64_t n_tasks;
     void *loop_fake_stack;
     const void *loop_stack;
@@ -59,7 +61,10 @@ struct sim_tasks {
 
 struct sim_tasks *sim_tasks_new(void)
 {
-    return sim_zalloc(1, sizeof(struct sim_tasks));
+    struct sim_tasks *tasks = sim_zalloc(1, sizeof(*tasks));
+
+    tasks->stacks = task_stacks_new();
+    return tasks;
 }
 
 void sim_tasks_free(struct sim_tasks *tasks)
@@ -68,19 +73,17 @@ void sim_tasks_free(struct sim_tasks *tasks)
         struct sim_task *task = tasks->all;
 
         tasks->all = task->next;
-        if (task->stack != NULL)
-            task_stack_free(task->stack);
         free(task->name);
         free(task);
     }
-    while (tasks->spare_stacks != NULL) {
-        struct task_stack *stack = tasks->spare_stacks;
-
-        tasks->spare_stacks = stack->next;
-        task_stack_free(stack);
-    }
+    task_stacks_free(tasks->stacks);
     free(tasks->ready);
     free(tasks);
+}
+
+const struct task_stacks *sim_tasks_stacks(const struct sim *sim)
+{
+    return sim->tasks->stacks;
 }
 
 /* ---- Switching ------------------------------------------------------------------------------- */
@@ -97,11 +100,12 @@ static void enter(struct sim_task *task)
     sim_context_switch(&tasks->loop, &task->context);
     sim_fiber_arrive(tasks->loop_fake_stack, NULL, NULL);
     task->head.sim->queue.clock.task = NULL;
+    SIM_ASSERT(!task->has_canary || task_stack_whole(task->stack),
+               "task %s has overflowed its stack of %zu bytes", task->name, task->stack->bytes);
     if (task->state == TASK_FINISHED) {
-        SIM_UNPOISON(task->stack->base, task->stack->bytes);
-        task->stack->next = tasks->spare_stacks;
-        tasks->spare_stacks = task->stack;
+        task_stacks_give(tasks->stacks, task->stack);
         task->stack = NULL;
+        task->has_canary = false;
     }
 }
 
@@ -186,17 +190,16 @@ static void wake(struct sim *sim, struct sim_event *event)
 
 /* ---- Making ---------------------------------------------------------------------------------- */
 
-static struct task_stack *take_stack(struct sim_tasks *tasks, size_t bytes)
+/* The task runs for the first time: only now it needs a stack. */
+static void first_wake(struct sim *sim, struct sim_event *event)
 {
-    for (struct task_stack **link = &tasks->spare_stacks; *link != NULL; link = &(*link)->next) {
-        struct task_stack *stack = *link;
+    struct sim_task *task = SIM_CONTAINER(event, struct sim_task, wake);
 
-        if (stack->bytes >= bytes && stack->bytes / 2 <= bytes) {
-            *link = stack->next;
-            return stack;
-        }
-    }
-    return task_stack_new(bytes);
+    task->stack = task_stacks_take(sim->tasks->stacks, task->stack_bytes);
+    task->has_canary = task->stack->canary != NULL;
+    sim_context_prepare(&task->context, task->stack->base, task->stack->bytes, task_main, task);
+    task->wake.fire = wake;
+    wake(sim, event);
 }
 
 struct sim_task *sim_task_new(struct sim *sim, const char *name, size_t stack_bytes,
@@ -205,14 +208,13 @@ struct sim_task *sim_task_new(struct sim *sim, const char *name, size_t stack_by
     struct sim_tasks *tasks = sim->tasks;
     struct sim_task *task = sim_zalloc(1, sizeof(*task));
 
-    sim_event_init(&task->wake, wake);
+    sim_event_init(&task->wake, first_wake);
     task->head.sim = sim;
     task->id = tasks->n_tasks++;
     task->body = body;
     task->arg = arg;
     task->name = sim_strdup(name);
-    task->stack = take_stack(tasks, stack_bytes != 0 ? stack_bytes : SIM_TASK_STACK_BYTES_DEFAULT);
-    sim_context_prepare(&task->context, task->stack->base, task->stack->bytes, task_main, task);
+    task->stack_bytes = stack_bytes != 0 ? stack_bytes : SIM_TASK_STACK_BYTES_DEFAULT;
     task->next = tasks->all;
     tasks->all = task;
     if (tasks->n_tasks > tasks->max_ready) {

@@ -1,6 +1,8 @@
 /*
  * Tasks: stackful coroutines that carry simulated software. A task runs on the simulator's
- * thread until it waits; its stack has a guard page below; a switch makes no system call.
+ * thread until it waits; a switch makes no system call. It has a stack from when it first runs until
+ * its body returns; the first 4096 stacks of a run have a guard page each, later ones a canary
+ * (sim/engine/task_stack.h).
  *
  * Local time: a task may charge time to itself without waiting (sim_task_charge), and so runs
  * ahead of global time, by at most the quantum; it then waits until global time has caught up.

@@ -1,5 +1,7 @@
 /* Tasks: clocks, order at equal times, suspending, stacks, and independence of the quantum. */
+#include "sim/engine/sim_internal.h"
 #include "sim/engine/task.h"
+#include "sim/engine/task_stack.h"
 
 #include <math.h>
 #include <sys/mman.h>
@@ -447,6 +449,12 @@ static unsigned recurse(unsigned depth)
     return endless != 0 ? recurse(depth + 1) + (unsigned)frame[0] : 0;
 }
 
+static void rest_body(struct sim_task *task, void *arg)
+{
+    (void)arg;
+    sim_task_suspend(task);
+}
+
 static void overflow_body(struct sim_task *task, void *arg)
 {
     (void)task;
@@ -458,9 +466,9 @@ static void overflow(void)
     struct sim *sim = sim_new(1);
     unsigned result = 0;
 
-    sim_task_new(sim, "other", 0, overflow_body, &result); /* memory on either side */
-    sim_task_start(sim_task_new(sim, "overflow", 0, overflow_body, &result), 0);
-    sim_task_new(sim, "other", 0, overflow_body, &result);
+    sim_task_start(sim_task_new(sim, "other", 0, rest_body, NULL), 0); /* memory on either side */
+    sim_task_start(sim_task_new(sim, "overflow", 0, overflow_body, &result), 1);
+    sim_task_start(sim_task_new(sim, "other", 0, rest_body, NULL), 0);
     sim_run(sim, SIM_TIME_MAX, NULL);
 }
 
@@ -479,6 +487,96 @@ static void an_overflow_meets_the_guard_page(void **state)
     /* before it got into the stack below */
     assert_in_range(reached[0] - reached[1], SIM_TASK_STACK_BYTES_DEFAULT / 2,
                     SIM_TASK_STACK_BYTES_DEFAULT);
+}
+
+/* Fills frames until `bytes` of stack are used, and goes back. */
+static unsigned use_stack(uintptr_t top, size_t bytes)
+{
+    volatile char frame[256];
+    unsigned sum = 0;
+
+    for (size_t i = 0; i < sizeof(frame); i++)
+        frame[i] = (char)i;
+    if (top - (uintptr_t)__builtin_frame_address(0) < bytes)
+        sum = use_stack(top, bytes);
+    return sum + (unsigned)frame[endless];
+}
+
+static void use_stack_body(struct sim_task *task, void *arg)
+{
+    const uintptr_t top = (uintptr_t)__builtin_frame_address(0);
+    const size_t *bytes = arg;
+
+    assert_true(use_stack(top, *bytes) != 0);
+    sim_task_suspend(task);
+}
+
+/* Many tasks that hold a stack each, and the last one uses so much of its own. */
+static struct sim *many_stacks(size_t *bytes)
+{
+    struct sim *sim = sim_new(1);
+
+    for (unsigned i = 0; i < TASK_STACKS_GUARDED + 100; i++)
+        sim_task_start(sim_task_new(sim, "many", 0, rest_body, NULL), 0);
+    sim_task_start(sim_task_new(sim, "last", 0, use_stack_body, bytes), 1);
+    sim_run(sim, SIM_TIME_MAX, NULL);
+    return sim;
+}
+
+static void overflow_among_many(void)
+{
+    size_t bytes = SIM_TASK_STACK_BYTES_DEFAULT + 100;
+
+    sim_free(many_stacks(&bytes));
+}
+
+static void an_overflow_of_one_of_many_is_noticed(void **state)
+{
+    char words[16384];
+    size_t bytes = SIM_TASK_STACK_BYTES_DEFAULT - 4096;
+    const int status = death_status(overflow_among_many, words, sizeof(words));
+
+    (void)state;
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    assert_non_null(strstr(words, "task last has overflowed its stack of 65472 bytes"));
+    sim_free(many_stacks(&bytes)); /* all but that is allowed */
+}
+
+static size_t mappings_of(unsigned n)
+{
+    struct task_stacks *stacks = task_stacks_new();
+
+    for (unsigned i = 0; i < n; i++)
+        task_stacks_take(stacks, 65536);
+    const size_t mappings = task_stacks_mappings(stacks);
+    task_stacks_free(stacks);
+    return mappings;
+}
+
+/* Linux allows 65,530 mappings a process: two a stack at first, then two for 64 stacks. */
+static void stacks_share_mappings_when_they_are_many(void **state)
+{
+    (void)state;
+    assert_int_equal(mappings_of(100), 200);
+    assert_int_equal(mappings_of(TASK_STACKS_GUARDED), 2 * TASK_STACKS_GUARDED);
+    assert_int_equal(mappings_of(TASK_STACKS_GUARDED + 6400), 2 * TASK_STACKS_GUARDED + 200);
+}
+
+static void a_task_has_a_stack_only_while_it_runs(void **state)
+{
+    struct sim *sim = sim_new(1);
+    uintptr_t page = 0, again = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < 1000; i++)
+        sim_task_new(sim, "unborn", 0, rest_body, NULL);
+    assert_int_equal(task_stacks_mappings(sim_tasks_stacks(sim)), 0);
+    sim_task_start(sim_task_new(sim, "first", 0, address_body, &page), 1);
+    sim_task_start(sim_task_new(sim, "second", 0, address_body, &again), 2);
+    sim_run(sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(task_stacks_mappings(sim_tasks_stacks(sim)), 2);
+    assert_true(page != 0 && page == again);
+    sim_free(sim);
 }
 
 /* ---- Faults ---------------------------------------------------------------------------------- */
@@ -537,6 +635,9 @@ int main(void)
         cmocka_unit_test(ten_thousand_tasks),
         cmocka_unit_test(stacks_are_reused),
         cmocka_unit_test(an_overflow_meets_the_guard_page),
+        cmocka_unit_test(an_overflow_of_one_of_many_is_noticed),
+        cmocka_unit_test(stacks_share_mappings_when_they_are_many),
+        cmocka_unit_test(a_task_has_a_stack_only_while_it_runs),
         cmocka_unit_test(faults_name_time_and_task),
     };
 
