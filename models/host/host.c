@@ -306,14 +306,6 @@ struct root_complex_host *host_root_complexes(struct host *host)
     return &host->root_complexes;
 }
 
-bool host_has_root_complex(const struct host *host, const struct model *model)
-{
-    for (unsigned s = 0; s < host->n_sockets; s++)
-        if (host->rc[s] == model)
-            return true;
-    return false;
-}
-
 struct pcie_port *host_port(struct host *host, const char *name)
 {
     for (unsigned p = 0; p < host->n_ports; p++)
@@ -331,6 +323,11 @@ const struct pcie_found *host_functions(const struct host *host, unsigned *n)
 {
     *n = host->n_functions;
     return host->function;
+}
+
+unsigned host_n_stats(const struct host *host)
+{
+    return host->n_sockets * (host->iommu_params.enabled ? 2 : 1) + numa_sockets(host->numa);
 }
 
 bool host_stats(struct host *host, unsigned index, const char **prefix,

@@ -35,7 +35,6 @@ struct core *host_core(struct host *host, unsigned idx);
 /* What was read from the group `software` of host_new(). Owned by the host. */
 const void *host_software_params(const struct host *host);
 struct root_complex_host *host_root_complexes(struct host *host);
-bool host_has_root_complex(const struct host *host, const struct model *model);
 /* A root port by its name ("s0.rp1"), or NULL; names are in a NULL-terminated list. */
 struct pcie_port *host_port(struct host *host, const char *name);
 const char *const *host_port_names(const struct host *host);
@@ -73,6 +72,8 @@ void host_set_mrrs(struct host *host, struct sim_task *task, uint16_t id, unsign
  * *prefix is "server.", "server.s0." and so on (owned by the host). */
 bool host_stats(struct host *host, unsigned index, const char **prefix,
                 const struct stat_desc **table, void **state);
+/* How many tables those are. */
+unsigned host_n_stats(const struct host *host);
 
 /* The parameter groups of a host beside numa_param_groups, for `describe`. */
 struct host_param_group {

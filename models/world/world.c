@@ -19,7 +19,10 @@ char *world_text(struct world *world, const char *a, const char *b)
     size_t bytes = strlen(a) + strlen(b) + 1;
     char *text = sim_zalloc(1, bytes);
     snprintf(text, bytes, "%s%s", a, b);
-    world->text = sim_grow(world->text, world->n_texts + 1, sizeof(*world->text));
+    if (world->n_texts == world->max_texts) {
+        world->max_texts = 2 * world->max_texts + 16;
+        world->text = sim_grow(world->text, world->max_texts, sizeof(*world->text));
+    }
     world->text[world->n_texts++] = text;
     return text;
 }
@@ -48,8 +51,15 @@ static void report_made(struct config_node *parent, struct config_node *group,
 /* There is a message about the host or device of this name. */
 static void add_faulty(struct world *world, const char *name)
 {
-    world->faulty = sim_grow(world->faulty, world->n_faulty + 1, sizeof(*world->faulty));
-    world->faulty[world->n_faulty++] = name;
+    sim_map_add(world->faulty, name, 0);
+}
+
+static void add_roots(struct world *world, unsigned host)
+{
+    const struct root_complex_host *roots = host_root_complexes(world->host[host]);
+    for (unsigned s = 0; s < roots->n_sockets; s++)
+        if (roots->rc[s] != NULL)
+            sim_map_add_address(world->root_idx, roots->rc[s], host);
 }
 
 static void build_hosts(struct world *world, struct config_node *hosts,
@@ -71,9 +81,11 @@ static void build_hosts(struct world *world, struct config_node *hosts,
             report_made(hosts, group, errors);
             continue;
         }
+        sim_map_add(world->host_idx, name, world->n_hosts);
         world->host_name[world->n_hosts] = name;
-        world->host[world->n_hosts++] = host_new(world->pcie, name, &os_param_group, world->config,
-                                                 group, &own);
+        world->host[world->n_hosts] = host_new(world->pcie, name, &os_param_group, world->config,
+                                               group, &own);
+        add_roots(world, world->n_hosts++);
         if (sim_error_move(errors, &own))
             add_faulty(world, name);
     }
@@ -153,27 +165,52 @@ static bool is_of_faulty_host(const struct world *world, struct config_node *at)
     return world_faulty(world, host);
 }
 
+static void list_sockets(struct world *world, const char **names, unsigned max)
+{
+    unsigned n = 0;
+    for (unsigned h = 0; h < world->n_hosts && n < max; h++) {
+        char socket[16];
+        for (unsigned s = 0; s < host_root_complexes(world->host[h])->n_sockets && n < max; s++) {
+            snprintf(socket, sizeof(socket), ".s%u", s);
+            names[n++] = world_text(world, world->host_name[h], socket);
+        }
+    }
+    names[n] = NULL;
+}
+
+/* The host of "server.s1" with *socket 1, or NULL. */
+static struct host *host_of_socket(const struct world *world, struct config_node *at,
+                                   unsigned *socket)
+{
+    const char *text = config_kind(at) == CONFIG_STRING ? config_string(at) : "";
+    const char *dot = strrchr(text, '.');
+    size_t h;
+    if (dot == NULL || !sim_map_find_n(world->host_idx, text, (size_t)(dot - text), &h))
+        return NULL;
+    for (*socket = 0; *socket < host_root_complexes(world->host[h])->n_sockets; ++*socket) {
+        char name[16];
+        snprintf(name, sizeof(name), ".s%u", *socket);
+        if (strcmp(dot, name) == 0)
+            return world->host[h];
+    }
+    return NULL;
+}
+
 /* `integrated` names a socket, "server.s0": the endpoint is part of its root complex. */
 static void integrate(struct world *world, struct model *device, struct config_node *at,
                       struct sim_error_list *errors)
 {
-    const char *names[64] = { NULL };
-    unsigned n = 0;
-    for (unsigned h = 0; h < world->n_hosts; h++) {
-        struct root_complex_host *host = host_root_complexes(world->host[h]);
-        char socket[16];
-        for (unsigned s = 0; s < host->n_sockets && n < 63; s++) {
-            snprintf(socket, sizeof(socket), ".s%u", s);
-            names[n++] = world_text(world, world->host_name[h], socket);
-            if (config_kind(at) != CONFIG_STRING || strcmp(config_string(at), names[n - 1]) != 0)
-                continue;
-            if (!world_faulty(world, world->host_name[h]))
-                integrate_ports(host->rc[s], device, at, errors);
-            return;
-        }
+    unsigned socket;
+    struct host *host = host_of_socket(world, at, &socket);
+    const char *names[64];
+    if (is_of_faulty_host(world, at))
+        return;
+    if (host != NULL) {
+        integrate_ports(host_root_complexes(host)->rc[socket], device, at, errors);
+        return;
     }
-    if (!is_of_faulty_host(world, at))
-        config_mistake(at, errors, "a socket of a host", names);
+    list_sockets(world, names, 63);
+    config_mistake(at, errors, "a socket of a host", names);
 }
 
 static void build_devices(struct world *world, struct config_node *devices,
@@ -203,6 +240,7 @@ static void build_devices(struct world *world, struct config_node *devices,
             continue;
         }
         config_allow(group, others);
+        sim_map_add(world->device_idx, name, world->n_devices);
         world->device_name[world->n_devices] = name;
         world->device_prefix[world->n_devices] = world_text(world, name, ".");
         world->device[world->n_devices++] = model_new(pcie_context_sim(world->pcie), world->pcie,
@@ -270,6 +308,10 @@ struct world *world_new(struct config *config, uint64_t seed, struct sim_error_l
     world->config = config;
     world->sim = sim_new(seed);
     world->pcie = pcie_context_new(world->sim);
+    world->host_idx = sim_map_new();
+    world->device_idx = sim_map_new();
+    world->root_idx = sim_map_new();
+    world->faulty = sim_map_new();
     build_hosts(world, named_group(world, "hosts", CONFIG_GROUP, &own), &own);
     build_devices(world, named_group(world, "devices", CONFIG_GROUP, &own), &own);
     world_build_cables(world, named_group(world, "cables", CONFIG_LIST, &own), &own);
@@ -301,7 +343,10 @@ void world_free(struct world *world)
     for (unsigned i = 0; i < world->n_texts; i++)
         free(world->text[i]);
     free(world->text);
-    free(world->faulty);
+    sim_map_free(world->host_idx);
+    sim_map_free(world->device_idx);
+    sim_map_free(world->root_idx);
+    sim_map_free(world->faulty);
     free(world->host);
     free(world->host_name);
     free(world->device);
@@ -328,26 +373,23 @@ bool world_sound(const struct world *world)
 
 bool world_faulty(const struct world *world, const char *name)
 {
-    for (unsigned i = 0; i < world->n_faulty; i++)
-        if (strcmp(world->faulty[i], name) == 0)
-            return true;
-    return world->any_faulty;
+    size_t any;
+    return world->any_faulty || sim_map_find(world->faulty, name, &any);
 }
 
 struct host *world_host(struct world *world, const char *name)
 {
-    for (unsigned h = 0; h < world->n_hosts; h++)
-        if (strcmp(world->host_name[h], name) == 0 && !world_faulty(world, name))
-            return world->host[h];
-    return NULL;
+    size_t h;
+    return sim_map_find(world->host_idx, name, &h) && !world_faulty(world, name) ? world->host[h]
+                                                                                 : NULL;
 }
 
 struct model *world_device(struct world *world, const char *name)
 {
-    for (unsigned d = 0; d < world->n_devices; d++)
-        if (strcmp(world->device_name[d], name) == 0 && !world_faulty(world, name))
-            return world->device[d];
-    return NULL;
+    size_t d;
+    return sim_map_find(world->device_idx, name, &d) && !world_faulty(world, name)
+               ? world->device[d]
+               : NULL;
 }
 
 struct host *world_host_of_port(struct world *world, const struct model *device, unsigned port)
@@ -356,11 +398,11 @@ struct host *world_host_of_port(struct world *world, const struct model *device,
     for (unsigned depth = 0; depth < 256 && port < device->n_ports && !device->ports[port].fabric &&
                              pcie_port_connected(&device->ports[port]);
          depth++) {
+        size_t h;
         device = pcie_port_peer(&device->ports[port])->model;
         port = 0;
-        for (unsigned h = 0; h < world->n_hosts; h++)
-            if (host_has_root_complex(world->host[h], device))
-                return world->host[h];
+        if (sim_map_find_address(world->root_idx, device, &h))
+            return world->host[h];
     }
     return NULL;
 }
@@ -435,6 +477,23 @@ bool world_boot(struct world *world, const volatile int *interrupt)
     return sim_error(world->sim) == NULL;
 }
 
+/* The index-th table of all hosts. Whoever asks goes through all, so it goes on where it was. */
+static bool host_table(struct world *world, unsigned index, const char **prefix,
+                       const struct stat_desc **table, void **state)
+{
+    if (index < world->stats_at.first || index == 0)
+        world->stats_at.host = world->stats_at.first = 0;
+    while (world->stats_at.host < world->n_hosts) {
+        struct host *host = world->host[world->stats_at.host];
+        if (host_stats(host, index - world->stats_at.first, prefix, table, state))
+            return true;
+        world->stats_at.host++;
+        world->stats_at.first += host_n_stats(host);
+    }
+    world->stats_at.host = world->stats_at.first = 0;
+    return false;
+}
+
 bool world_stats(struct world *world, unsigned index, const char **prefix,
                  const struct stat_desc **table, void **state)
 {
@@ -455,12 +514,7 @@ bool world_stats(struct world *world, unsigned index, const char **prefix,
         *state = kind->stats != NULL ? kind->port_stats(cable->ends.port[index % 2]) : NULL;
         return true;
     }
-    index -= 2 * world->n_cables;
-    for (unsigned h = 0; h < world->n_hosts; h++)
-        for (unsigned i = 0; host_stats(world->host[h], i, prefix, table, state); i++)
-            if (index-- == 0)
-                return true;
-    return false;
+    return host_table(world, index - 2 * world->n_cables, prefix, table, state);
 }
 
 void world_stats_clear(struct world *world)

@@ -88,18 +88,14 @@ static struct end find_end(struct world *world, const char *text)
     const char *dot = strchr(text, '.');
     if (dot == NULL || is_at_faulty(world, text))
         return none;
-    size_t bytes = (size_t)(dot - text);
-    for (unsigned h = 0; h < world->n_hosts; h++) {
-        if (strlen(world->host_name[h]) == bytes &&
-            strncmp(world->host_name[h], text, bytes) == 0) {
-            struct pcie_port *port = host_port(world->host[h], dot + 1);
-            return port != NULL ? (struct end){ &pcie_cable, port } : none;
-        }
+    const size_t n = (size_t)(dot - text);
+    size_t i;
+    if (sim_map_find_n(world->host_idx, text, n, &i)) {
+        struct pcie_port *port = host_port(world->host[i], dot + 1);
+        return port != NULL ? (struct end){ &pcie_cable, port } : none;
     }
-    for (unsigned d = 0; d < world->n_devices; d++)
-        if (strlen(world->device_name[d]) == bytes &&
-            strncmp(world->device_name[d], text, bytes) == 0)
-            return device_end(world->device[d], dot + 1);
+    if (sim_map_find_n(world->device_idx, text, n, &i))
+        return device_end(world->device[i], dot + 1);
     return none;
 }
 

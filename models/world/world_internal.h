@@ -3,6 +3,7 @@
 #define MODELS_WORLD_WORLD_INTERNAL_H
 
 #include "models/world/world.h"
+#include "sim/engine/map.h"
 #include "sim/engine/watchdog.h"
 
 struct cable {
@@ -27,13 +28,18 @@ struct world {
     struct stamp_trace *trace;                              /* or NULL */
     void (*measurement_begins)(void *arg, sim_time now_ps); /* or NULL */
     void *measurement_arg;
-    const char **faulty; /* world_faulty() */
-    unsigned n_faulty;
-    bool any_faulty; /* whatever is missing may have been meant */
+    struct sim_map *host_idx;   /* by name */
+    struct sim_map *device_idx; /* by name */
+    struct sim_map *root_idx;   /* host by the addresses of its root complexes */
+    struct sim_map *faulty;     /* names for world_faulty(); values mean nothing */
+    bool any_faulty;            /* whatever is missing may have been meant */
     bool unsound;
     struct sim_watch watch; /* what all statistics count */
     char **text;            /* strings of ours */
-    unsigned n_texts;
+    unsigned n_texts, max_texts;
+    struct {
+        unsigned host, first; /* world_stats(): the host it was at, the index of its first table */
+    } stats_at;
 };
 
 /* Both strings in one; owned by the world. */

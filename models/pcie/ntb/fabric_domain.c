@@ -122,6 +122,50 @@ static void route_to(struct domain *domain, struct model *target)
     }
 }
 
+/* The switch that the node's only cable leads to, or NULL. */
+static struct pcie_port *only_switch(const struct model *node)
+{
+    struct pcie_port *only = NULL;
+    if (is_switch(node))
+        return NULL;
+    for (uint32_t p = NTB_CABLE; p < node->n_ports; p++) {
+        if (!pcie_port_connected(&node->ports[p]))
+            continue;
+        if (only != NULL)
+            return NULL;
+        only = pcie_port_peer(&node->ports[p]);
+    }
+    return only != NULL && is_switch(only->model) ? only : NULL;
+}
+
+/* A node on one cable is reached as the switch at its other end is: what route_to() would find. Those
+ * of switches are known. */
+static void route_as(struct domain *domain, struct model *target, const struct pcie_port *port)
+{
+    const uint32_t node = node_of(target), at = node_of(port->model);
+    for (unsigned i = 0; i < domain->n_devices; i++) {
+        struct model *model = domain->device[i];
+        if (!is_switch(model))
+            continue;
+        const uint32_t route = model == port->model ? port->idx : cluster_switch_route(model, at);
+        if (route != CLUSTER_NO_ROUTE)
+            cluster_switch_set_route(model, node, route);
+    }
+}
+
+static void route_all(struct domain *domain)
+{
+    for (unsigned i = 0; i < domain->n_devices; i++)
+        if (is_node(domain->device[i]) && only_switch(domain->device[i]) == NULL)
+            route_to(domain, domain->device[i]);
+    for (unsigned i = 0; i < domain->n_devices; i++) {
+        const struct pcie_port *port = is_node(domain->device[i]) ? only_switch(domain->device[i])
+                                                                  : NULL;
+        if (port != NULL)
+            route_as(domain, domain->device[i], port);
+    }
+}
+
 /* Each port of a switch learns who is at the other end. */
 static void meet_neighbours(struct model *model)
 {
@@ -154,9 +198,7 @@ void fabric_domain_setup(struct model *const *device, unsigned n_devices,
                 cluster_switch_set_node(device[i], node_of(device[i]), domain.n_nodes);
                 meet_neighbours(device[i]);
             }
-        for (unsigned i = 0; i < n_devices; i++)
-            if (is_node(device[i]))
-                route_to(&domain, device[i]);
+        route_all(&domain);
     }
     free(domain.used);
     free(domain.queue);
