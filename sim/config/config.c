@@ -8,7 +8,8 @@
 #include "sim/config/config_internal.h"
 #include "sim/config/unit.h"
 
-#define MAX_QUOTED 60 /* characters of a value that a message repeats */
+#define MAX_QUOTED 60  /* characters of a value that a message repeats */
+#define MANY       32u /* names: more are looked up in tables */
 
 static void node_free(gpointer data)
 {
@@ -18,6 +19,10 @@ static void node_free(gpointer data)
         g_ptr_array_free(node->children, TRUE);
     if (node->valid)
         g_ptr_array_free(node->valid, TRUE);
+    if (node->named)
+        g_hash_table_destroy(node->named);
+    if (node->asked)
+        g_hash_table_destroy(node->asked);
     g_free(node);
 }
 
@@ -59,6 +64,22 @@ static const char *node_path(const struct config_node *node, unsigned index)
     return kept;
 }
 
+/* The first of a name counts, as in a search. */
+static void add_named(struct config_node *node, unsigned index)
+{
+    const struct config_node *child = node->children->pdata[index];
+
+    if (*child->name && !g_hash_table_contains(node->named, child->name))
+        g_hash_table_insert(node->named, (gpointer)child->name, GUINT_TO_POINTER(index + 1));
+}
+
+static void add_all_named(struct config_node *node)
+{
+    node->named = g_hash_table_new(g_str_hash, g_str_equal);
+    for (unsigned i = 0; i < config_count(node); i++)
+        add_named(node, i);
+}
+
 struct config_node *config_node_new(struct config *config, struct config_node *parent,
                                     const char *name, enum config_kind kind,
                                     struct config_place place, int replaces_index)
@@ -82,10 +103,15 @@ struct config_node *config_node_new(struct config *config, struct config_node *p
         node->path = node_path(node, (unsigned)replaces_index);
     else
         node->path = node_path(node, parent->children->len);
-    if (parent && replaces_index >= 0)
+    if (parent && replaces_index >= 0) {
         parent->children->pdata[replaces_index] = node;
-    else if (parent)
+    } else if (parent) {
         g_ptr_array_add(parent->children, node);
+        if (parent->named)
+            add_named(parent, parent->children->len - 1);
+        else if (parent->kind == CONFIG_GROUP && parent->children->len > MANY)
+            add_all_named(parent);
+    }
     return node;
 }
 
@@ -211,6 +237,13 @@ struct config_node *config_child(struct config_node *node, unsigned index)
 struct config_node *config_child_named(const struct config_node *node, const char *name,
                                        unsigned *index)
 {
+    if (node->named) {
+        const unsigned found = GPOINTER_TO_UINT(g_hash_table_lookup(node->named, name));
+
+        if (found && index)
+            *index = found - 1;
+        return found ? node->children->pdata[found - 1] : NULL;
+    }
     for (unsigned i = 0; i < config_count(node); i++) {
         struct config_node *child = node->children->pdata[i];
 
@@ -338,11 +371,20 @@ void config_valid_name(struct config_node *group, const char *name)
 {
     if (!group->valid)
         group->valid = g_ptr_array_new();
-    for (unsigned i = 0; i < group->valid->len; i++) {
+    if (group->asked && g_hash_table_contains(group->asked, name))
+        return;
+    for (unsigned i = 0; !group->asked && i < group->valid->len; i++) {
         if (strcmp(group->valid->pdata[i], name) == 0)
             return;
     }
     g_ptr_array_add(group->valid, g_string_chunk_insert_const(group->config->strings, name));
+    if (group->asked) {
+        g_hash_table_add(group->asked, group->valid->pdata[group->valid->len - 1]);
+    } else if (group->valid->len > MANY) {
+        group->asked = g_hash_table_new(g_str_hash, g_str_equal);
+        for (unsigned i = 0; i < group->valid->len; i++)
+            g_hash_table_add(group->asked, group->valid->pdata[i]);
+    }
 }
 
 static const char **valid_names(const struct config_node *group)

@@ -35,6 +35,8 @@ struct config_node {
     const char *text;    /* made on demand */
     GPtrArray *children; /* of groups and lists; not owned: all nodes belong to the tree */
     GPtrArray *valid;    /* names that somebody asked for; NULL until then */
+    GHashTable *named;   /* of many: the children's indices + 1 by name; NULL: not needed yet */
+    GHashTable *asked;   /* of many: the names in `valid`; NULL likewise */
 };
 
 /* What a setting is and where it says to come from. Strings are those of the tree. */

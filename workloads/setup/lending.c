@@ -52,22 +52,30 @@ static void find_ntbs(struct lending *lending)
 }
 
 /* An NTB's requester table must hold the root complexes of its host, and a device if it lends. */
-static void check_requesters(struct lending *lending, struct lending_host *host,
+static void check_requesters(struct lending_host *host, struct model *ntb,
                              struct sim_error_list *errors)
 {
-    const char *const *names = world_device_names(lending->world);
     const unsigned n_cpus = numa_sockets(host_numa(host->host));
     const unsigned needed = n_cpus + (host->n_lent != 0 ? 1 : 0);
+    char expected[160];
+    if (((const struct ntb *)ntb->state)->n_outgoing >= needed)
+        return;
+    snprintf(expected, sizeof(expected),
+             "%u or more: one for each of the %u root complexes of %.40s%s", needed, n_cpus,
+             host->name, host->n_lent != 0 ? ", one for a device that it lends" : "");
+    config_mistake_at(ntb->config, "outgoing_requesters", errors, expected, NULL);
+}
+
+static void check_ntbs(struct lending *lending, struct sim_error_list *errors)
+{
+    const char *const *names = world_device_names(lending->world);
     for (unsigned i = 0; names[i] != NULL; i++) {
         struct model *model = world_device(lending->world, names[i]);
-        char expected[160];
-        if (model->ops != &pcie_ntb_ops || world_host_of(lending->world, model) != host->host ||
-            ((const struct ntb *)model->state)->n_outgoing >= needed)
-            continue;
-        snprintf(expected, sizeof(expected),
-                 "%u or more: one for each of the %u root complexes of %.40s%s", needed, n_cpus,
-                 host->name, host->n_lent != 0 ? ", one for a device that it lends" : "");
-        config_mistake_at(model->config, "outgoing_requesters", errors, expected, NULL);
+        struct lending_host *host = model->ops == &pcie_ntb_ops
+                                        ? lending_on(lending, world_host_of(lending->world, model))
+                                        : NULL;
+        if (host != NULL && host->takes_part)
+            check_requesters(host, model, errors);
     }
 }
 
@@ -119,6 +127,8 @@ static bool read_host(struct lending *lending, struct config *config, struct con
     }
     check_sizes(host, errors);
     lending_vm_read(host, config, errors);
+    sim_map_add(lending->host_idx, host->name, lending->n_hosts);
+    sim_map_add_address(lending->host_idx, host->host, lending->n_hosts);
     lending->names[lending->n_hosts++] = host->name;
     return true;
 }
@@ -273,6 +283,7 @@ struct lending *lending_new(struct world *world, struct config *config,
     struct lending *lending = sim_zalloc(1, sizeof(*lending));
     const size_t before = errors->n_messages;
     lending->world = world;
+    lending->host_idx = sim_map_new();
     if (config_kind(group) != CONFIG_GROUP || config_count(group) == 0) {
         config_mistake(
             group, errors,
@@ -297,9 +308,8 @@ struct lending *lending_new(struct world *world, struct config *config,
         if (host->takes_part && !host->has_ntb)
             config_mistake(host->group, errors,
                            "a pcie.ntb in the tree of a host that lends or borrows", NULL);
-        if (host->takes_part)
-            check_requesters(lending, host, errors);
     }
+    check_ntbs(lending, errors);
     for (unsigned h = 0; h < lending->n_hosts; h++)
         lending_check_vfs(&lending->host[h], errors);
     lending_check_paths(lending, errors);
@@ -317,6 +327,7 @@ void lending_free(struct lending *lending)
         if (lending->host[h].host_kernel != NULL)
             os_free(lending->host[h].host_kernel);
     }
+    sim_map_free(lending->host_idx);
     free(lending->host);
     free(lending->device);
     free(lending->names);
@@ -348,10 +359,8 @@ bool lending_sound(const struct lending *lending)
 
 struct lending_host *lending_find(struct lending *lending, const char *name)
 {
-    for (unsigned h = 0; h < lending->n_hosts; h++)
-        if (strcmp(lending->host[h].name, name) == 0)
-            return &lending->host[h];
-    return NULL;
+    size_t h;
+    return sim_map_find(lending->host_idx, name, &h) ? &lending->host[h] : NULL;
 }
 
 const char *const *lending_names(const struct lending *lending)
@@ -361,10 +370,8 @@ const char *const *lending_names(const struct lending *lending)
 
 struct lending_host *lending_on(struct lending *lending, const struct host *host)
 {
-    for (unsigned h = 0; h < lending->n_hosts; h++)
-        if (lending->host[h].host == host)
-            return &lending->host[h];
-    return NULL;
+    size_t h;
+    return sim_map_find_address(lending->host_idx, host, &h) ? &lending->host[h] : NULL;
 }
 
 unsigned lending_n_hosts(const struct lending *lending)

@@ -2,6 +2,7 @@
 #ifndef WORKLOADS_SETUP_LENDING_INTERNAL_H
 #define WORKLOADS_SETUP_LENDING_INTERNAL_H
 
+#include "sim/engine/map.h"
 #include "workloads/setup/function_name.h"
 #include "workloads/setup/lending.h"
 
@@ -22,6 +23,7 @@ struct lending {
     struct world *world;
     struct lending_host *host;
     unsigned n_hosts;
+    struct sim_map *host_idx;   /* by name, and by the address of its struct host */
     struct lent_device *device; /* in the order of the scenario */
     unsigned n_devices;
     const char **refused; /* names in lists `lend` about which there is a message */

@@ -14,6 +14,8 @@ struct fabrics {
     const struct world *world;
     const struct model **model;
     unsigned *joined;
+    unsigned *next_ntb;  /* of the same host; n: no more */
+    struct sim_map *idx; /* of models, and of hosts their first NTB */
     unsigned n;
 };
 
@@ -24,13 +26,11 @@ static unsigned root_of(const struct fabrics *fabrics, unsigned i)
     return i;
 }
 
-/* n: not a device of the scenario. */
-static unsigned index_of(const struct fabrics *fabrics, const struct model *model)
+/* n: not a device of the scenario; for a host, it has no NTB. */
+static unsigned index_of(const struct fabrics *fabrics, const void *model_or_host)
 {
-    unsigned i = 0;
-    while (i < fabrics->n && fabrics->model[i] != model)
-        i++;
-    return i;
+    size_t i;
+    return sim_map_find_address(fabrics->idx, model_or_host, &i) ? (unsigned)i : fabrics->n;
 }
 
 static void join(struct fabrics *fabrics)
@@ -47,17 +47,26 @@ static void join(struct fabrics *fabrics)
     }
 }
 
-static bool is_ntb_of(const struct fabrics *fabrics, unsigned i, const struct host *host)
+static void list_ntbs(struct fabrics *fabrics, struct world *world)
 {
-    return fabrics->model[i]->ops == &pcie_ntb_ops &&
-           world_host_of((struct world *)fabrics->world, fabrics->model[i]) == host;
+    for (unsigned i = 0; i < fabrics->n; i++) {
+        const struct host *host = fabrics->model[i]->ops == &pcie_ntb_ops
+                                      ? world_host_of(world, fabrics->model[i])
+                                      : NULL;
+        fabrics->next_ntb[i] = fabrics->n;
+        if (host == NULL || sim_map_add_address(fabrics->idx, host, i))
+            continue;
+        const unsigned first = index_of(fabrics, host);
+        fabrics->next_ntb[i] = fabrics->next_ntb[first];
+        fabrics->next_ntb[first] = i;
+    }
 }
 
 static bool reaches(const struct fabrics *fabrics, const struct host *from, const struct host *to)
 {
-    for (unsigned i = 0; i < fabrics->n; i++)
-        for (unsigned k = 0; is_ntb_of(fabrics, i, from) && k < fabrics->n; k++)
-            if (root_of(fabrics, i) == root_of(fabrics, k) && is_ntb_of(fabrics, k, to))
+    for (unsigned i = index_of(fabrics, from); i < fabrics->n; i = fabrics->next_ntb[i])
+        for (unsigned k = index_of(fabrics, to); k < fabrics->n; k = fabrics->next_ntb[k])
+            if (root_of(fabrics, i) == root_of(fabrics, k))
                 return true;
     return false;
 }
@@ -70,10 +79,14 @@ void lending_check_paths(struct lending *lending, struct sim_error_list *errors)
         fabrics.n++;
     fabrics.model = sim_zalloc(fabrics.n + 1, sizeof(struct model *));
     fabrics.joined = sim_zalloc(fabrics.n + 1, sizeof(*fabrics.joined));
+    fabrics.next_ntb = sim_zalloc(fabrics.n + 1, sizeof(*fabrics.next_ntb));
+    fabrics.idx = sim_map_new();
     for (unsigned i = 0; i < fabrics.n; i++) {
         fabrics.model[i] = world_device(lending->world, names[i]);
         fabrics.joined[i] = i;
+        sim_map_add_address(fabrics.idx, fabrics.model[i], i);
     }
+    list_ntbs(&fabrics, lending->world);
     join(&fabrics);
     for (unsigned i = 0; i < lending->n_devices; i++) {
         const struct lent_device *device = &lending->device[i];
@@ -87,6 +100,8 @@ void lending_check_paths(struct lending *lending, struct sim_error_list *errors)
                  device->borrower->name, device->lender->name, device->name);
         config_mistake(config_find(device->borrower->group, "borrow"), errors, expected, NULL);
     }
+    sim_map_free(fabrics.idx);
     free(fabrics.model);
     free(fabrics.joined);
+    free(fabrics.next_ntb);
 }

@@ -77,7 +77,7 @@ static bool wanted(const struct k_pci_dev *dev, void *context)
     const struct lending *lending = host->lending;
     const int vf = dev->pf != NULL ? dev->vf_number : FUNCTION_PHYSICAL;
     const uint16_t pf_id = dev->pf != NULL ? dev->pf->id : dev->id;
-    for (unsigned i = 0; i < lending->n_devices; i++) {
+    for (unsigned i = 0; host->n_lent != 0 && i < lending->n_devices; i++) {
         const struct lent_device *device = &lending->device[i];
         if (device->lender == host && device->pf_id == pf_id && device->function.vf == vf)
             return true;
@@ -98,7 +98,7 @@ static bool find_lent(struct lending_host *host)
     struct lending *lending = host->lending;
     unsigned n = 0;
     host->lent_ids = sim_zalloc(host->n_lent + 1u, sizeof(*host->lent_ids));
-    for (unsigned i = 0; i < lending->n_devices; i++) {
+    for (unsigned i = 0; n < host->n_lent && i < lending->n_devices; i++) {
         struct lent_device *device = &lending->device[i];
         const struct function_name *f = &device->function;
         const struct k_pci_dev *dev = NULL;
@@ -174,7 +174,7 @@ static void meet_body(void *arg)
     const struct lending_host *last = NULL;
     if (host->n_borrowed != 0)
         lend_discover(host->lend);
-    for (unsigned i = 0; i < lending->n_devices; i++) {
+    for (unsigned i = 0; host->n_borrowed != 0 && i < lending->n_devices; i++) {
         const struct lent_device *device = &lending->device[i];
         if (device->borrower != host || device->lender == last)
             continue;
@@ -206,7 +206,7 @@ static void borrow_body(void *arg)
     struct lend_error error = { 0 };
     if (host->vm != NULL)
         lending_vm_plug(host);
-    for (unsigned i = 0; i < lending->n_devices; i++) {
+    for (unsigned i = 0; host->n_borrowed != 0 && i < lending->n_devices; i++) {
         struct lent_device *device = &lending->device[i];
         if (device->borrower != host || host->vm != NULL)
             continue;
@@ -298,7 +298,7 @@ static void return_body(void *arg)
     struct lending *lending = host->lending;
     if (host->vm != NULL)
         lending_vm_unplug(host);
-    for (unsigned i = 0; i < lending->n_devices; i++) {
+    for (unsigned i = 0; host->n_borrowed != 0 && i < lending->n_devices; i++) {
         struct lent_device *device = &lending->device[i];
         if (device->borrower != host || device->borrow == NULL)
             continue;
