@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# What README.md, the tutorial and the page on reading results show is what the commands print, numbers
+# included. Which claims hold comes from the claims files, which test_claims.sh compares with runs.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+project=$PWD
+. tests/scenario/lib.sh
+
+for page in README.md docs/tutorial.md docs/analysis.md; do
+    while IFS= read -r line; do
+        case $line in
+        "ok "*) is "${line#ok * - }" ok ok ;;
+        "not ok "*) is "${line#not ok * - }" "what it prints is another (scripts/doc-examples.py $page)" "what the page shows" ;;
+        1..*) is "$page has examples" "$([ "${line#1..}" -gt 3 ] && echo yes)" yes ;;
+        esac
+    done < <(NUDMA=$simulate "$project/scripts/doc-examples.py" "$project/$page")
+done
+
+# The figure and the table of `make run`.
+size=pcie_bench/latency_size
+"$simulate" run $size -q >/dev/null
+trimmed() { sed 's/^ *//; s/ *$//' | tr -s ' '; }
+indented=$(sed -n 's/^    //p' "$project/README.md" | trimmed)
+is "the figure" "$(sed -n '/^DMA latency over/,/^C\|^B write_read/p' <<<"$indented")" \
+    "$("$nudma" plot $size --format text | trimmed | sed -n '/^DMA latency over/,/^B write_read/p')"
+"$nudma" check pcie_bench >claims.txt 2>&1
+shown=$(grep '^pcb\.' <<<"$indented")
+is "claims are shown" "$(wc -l <<<"$shown")" 5
+lost=$(grep -vxFf <(trimmed <claims.txt) <<<"$shown")
+is "with their values" "$lost" ""
+
+# "79 of 86", "fitted 4 of 4", and the table of papers.
+count() { # count KIND FILE...: "HOLD of ALL" of the claims of a kind ("": of any)
+    local kind=$1
+    shift
+    cat "$@" | tr '\n' ' ' | grep -oE '\{ *id = "[^}]*\}' | grep -E "kind = \"$kind" |
+        awk '{ n++; misses += / misses = / } END { printf "%d of %d", n - misses, n }'
+}
+claims=$project/scenarios/pcie_bench/claims.cfg
+has "claims by kind" "$indented" "^fitted $(count fitted "$claims"), interpolated $(count interpolated "$claims"),\
+ by construction $(count "by construction" "$claims"), predicted $(count predicted "$claims")\$"
+has "claims in all" "$indented" "^$(count "" "$claims") given claims hold"
+# shellcheck disable=SC2016 # backquotes of Markdown
+papers() { grep -o '`[a-z_]*`' | tr -d '`'; }
+rows=0
+while IFS='|' read -r _ names _ holds _; do
+    files=$(papers <<<"$names" | sed "s|.*|$project/scenarios/&/claims.cfg|")
+    # shellcheck disable=SC2086 # a word each
+    is "claims of$names" "$(xargs <<<"$holds")" "$(count "" $files)"
+    rows=$((rows + 1))
+done < <(grep -E '\| [0-9]+ of [0-9]+ \|$' "$project/README.md")
+is "all papers are in the table" "$(grep -E '\| [0-9]+ of [0-9]+ \|$' "$project/README.md" | cut -d '|' -f 2 |
+    papers | LC_ALL=C sort | xargs)" \
+    "$(cd "$project/scenarios" && for f in */claims.cfg; do dirname "$f"; done | LC_ALL=C sort | xargs)"
+
+echo "1..$cases"
+[ $failed = 0 ]
