@@ -53,5 +53,13 @@ is "all papers are in the table" "$(grep -E '\| [0-9]+ of [0-9]+ \|$' "$project/
     papers | LC_ALL=C sort | xargs)" \
     "$(cd "$project/scenarios" && for f in */claims.cfg; do dirname "$f"; done | LC_ALL=C sort | xargs)"
 
+# docs/explanation.md: of the same claims those that are predicted.
+predicted=$(grep -E '\| [0-9]+ of [0-9]+ \|' "$project/docs/explanation.md")
+is "areas of accuracy" "$(wc -l <<<"$predicted")" "$(find "$project/scenarios" -name claims.cfg | wc -l)"
+while IFS='|' read -r _ _ names holds _; do
+    is "predictions of$names" "$(xargs <<<"$holds")" \
+        "$(count predicted "$project/scenarios/$(papers <<<"$names")/claims.cfg")"
+done <<<"$predicted"
+
 echo "1..$cases"
 [ $failed = 0 ]
