@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# What README.md, the tutorial and the page on reading results show is what the commands print, numbers
+# What README.md, the tutorial and the pages on results and campaigns show is what the commands print, numbers
 # included. Which claims hold comes from the claims files, which test_claims.sh compares with runs.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 project=$PWD
 . tests/scenario/lib.sh
 
-for page in README.md docs/tutorial.md docs/analysis.md; do
+for page in README.md docs/tutorial.md docs/analysis.md docs/campaigns.md; do
     while IFS= read -r line; do
         case $line in
         "ok "*) is "${line#ok * - }" ok ok ;;

@@ -50,11 +50,11 @@ is "a database" "$(complete_words nudma merge res)" results.db
 is "nothing where nothing is known" "$(complete_words nudma run --seeds = 1)" ""
 
 # A claim that holds and one that does not.
-"$simulate" run numa/memory_latency --quick -q --db r.db >/dev/null 2>&1
+"$simulate" run pcie_bench/latency_size --filter 'op=read transfer_bytes=64' -q --db r.db >/dev/null 2>&1
 cat >claims.cfg <<'END'
 claims = (
-  { id = "holds"; use = "K"; kind = "predicted"; expr = "v('numa/memory_latency','from=s0 to=s0','load_latency_ns')"; lo = 1.0; hi = 999.0; published = "80"; text = "wide"; },
-  { id = "fails"; use = "K"; kind = "predicted"; expr = "v('numa/memory_latency','from=s0 to=s0','load_latency_ns')"; lo = 1.0; hi = 2.0; published = "1.5"; text = "narrow"; }
+  { id = "holds"; use = "K"; kind = "predicted"; expr = "v('pcie_bench/latency_size','op=read transfer_bytes=64','latency_mean_ns')"; lo = 1.0; hi = 999.0; published = "80"; text = "wide"; },
+  { id = "fails"; use = "K"; kind = "predicted"; expr = "v('pcie_bench/latency_size','op=read transfer_bytes=64','latency_mean_ns')"; lo = 1.0; hi = 2.0; published = "1.5"; text = "narrow"; }
 );
 END
 shown() { env "$@" script -qec "'$nudma' check claims.cfg --db r.db" /dev/null </dev/null | tr -d '\r'; }
