@@ -342,8 +342,8 @@ install: $(BUILD)/install/nudma $(BUILD)/install/manuals/nudma.bash $(BUILD)/ins
 	@install -D -m 644 $(BUILD)/install/libnudma.a "$(DESTDIR)$(LIBDIR)/libnudma.a"
 	@install -D -m 644 $(BUILD)/install/nudma.pc "$(DESTDIR)$(LIBDIR)/pkgconfig/nudma.pc"
 	@install -D -m 644 workloads/embed/nudma.h "$(DESTDIR)$(PREFIX)/include/nudma/nudma.h"
-	@for f in $(filter-out workloads/embed/nudma.h,$(HEADERS)); do \
-	    install -D -m 644 "$$f" "$(DESTDIR)$(PREFIX)/include/nudma/$$f" || exit 1; done
+	@cp --parents $(filter-out workloads/embed/nudma.h,$(HEADERS)) "$(DESTDIR)$(PREFIX)/include/nudma"
+	@chmod -R u=rwX,go=rX "$(DESTDIR)$(PREFIX)/include/nudma"
 	@for f in $(wildcard examples/*.c examples/*/*.[ch] examples/*/*.cfg examples/*/Makefile); do \
 	    install -D -m 644 "$$f" "$(DESTDIR)$(PREFIX)/share/doc/nudma/$$f" || exit 1; done
 	@for f in $(TO_SHARE); do install -D -m 644 "$$f" "$(SHARE)/$$f" || exit 1; done

@@ -6,7 +6,10 @@ cd "$(dirname "$0")/../.." || exit 1
 project=$PWD
 . tests/scenario/lib.sh
 
-for page in README.md docs/tutorial.md docs/analysis.md docs/campaigns.md; do
+# Under the sanitizers nothing of it: other tests run the same commands there.
+pages="README.md docs/tutorial.md docs/analysis.md docs/campaigns.md"
+[ "${CONFIG:-}" != san ] || pages=
+for page in $pages; do
     while IFS= read -r line; do
         case $line in
         "ok "*) is "${line#ok * - }" ok ok ;;

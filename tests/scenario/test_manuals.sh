@@ -4,6 +4,7 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 project=$PWD
 . tests/scenario/lib.sh
+nudma=$simulate # its texts are what is looked at
 mkdir bin && ln -s "$nudma" bin/nudma
 PATH=$scratch/bin:$PATH
 "$project/scripts/manuals.sh" "$nudma" made; is "made" $? 0
@@ -15,11 +16,12 @@ is "a page for each command" "$(cd made/man1 && echo ./*)" \
 lost=
 for command in $commands; do
     sed 's/\\-/-/g; s/\\e/\\/g; s/\\f[BIR]//g; s/^\\&//' "made/man1/nudma-$command.1" >page
+    page=$(<page)
     bash_options=$(sed -n "s/^    $command) .* options='\([^']*\)'.*/ \1 /p" made/nudma.bash)
     zsh_options=$(sed -n "/^    $command)$/,/;;$/p" made/_nudma)
     while read -r option help; do
         [[ $option == *[a-z] ]] || continue
-        grep -q -- "$option" page && grep -qF -- "$help" page || lost+=" $command:$option:page"
+        [[ $page == *"$option"*"$help"* ]] || lost+=" $command:$option:page"
         [[ $bash_options == *" $option "* ]] || lost+=" $command:$option:bash"
         [[ $zsh_options == *"'*$option"[=[]* ]] || lost+=" $command:$option:zsh"
         n_options=$((${n_options:-0} + 1))
