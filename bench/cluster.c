@@ -15,9 +15,6 @@
 #include "workloads/experiment.h"
 
 #define PER_SWITCH 10u
-/* Hosts that run kernels and lend; those between are nodes of the fabric only. The stacks of threads
- * with their guard pages are mappings, of which Linux gives a process 65,530. */
-#define TAKE_PART_MAX 2000u
 
 static double now_s(void)
 {
@@ -43,31 +40,48 @@ static double resident_kib(void)
     "llc_ways = 20; l2_size = 32768; l1_size = 8192; }; dram = { node_size = 268435456; channels " \
     "= 1; }; "
 
-/* The first n_borrowed hosts lend a device each to the last ones, the first to the very last. */
+/* Hosts of which one lends, and its neighbour borrows what one in the next such group lends: traffic
+ * crosses switches, of which most is below the lowest, as their tables of requesters have it. */
+static unsigned group_of(unsigned n_hosts, unsigned n_borrowed)
+{
+    return n_hosts / n_borrowed;
+}
+static unsigned lender_of(unsigned device, unsigned n_hosts, unsigned n_borrowed)
+{
+    return device * group_of(n_hosts, n_borrowed);
+}
+static unsigned borrower_of(unsigned device, unsigned n_hosts, unsigned n_borrowed)
+{
+    return (device + n_borrowed - 1) % n_borrowed * group_of(n_hosts, n_borrowed) + 1;
+}
+
+/* All hosts take part. The list of nodes saves reading the registers of all switches. */
 static void append_lending(GString *text, unsigned n_hosts, unsigned n_borrowed)
 {
+    const unsigned group = group_of(n_hosts, n_borrowed);
     g_string_append(text, "lending = {\n");
     for (unsigned i = 0; i < n_hosts; i++) {
-        if (i >= TAKE_PART_MAX / 2 && i + TAKE_PART_MAX / 2 < n_hosts)
-            continue;
-        g_string_append_printf(text, "h%u = { host = \"h%u\"; dma_window_bytes = \"16 MiB\"; ", i,
-                               i);
-        if (i < n_borrowed)
-            g_string_append_printf(text, "lend = [\"d%u\"]; };\n", i);
-        else if (i >= n_hosts - n_borrowed)
-            g_string_append_printf(text, "borrow = [\"d%u\"]; };\n", n_hosts - 1 - i);
+        const unsigned d = i / group;
+        g_string_append_printf(text,
+                               "h%u = { host = \"h%u\"; dma_window_bytes = \"16 MiB\"; "
+                               "nodes_listed = true; ",
+                               i, i);
+        if (d < n_borrowed && i % group == 0)
+            g_string_append_printf(text, "lend = [\"d%u\"]; };\n", d);
+        else if (d < n_borrowed && i % group == 1)
+            g_string_append_printf(text, "borrow = [\"d%u\"]; };\n", (d + 1) % n_borrowed);
         else
             g_string_append(text, "lend = []; };\n");
     }
     g_string_append_printf(text,
                            "};\nworkload = { type = \"programs\"; measured = \"h%u\"; };\n"
                            "measure = { warmup_us = 20; duration_us = 1000; };\nprograms = {\n",
-                           n_hosts - 1);
+                           borrower_of(0, n_hosts, n_borrowed));
     for (unsigned i = 0; i < n_borrowed; i++)
         g_string_append_printf(text,
                                "p%u = { type = \"device_dma\"; on = \"h%u\"; device = \"d%u\"; "
                                "buffer_bytes = 65536; queue_depth = 4; };\n",
-                               i, n_hosts - 1 - i, i);
+                               i, borrower_of(i, n_hosts, n_borrowed), i);
     g_string_append(text, "};\n");
 }
 
@@ -103,14 +117,16 @@ static char *scenario(unsigned n_hosts, const char *host, unsigned n_borrowed)
             text,
             "h%u = { %s ports = ( { name = \"rp0\"; }, { name = \"rp1\"; lanes = 4; } ); "
             "iommu = { enabled = %s; }; };\n",
-            i, host, i + n_borrowed >= n_hosts ? "true" : "false");
+            i, host, n_borrowed != 0 && i % group_of(n_hosts, n_borrowed) == 1 ? "true" : "false");
     g_string_append(text, "};\ndevices = {\n");
     for (unsigned i = 0; i < n_hosts; i++)
         g_string_append_printf(text,
                                "n%u = { type = \"pcie.ntb\"; lanes = 8; cable_lanes = 8; };\n", i);
     for (unsigned i = 0; i < n_borrowed; i++)
         g_string_append_printf(
-            text, "d%u = { type = \"pcie.requester\"; lanes = 4; bar_bytes = 65536; };\n", i);
+            text,
+            "d%u = { type = \"pcie.requester\"; generation = 1; lanes = 1; bar_bytes = 65536; };\n",
+            i);
     for (unsigned i = 0; i < n_switches(n_hosts); i++)
         g_string_append_printf(text, "s%u = { type = \"pcie.cluster_switch\"; ports = %u; };\n", i,
                                PER_SWITCH + 2);
@@ -121,7 +137,8 @@ static char *scenario(unsigned n_hosts, const char *host, unsigned n_borrowed)
                                "{ from = \"n%u.p1\"; to = \"s%u.p%u\"; }",
                                i == 0 ? "" : ",\n", i, i, i, i / PER_SWITCH, 1 + i % PER_SWITCH);
     for (unsigned i = 0; i < n_borrowed; i++)
-        g_string_append_printf(text, ",\n{ from = \"h%u.s0.rp1\"; to = \"d%u.p0\"; }", i, i);
+        g_string_append_printf(text, ",\n{ from = \"h%u.s0.rp1\"; to = \"d%u.p0\"; }",
+                               lender_of(i, n_hosts, n_borrowed), i);
     append_cascade(text, n_hosts);
     g_string_append(text, ");\n");
     if (n_borrowed != 0)

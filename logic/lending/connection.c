@@ -289,6 +289,8 @@ int lend_connect_peer(struct lend_host *host, uint32_t peer, struct lend_connect
                       struct lend_error *error)
 {
     struct lend_path path;
+    if (host->options.nodes != NULL && lend_resolve(host, peer, LEND_ANY, &path, NULL) != 0)
+        lend_look_for(host, peer);
     const int status = lend_resolve(host, peer, LEND_ANY, &path, error);
     return status == 0 ? lend_connect(host, &path, connection, error) : status;
 }

@@ -1,10 +1,13 @@
 /*
  * What it does: finds other hosts and the paths to them: the node at the other end of each cable
  *   and, behind a switch, every node that switches name as a neighbour. There are no routes through
- *   other hosts; a change of the fabric is noticed at the next discovery only.
- * Follows: SmartIO, 2.2, 3.3, 4.4; docs/models/ntb.md.
+ *   other hosts; a change of the fabric is noticed at the next discovery only. A host with a list of the
+ *   nodes of each peer looks there and nowhere else.
+ * Follows: SmartIO, 2.2, 3.3, 4.4; docs/models/ntb.md. The list is what a cluster's configuration file
+ *   has (dishosts.conf of Dolphin's drivers).
  * Costs: three reads over the fabric for each adapter, about twelve for each switch; an entry for
- *   our CPUs in each switch, until it is over.
+ *   our CPUs in each switch, until it is over. By a list: the same reads for the peer's adapters, and
+ *   those that find the way to them (route.c), whatever the cluster's size.
  */
 #include <stdio.h>
 #include <string.h>
@@ -213,6 +216,66 @@ int lend_discover(struct lend_host *host)
              found->error.text);
     k_free(found);
     return (int)host->n_paths;
+}
+
+/* By one adapter, the list of nodes that the peer has. */
+static void look_for_by(struct lend_host *host, struct lend_adapter *adapter, const uint32_t *node,
+                        unsigned n, struct findings *found)
+{
+    struct lend_route route;
+    struct lend_error error;
+    if (lend_register_read(adapter, NTB_NODE_PARTNER, NTB_FABRIC_ID, 4) == NTB_ID) {
+        look_at(host, adapter, NTB_NODE_PARTNER, found);
+        return;
+    }
+    for (unsigned i = 0; i < n; i++) {
+        if (node[i] == adapter->node)
+            continue;
+        if (lend_route_open(host, adapter, node[i], &route, &error) != 0) {
+            found->error = found->error.code == 0 ? error : found->error;
+            continue;
+        }
+        look_at(host, adapter, node[i], found);
+        lend_route_close(host, adapter, &route);
+    }
+}
+
+/* Takes what was found of the peer in place of what was known of it. */
+static void take_paths_to(struct lend_host *host, uint32_t peer, const struct findings *found)
+{
+    struct lend_path *paths = NULL;
+    unsigned n = 0;
+    for (unsigned pass = 0; pass < 2; pass++) {
+        const struct lend_path *from = pass == 0 ? host->paths : found->paths;
+        const unsigned n_from = pass == 0 ? host->n_paths : found->n_paths;
+        for (unsigned i = 0; i < n_from; i++)
+            if ((from[i].peer == peer) == (pass == 1)) {
+                paths = grow(paths, n, sizeof *paths);
+                paths[n++] = from[i];
+            }
+    }
+    k_free(host->paths);
+    host->paths = paths;
+    host->n_paths = n;
+}
+
+void lend_look_for(struct lend_host *host, uint32_t peer)
+{
+    uint32_t node[LEND_ADAPTERS_MAX];
+    if (host->options.nodes == NULL) {
+        lend_discover(host);
+        return;
+    }
+    struct findings *found = k_zalloc(sizeof *found);
+    const unsigned n = host->options.nodes(peer, node, host->options.context);
+    for (unsigned i = 0; i < host->n_adapters; i++)
+        if (lend_adapter_link_up(&host->adapter[i]))
+            look_for_by(host, &host->adapter[i], node, n, found);
+    take_paths_to(host, peer, found);
+    snprintf(host->not_found, sizeof host->not_found, "%s%s", found->error.code != 0 ? "; " : "",
+             found->error.text);
+    k_free(found->paths);
+    k_free(found);
 }
 
 bool lend_path_at(const struct lend_host *host, unsigned i, struct lend_path *path)

@@ -57,6 +57,10 @@ struct lend_options {
     const struct k_pci_id *lend;
     bool (*want)(const struct k_pci_dev *dev, void *context);
     unsigned (*dma_bits)(const struct k_pci_dev *dev, void *context);
+    /* Where the adapters of each host are, as a list that an administrator keeps says: writes the
+     * numbers of their nodes and returns how many, LEND_ADAPTERS_MAX at most. NULL: there is no such
+     * list, hosts are found by lend_discover(). */
+    unsigned (*nodes)(uint32_t peer, uint32_t node[LEND_ADAPTERS_MAX], void *context);
     void *context;
     uint64_t timeout_ps; /* a peer that has not answered for so long is lost */
     /* A link that goes down ends no connection by itself: if it is back, at both ends, before the
@@ -90,6 +94,9 @@ void lend_host_kill(struct lend_host *host);
  * is a switch, at all nodes that the switch has a route to. Replaces the known paths. Returns how
  * many there are to started hosts. */
 int lend_discover(struct lend_host *host);
+/* [thread] Looks for one host: at the nodes that options.nodes() lists for it, whose paths replace
+ * those to it that are known; or, if there is no list, for all by lend_discover(). */
+void lend_look_for(struct lend_host *host, uint32_t peer);
 struct lend_path {
     uint32_t peer;         /* number of the host */
     unsigned adapter;      /* ours, by index */

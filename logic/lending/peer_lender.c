@@ -119,7 +119,7 @@ static int find_path(struct lend_lease *lease, const struct msg_peer_open *reque
     }
     if (lend_resolve_by(host, request->host, own, request->adapter, path, NULL) == 0)
         return 0;
-    lend_discover(host); /* it started later, or there was no discovery yet */
+    lend_look_for(host, request->host); /* it started later, or there was no discovery yet */
     return lend_resolve_by(host, request->host, own, request->adapter, path, error);
 }
 

@@ -65,7 +65,7 @@ int lend_service_connect(struct lend_host *host, uint32_t peer, unsigned adapter
                          adapter, host->n_adapters);
     int status = find_path(host, peer, adapter, peer_adapter, &path, NULL);
     if (status != 0) {
-        lend_discover(host); /* it started later, or nobody has looked yet */
+        lend_look_for(host, peer); /* it started later, or nobody has looked yet */
         status = find_path(host, peer, adapter, peer_adapter, &path, error);
     }
     return status == 0 ? lend_connect(host, &path, connection, error) : status;
@@ -258,7 +258,7 @@ int lend_claim_path(struct lend_host *host, unsigned near, uint32_t peer, struct
 {
     if (lend_resolve_by(host, peer, near, LEND_ANY, path, NULL) == 0)
         return 0;
-    lend_discover(host);
+    lend_look_for(host, peer);
     return lend_resolve_by(host, peer, near, LEND_ANY, path, error);
 }
 

@@ -56,16 +56,21 @@ void sim_watch_add(struct sim *sim, struct sim_watch *watch)
 {
     sim_watch_remove(sim, watch);
     watch->next = sim->watchdog.watches;
+    watch->link = &sim->watchdog.watches;
+    if (watch->next != NULL)
+        watch->next->link = &watch->next;
     sim->watchdog.watches = watch;
 }
 
 void sim_watch_remove(struct sim *sim, struct sim_watch *watch)
 {
-    for (struct sim_watch **link = &sim->watchdog.watches; *link != NULL; link = &(*link)->next)
-        if (*link == watch) {
-            *link = watch->next;
-            return;
-        }
+    (void)sim;
+    if (watch->link == NULL)
+        return;
+    *watch->link = watch->next;
+    if (watch->next != NULL)
+        watch->next->link = watch->link;
+    watch->link = NULL;
 }
 
 void sim_progress(struct sim *sim)

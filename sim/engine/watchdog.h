@@ -36,7 +36,7 @@ struct sim_watch {
     uint64_t (*work)(struct sim_watch *watch);
     /* Adds what waits for tags, credits and the like. */
     void (*describe)(struct sim_watch *watch, struct sim_waits *waits);
-    struct sim_watch *next; /* private */
+    struct sim_watch *next, **link; /* private; link: what points to it, NULL: not added */
 };
 /* The caller owns the watch, which must stay until it is removed or the run is freed. */
 void sim_watch_add(struct sim *sim, struct sim_watch *watch);

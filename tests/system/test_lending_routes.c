@@ -50,6 +50,7 @@ struct side {
     struct kernel *kernel;
     struct lend_host *lend;
     struct rig *rig;
+    uint32_t listed; /* node at which a list says that every host is; 0: there is no list */
 };
 struct rig {
     struct world_fixture w;
@@ -57,6 +58,7 @@ struct rig {
     struct lend_borrow *borrow;
     struct lend_error error;
     int status, n_found;
+    uint32_t listed;
 };
 
 struct call {
@@ -78,6 +80,14 @@ static void call(struct rig *r, unsigned side, void (*body)(struct side *side))
 
 static const struct k_pci_id ids[] = { { 0x19ee, 0x6000 }, { 0, 0 } };
 
+static unsigned nodes(uint32_t peer, uint32_t node[LEND_ADAPTERS_MAX], void *context)
+{
+    const struct side *side = context;
+    (void)peer;
+    node[0] = side->listed;
+    return 1;
+}
+
 static void up(struct side *s)
 {
     static const char *const names[] = { "borrower", "lender", "other" };
@@ -87,6 +97,9 @@ static void up(struct side *s)
     options.id = i + 1;
     options.name = names[i];
     options.lend = i == LENDER ? ids : NULL;
+    options.nodes = i == BORROWER && s->rig->listed != 0 ? nodes : NULL;
+    options.context = s;
+    s->listed = s->rig->listed;
     s->lend = lend_host_new(s->kernel, &options);
     assert_int_equal(k_pci_register(s->kernel, lend_adapter_driver(s->lend)), 1);
     assert_int_equal(k_pci_register(s->kernel, lend_lender_driver(s->lend)), i == LENDER);
@@ -97,7 +110,7 @@ static void borrow(struct side *s)
 {
     struct rig *r = s->rig;
     const uint16_t id = pcie_requester_id(world_device(r->w.world, "dma"));
-    r->n_found = lend_discover(s->lend);
+    r->n_found = s->listed != 0 ? 0 : lend_discover(s->lend);
     r->error.text[0] = '\0';
     r->status = lend_borrow(s->lend, LENDER + 1, id, &r->borrow, &r->error);
 }
@@ -118,11 +131,13 @@ static const struct cluster_switch *switch_of(struct rig *r, const char *name)
 }
 
 /* `borrower`, `lender`, `top`: numbers on the fabric; requesters, top_payload: of `top`. */
-static struct rig *rig_open_of(unsigned borrower, unsigned lender, unsigned top,
-                               unsigned requesters, unsigned top_payload, unsigned payload)
+static struct rig *rig_open_listed(unsigned borrower, unsigned lender, unsigned top,
+                                   unsigned requesters, unsigned top_payload, unsigned payload,
+                                   uint32_t listed)
 {
     static const char *const names[] = { "server", "lender", "other" };
     struct rig *r = calloc(1, sizeof(*r));
+    r->listed = listed;
     char *text = g_strdup_printf(WORLD, payload, borrower, lender, top, requesters, top_payload);
     fixture_open(&r->w, text);
     g_free(text);
@@ -133,6 +148,12 @@ static struct rig *rig_open_of(unsigned borrower, unsigned lender, unsigned top,
     for (unsigned i = 0; i < N_SIDES; i++)
         call(r, i, up);
     return r;
+}
+
+static struct rig *rig_open_of(unsigned borrower, unsigned lender, unsigned top,
+                               unsigned requesters, unsigned top_payload, unsigned payload)
+{
+    return rig_open_listed(borrower, lender, top, requesters, top_payload, payload, 0);
 }
 
 static struct rig *rig_open(unsigned borrower, unsigned lender, unsigned top, unsigned requesters)
@@ -172,6 +193,40 @@ static void test_any_number(void **state)
         assert_string_equal(r->error.text, "");
         assert_int_equal(r->status, 0);
         call(r, BORROWER, give_back);
+        rig_close(r);
+    }
+}
+
+/* A list says where the lender is: nobody looks anywhere else, and entries are what they are without it. */
+static void test_listed(void **state)
+{
+    struct lend_path path;
+    (void)state;
+    struct rig *r = rig_open_listed(66, 131, 9000, 512, 2048, 256, 131);
+    call(r, BORROWER, borrow);
+    assert_string_equal(r->error.text, "");
+    assert_int_equal(r->status, 0);
+    assert_true(lend_path_at(r->side[BORROWER].lend, 0, &path));
+    assert_int_equal(path.peer, LENDER + 1);
+    assert_int_equal(path.node, 131);
+    assert_false(lend_path_at(r->side[BORROWER].lend, 1, &path));
+    assert_int_equal(switch_of(r, "top")->n_entries, 3);
+    call(r, BORROWER, give_back);
+    assert_int_equal(switch_of(r, "top")->n_entries, 2);
+    rig_close(r);
+}
+
+/* Nobody is at the node of the list, or another host is: the borrow fails and leaves nothing. */
+static void test_listed_wrongly(void **state)
+{
+    static const unsigned listed[] = { 4000, 67 };
+    (void)state;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(listed); i++) {
+        struct rig *r = rig_open_listed(66, 131, 9000, 512, 2048, 256, listed[i]);
+        call(r, BORROWER, borrow);
+        assert_int_equal(r->status, -EHOSTUNREACH);
+        assert_non_null(strstr(r->error.text, "no path to host 2"));
+        assert_int_equal(switch_of(r, "left")->n_entries, 0);
         rig_close(r);
     }
 }
@@ -262,10 +317,9 @@ static void test_payload(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_any_number),
-        cmocka_unit_test(test_entries),
-        cmocka_unit_test(test_full),
-        cmocka_unit_test(test_payload),
+        cmocka_unit_test(test_any_number),     cmocka_unit_test(test_listed),
+        cmocka_unit_test(test_listed_wrongly), cmocka_unit_test(test_entries),
+        cmocka_unit_test(test_full),           cmocka_unit_test(test_payload),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,6 +24,9 @@ const struct param_desc lending_params_table[] = {
           PROV_NONE, "", "a peer without a heartbeat, one each 2 ms, is lost after so long"),
     PARAM("hold_links", PARAM_BOOL, struct lending_params, hold_links, 0, 0, 1, PROV_NONE, "",
           "a link that goes down ends connections when timeout_us is over, not at once"),
+    PARAM("nodes_listed", PARAM_BOOL, struct lending_params, nodes_listed, 0, 0, 1, PROV_NONE, "",
+          "a list says at which nodes of the fabric each host is, and it looks for one there only; "
+          "false: it looks at all nodes"),
     PARAM("nvme_driver", PARAM_BOOL, struct lending_params, nvme_driver, 1, 0, 1, PROV_NONE, "",
           "its kernel drives NVMe controllers; false: programs do, with drivers of their own"),
     PARAM(
@@ -37,6 +40,16 @@ const struct param_desc lending_params_table[] = {
 
 /* ---- A host ---------------------------------------------------------------------------------- */
 
+static void add_ntb(struct lending_host *host, uint32_t node)
+{
+    host->has_ntb = true;
+    for (unsigned i = 0; i < LEND_ADAPTERS_MAX; i++)
+        if (host->ntb_node[i] == 0) {
+            host->ntb_node[i] = node;
+            return;
+        }
+}
+
 /* Finds the hosts that have an NTB in their trees. */
 static void find_ntbs(struct lending *lending)
 {
@@ -47,7 +60,7 @@ static void find_ntbs(struct lending *lending)
             continue;
         struct lending_host *host = lending_on(lending, world_host_of(lending->world, model));
         if (host != NULL)
-            host->has_ntb = true;
+            add_ntb(host, ntb_node(model));
     }
 }
 

@@ -38,7 +38,7 @@ struct lending_params {
     const char *host_name;
     uint64_t dma_window_bytes, pool_bytes;
     uint32_t max_peers, dma_bits, sriov_numvfs;
-    bool nvme_driver, nvme_polled, hold_links;
+    bool nvme_driver, nvme_polled, hold_links, nodes_listed;
     sim_time timeout_ps;
 };
 extern const struct param_desc lending_params_table[];
@@ -58,10 +58,11 @@ struct lending_host {
     void *driver[LENDING_DRIVERS_MAX]; /* by lending_drivers[] */
     bool takes_part;                   /* in the cluster: it has `lend` or `borrow` */
     bool has_ntb;
-    bool dead;                   /* lending_kill() */
-    unsigned n_lent, n_borrowed; /* in the scenario */
-    unsigned n_lent_vfs;         /* of n_lent: virtual functions */
-    struct k_pci_id *lent_ids;   /* kinds of devices that it lends; ended by { 0, 0 } */
+    uint32_t ntb_node[LEND_ADAPTERS_MAX]; /* on the fabric; 0: no more */
+    bool dead;                            /* lending_kill() */
+    unsigned n_lent, n_borrowed;          /* in the scenario */
+    unsigned n_lent_vfs;                  /* of n_lent: virtual functions */
+    struct k_pci_id *lent_ids;            /* kinds of devices that it lends; ended by { 0, 0 } */
     /* With sriov_numvfs: the driver of NICs, which lending_up() loads before it enables their virtual
      * functions and lending_down() unloads; NULL: there is none. network_params(), which may be NULL,
      * changes its settings. */

@@ -92,6 +92,17 @@ static unsigned dma_bits(const struct k_pci_dev *dev, void *context)
     return host->params.dma_bits;
 }
 
+static unsigned nodes(uint32_t peer, uint32_t node[LEND_ADAPTERS_MAX], void *context)
+{
+    const struct lending *lending = ((const struct lending_host *)context)->lending;
+    unsigned n = 0;
+    if (peer == 0 || peer > lending->n_hosts)
+        return 0;
+    for (; n < LEND_ADAPTERS_MAX && lending->host[peer - 1].ntb_node[n] != 0; n++)
+        node[n] = lending->host[peer - 1].ntb_node[n];
+    return n;
+}
+
 /* Looks up the devices to lend among those that enumeration has found. */
 static bool find_lent(struct lending_host *host)
 {
@@ -133,6 +144,7 @@ static void join(struct lending_host *host)
     options.lend = host->lent_ids;
     options.want = wanted;
     options.dma_bits = dma_bits;
+    options.nodes = host->params.nodes_listed ? nodes : NULL;
     options.context = host;
     host->lend = lend_host_new(host->host_kernel, &options);
     if (host->lend == NULL) {
@@ -172,7 +184,7 @@ static void meet_body(void *arg)
     struct lend_error error = { 0 };
     struct lend_info info;
     const struct lending_host *last = NULL;
-    if (host->n_borrowed != 0)
+    if (host->n_borrowed != 0 && !host->params.nodes_listed)
         lend_discover(host->lend);
     for (unsigned i = 0; host->n_borrowed != 0 && i < lending->n_devices; i++) {
         const struct lent_device *device = &lending->device[i];
