@@ -148,10 +148,10 @@ $(SUPPORT): $(SUPPORT_O) $(BUILD)/stamp/objects
 	@rm -f $@
 	$(Q)ar rcs $@ $(SUPPORT_O)
 $(BUILD)/tests/%.o: LAST_CFLAGS = $(TEST_OPT) -U_FORTIFY_SOURCE
-$(BUILD)/tests/support/iommu_fake.o: LAST_CFLAGS = # part of a bench
+$(BUILD)/tests/support/iommu_fake.o $(BUILD)/tests/support/cluster_scenario.o: LAST_CFLAGS = # parts of benches
 $(filter $(BUILD)/%,$(TESTS:=.o) $(SUPPORT_O) $(FAKE_O)): $(BUILD)/stamp/test-flags
-# iommu_fake serves a bench, too, and that asks for no cmocka.
-$(TESTS:=.o) $(filter-out %/iommu_fake.o,$(SUPPORT_O)): | require-cmocka
+# iommu_fake and cluster_scenario serve benches, too, and those ask for no cmocka.
+$(TESTS:=.o) $(filter-out %/iommu_fake.o %/cluster_scenario.o,$(SUPPORT_O)): | require-cmocka
 $(ON_FAKE_C:%.c=$(BUILD)/%): ON_FAKE := $(FAKE_O)
 $(ON_FAKE_C:%.c=$(BUILD)/%): $(FAKE_O)
 define link-test
@@ -175,6 +175,7 @@ $(BUILD)/fuzz/%: $(FUZZ_C) $(SUPPORT) $(CLI_LIB) $(LIB)
 	    $(if $(filter $*,$(FUZZ_READERS)),$(word 2,$^),$<) $(SUPPORT) $(CLI_LIB) $(LIB) $(LDLIBS) -lcmocka
 $(BENCHES:=.o):
 $(BUILD)/bench/iommu: $(BUILD)/tests/support/iommu_fake.o
+$(BUILD)/bench/cluster: $(BUILD)/tests/support/cluster_scenario.o
 $(BUILD)/bench/%: $(BUILD)/bench/%.o $(LIB)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)

@@ -12,9 +12,8 @@
 #include <unistd.h>
 
 #include "models/world/world.h"
+#include "tests/support/cluster_scenario.h"
 #include "workloads/experiment.h"
-
-#define PER_SWITCH 10u
 
 static double now_s(void)
 {
@@ -34,123 +33,11 @@ static double resident_kib(void)
     return (double)pages * (double)sysconf(_SC_PAGESIZE) / 1024.0;
 }
 
-/* What a node of a large cluster needs; the other kind has the memory system of an R730. */
-#define LIGHT                                                                                      \
-    "cpu = { sockets = 1; cores_per_socket = 1; }; cache = { llc_size = 81920; llc_slices = 1; "   \
-    "llc_ways = 20; l2_size = 32768; l1_size = 8192; }; dram = { node_size = 268435456; channels " \
-    "= 1; }; "
-
-/* Hosts of which one lends, and its neighbour borrows what one in the next such group lends: traffic
- * crosses switches, of which most is below the lowest, as their tables of requesters have it. */
-static unsigned group_of(unsigned n_hosts, unsigned n_borrowed)
-{
-    return n_hosts / n_borrowed;
-}
-static unsigned lender_of(unsigned device, unsigned n_hosts, unsigned n_borrowed)
-{
-    return device * group_of(n_hosts, n_borrowed);
-}
-static unsigned borrower_of(unsigned device, unsigned n_hosts, unsigned n_borrowed)
-{
-    return (device + n_borrowed - 1) % n_borrowed * group_of(n_hosts, n_borrowed) + 1;
-}
-
-/* All hosts take part. The list of nodes saves reading the registers of all switches. */
-static void append_lending(GString *text, unsigned n_hosts, unsigned n_borrowed)
-{
-    const unsigned group = group_of(n_hosts, n_borrowed);
-    g_string_append(text, "lending = {\n");
-    for (unsigned i = 0; i < n_hosts; i++) {
-        const unsigned d = i / group;
-        g_string_append_printf(text,
-                               "h%u = { host = \"h%u\"; dma_window_bytes = \"16 MiB\"; "
-                               "nodes_listed = true; ",
-                               i, i);
-        if (d < n_borrowed && i % group == 0)
-            g_string_append_printf(text, "lend = [\"d%u\"]; };\n", d);
-        else if (d < n_borrowed && i % group == 1)
-            g_string_append_printf(text, "borrow = [\"d%u\"]; };\n", (d + 1) % n_borrowed);
-        else
-            g_string_append(text, "lend = []; };\n");
-    }
-    g_string_append_printf(text,
-                           "};\nworkload = { type = \"programs\"; measured = \"h%u\"; };\n"
-                           "measure = { warmup_us = 20; duration_us = 1000; };\nprograms = {\n",
-                           borrower_of(0, n_hosts, n_borrowed));
-    for (unsigned i = 0; i < n_borrowed; i++)
-        g_string_append_printf(text,
-                               "p%u = { type = \"device_dma\"; on = \"h%u\"; device = \"d%u\"; "
-                               "buffer_bytes = 65536; queue_depth = 4; };\n",
-                               i, borrower_of(i, n_hosts, n_borrowed), i);
-    g_string_append(text, "};\n");
-}
-
-/* Switches of all levels: each has PER_SWITCH below it, up to one that has the rest. */
-static unsigned n_switches(unsigned n_hosts)
-{
-    unsigned n = 0, level = n_hosts;
-    do
-        n += level = (level + PER_SWITCH - 1) / PER_SWITCH;
-    while (level > 1);
-    return n;
-}
-
-/* The cables between switches; those of the lowest level come first. */
-static void append_cascade(GString *text, unsigned n_hosts)
-{
-    unsigned first = 0, level = (n_hosts + PER_SWITCH - 1) / PER_SWITCH;
-    while (level > 1) {
-        for (unsigned i = 0; i < level; i++)
-            g_string_append_printf(text, ",\n{ from = \"s%u.p0\"; to = \"s%u.p%u\"; }", first + i,
-                                   first + level + i / PER_SWITCH, 1 + i % PER_SWITCH);
-        first += level;
-        level = (level + PER_SWITCH - 1) / PER_SWITCH;
-    }
-}
-
-/* n_borrowed: devices; 0: no lending at all. */
-static char *scenario(unsigned n_hosts, const char *host, unsigned n_borrowed)
-{
-    GString *text = g_string_new("hosts = {\n");
-    for (unsigned i = 0; i < n_hosts; i++)
-        g_string_append_printf(
-            text,
-            "h%u = { %s ports = ( { name = \"rp0\"; }, { name = \"rp1\"; lanes = 4; } ); "
-            "iommu = { enabled = %s; }; };\n",
-            i, host, n_borrowed != 0 && i % group_of(n_hosts, n_borrowed) == 1 ? "true" : "false");
-    g_string_append(text, "};\ndevices = {\n");
-    for (unsigned i = 0; i < n_hosts; i++)
-        g_string_append_printf(text,
-                               "n%u = { type = \"pcie.ntb\"; lanes = 8; cable_lanes = 8; };\n", i);
-    for (unsigned i = 0; i < n_borrowed; i++)
-        g_string_append_printf(
-            text,
-            "d%u = { type = \"pcie.requester\"; generation = 1; lanes = 1; bar_bytes = 65536; };\n",
-            i);
-    for (unsigned i = 0; i < n_switches(n_hosts); i++)
-        g_string_append_printf(text, "s%u = { type = \"pcie.cluster_switch\"; ports = %u; };\n", i,
-                               PER_SWITCH + 2);
-    g_string_append(text, "};\ncables = (\n");
-    for (unsigned i = 0; i < n_hosts; i++)
-        g_string_append_printf(text,
-                               "%s{ from = \"h%u.s0.rp0\"; to = \"n%u.p0\"; },\n"
-                               "{ from = \"n%u.p1\"; to = \"s%u.p%u\"; }",
-                               i == 0 ? "" : ",\n", i, i, i, i / PER_SWITCH, 1 + i % PER_SWITCH);
-    for (unsigned i = 0; i < n_borrowed; i++)
-        g_string_append_printf(text, ",\n{ from = \"h%u.s0.rp1\"; to = \"d%u.p0\"; }",
-                               lender_of(i, n_hosts, n_borrowed), i);
-    append_cascade(text, n_hosts);
-    g_string_append(text, ");\n");
-    if (n_borrowed != 0)
-        append_lending(text, n_hosts, n_borrowed);
-    return g_string_free(text, FALSE);
-}
-
 static struct config *load(unsigned n_hosts, const char *host, unsigned n_borrowed,
                            struct sim_error_list *errors)
 {
     char path[] = "cluster_XXXXXX.cfg";
-    char *text = scenario(n_hosts, host, n_borrowed);
+    char *text = cluster_scenario(n_hosts, host, n_borrowed);
     struct config *config = NULL;
     int fd = g_mkstemp(path);
     if (fd >= 0 && g_file_set_contents(path, text, -1, NULL))
@@ -174,7 +61,7 @@ static int measure(unsigned n_hosts, const char *kind, const char *host, unsigne
 {
     struct sim_error_list errors = { 0 };
     struct config *config = load(n_hosts, host, n_borrowed, &errors);
-    if (config == NULL)
+    if (report(&errors) || config == NULL)
         return 1;
     double empty_kib = resident_kib(), start_s = now_s();
     struct world *world = world_new(config, 1, &errors);
@@ -206,7 +93,7 @@ static int measure_work(unsigned n_hosts, const char *kind, const char *host, un
     struct experiment_outcome outcome;
     struct rusage usage;
     char *error = NULL;
-    if (config == NULL || report(&errors))
+    if (report(&errors) || config == NULL)
         return 1;
     double start_s = now_s();
     if (!experiment_run(config, 1, result, &outcome, NULL, &error)) {
@@ -252,12 +139,12 @@ static int measure_apart(measure_fn *fn, unsigned n_hosts, const char *kind, con
 int main(int argc, char **argv)
 {
     if (argc == 3)
-        return measure_apart(measure_work, (unsigned)atoi(argv[1]), "light", LIGHT,
+        return measure_apart(measure_work, (unsigned)atoi(argv[1]), "light", CLUSTER_LIGHT,
                              (unsigned)atoi(argv[2]));
-    return measure_apart(measure, 1, "light", LIGHT, 0) ||
-           measure_apart(measure, 60, "light", LIGHT, 0) ||
-           measure_apart(measure, 1000, "light", LIGHT, 0) ||
+    return measure_apart(measure, 1, "light", CLUSTER_LIGHT, 0) ||
+           measure_apart(measure, 60, "light", CLUSTER_LIGHT, 0) ||
+           measure_apart(measure, 1000, "light", CLUSTER_LIGHT, 0) ||
            measure_apart(measure, 60, "r730", "", 0) ||
            measure_apart(measure_work, 60, "r730", "", 30) ||
-           measure_apart(measure_work, 1000, "light", LIGHT, 100);
+           measure_apart(measure_work, 1000, "light", CLUSTER_LIGHT, 100);
 }

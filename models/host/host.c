@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "models/host/host_internal.h"
+#include "sim/engine/zeroed.h"
 
 struct port_group {
     const char *name;
@@ -211,7 +212,7 @@ struct host *host_new(struct pcie_context *pcie, const char *name,
                       const struct host_param_group *software, struct config *config,
                       struct config_node *group, struct sim_error_list *errors)
 {
-    struct host *host = sim_zalloc(1, sizeof(*host));
+    struct host *host = sim_zeroed_new(sizeof(*host)); /* most of its tables stays empty */
     host->name = name;
     host->pcie = pcie;
     host->sim = pcie_context_sim(pcie);
@@ -260,7 +261,7 @@ void host_free(struct host *host)
         numa_free(host->numa);
     for (unsigned i = 0; i < HOST_NUMA_GROUPS_MAX; i++)
         free(host->numa_group[i]);
-    free(host);
+    sim_zeroed_free(host, sizeof(*host));
 }
 
 /* ---- Looking at it --------------------------------------------------------------------------- */

@@ -2,10 +2,12 @@
 
 #include <stdlib.h>
 
+#include "sim/engine/zeroed.h"
+
 void directory_init(struct directory *d, uint64_t lines)
 {
     d->n_blocks = (lines + DIRECTORY_BLOCK_LINES - 1) / DIRECTORY_BLOCK_LINES;
-    d->block = sim_zalloc(d->n_blocks, sizeof(*d->block));
+    d->block = sim_zeroed_new(d->n_blocks * sizeof(*d->block));
     d->n_touched = 0;
 }
 
@@ -21,7 +23,7 @@ void directory_clear(struct directory *d)
 void directory_release(struct directory *d)
 {
     directory_clear(d);
-    free(d->block);
+    sim_zeroed_free(d->block, d->n_blocks * sizeof(*d->block));
     d->block = NULL;
 }
 

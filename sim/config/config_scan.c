@@ -18,10 +18,10 @@
 
 #define MAX_INCLUDES 16                  /* files open at once */
 #define MAX_BRACKETS 64                  /* open at once */
-#define MAX_REPEATS  10000               /* in a file with all that it includes */
+#define MAX_REPEATS  50000               /* in a file with all that it includes */
 #define MAX_FILES    20000               /* included, with what they include */
 #define MAX_TOTAL    (16U * 1024 * 1024) /* bytes of tokens, with what it includes and repeats */
-#define MAX_SETTINGS 10000 /* in a group: libconfig compares each with all before it */
+#define MAX_SETTINGS 20000 /* in a group: libconfig compares each with all before it */
 #define MAX_NESTED   16    /* repetitions in each other */
 
 /* What the grammar allows next. */

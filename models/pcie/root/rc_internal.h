@@ -134,6 +134,7 @@ struct rc_state {
     unsigned n_ports;      /* root ports */
     unsigned n_integrated; /* further ports, which lead to integrated devices */
     struct rc_port *port;
+    size_t port_bytes; /* of all of them */
     struct cfg_window memory, prefetchable;
     struct rc_slots lines; /* line requests to the memory system */
     struct rc_stack stack[ROOT_COMPLEX_PORTS_MAX];

@@ -16,6 +16,7 @@
 
 #include "models/pcie/endpoint/pcie_function.h"
 #include "models/pcie/root/rc_internal.h"
+#include "sim/engine/zeroed.h"
 
 #define RC_VENDOR_ID      0x8086u
 #define RC_PORT_DEVICE_ID 0x6f02u /* Xeon E5 v4 PCIe root port */
@@ -318,7 +319,9 @@ void root_complex_attach(struct model *rc, struct root_complex_host *host, unsig
     state->bus = bus;
     state->last_bus = bus;
     state->n_ports = n_ports;
-    state->port = sim_zalloc(n_ports + ROOT_COMPLEX_INTEGRATED_MAX, sizeof(*state->port));
+    /* those that stay unused take no memory of the real machine */
+    state->port_bytes = (n_ports + ROOT_COMPLEX_INTEGRATED_MAX) * sizeof(*state->port);
+    state->port = sim_zeroed_new(state->port_bytes);
     rc->ports = sim_zalloc(n_ports + ROOT_COMPLEX_INTEGRATED_MAX, sizeof(*rc->ports));
     rc->n_ports = n_ports;
     host->rc[socket] = rc;
@@ -403,7 +406,7 @@ static void rc_release(struct model *rc)
     rc_reads_release(rc);
     for (unsigned s = 0; s < ROOT_COMPLEX_PORTS_MAX; s++)
         free(rc_of(rc)->stack[s].free_ps);
-    free(rc_of(rc)->port);
+    sim_zeroed_free(rc_of(rc)->port, rc_of(rc)->port_bytes);
 }
 
 /* ---- The IOMMU's way to memory --------------------------------------------------------------- */
