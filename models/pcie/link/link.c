@@ -69,9 +69,9 @@ void link_settle(struct link_dir *wire, sim_time at_ps)
     }
 }
 
-sim_time link_take_wire(struct link_dir *dir, sim_time at_ps, uint32_t bytes)
+static inline sim_time take_wire(struct link_dir *dir, sim_time at_ps, uint32_t bytes)
 {
-    if (SIM_UNLIKELY(dir->owed.n != 0))
+    if (dir->owed.n != 0 && link_ring_at(&dir->owed, 0)->at_ps <= SIM_MAX(at_ps, dir->free_ps))
         link_settle(dir, at_ps);
     if (at_ps > dir->free_ps) {
         dir->free_ps = at_ps;
@@ -89,6 +89,11 @@ sim_time link_take_wire(struct link_dir *dir, sim_time at_ps, uint32_t bytes)
     return start_ps;
 }
 
+sim_time link_take_wire(struct link_dir *dir, sim_time at_ps, uint32_t bytes)
+{
+    return take_wire(dir, at_ps, bytes);
+}
+
 static void owe_ack(struct link_dir *dir, sim_time due_ps)
 {
     dir->n_unacked = 0;
@@ -97,7 +102,7 @@ static void owe_ack(struct link_dir *dir, sim_time due_ps)
 }
 
 /* An ACK after ack_tlps TLPs or the latency limit after the first that was not acknowledged. */
-static void account_ack(struct link_dir *dir, sim_time tail_ps)
+static inline void account_ack(struct link_dir *dir, sim_time tail_ps)
 {
     if (dir->n_unacked != 0 && tail_ps > dir->ack_deadline_ps)
         owe_ack(dir, dir->ack_deadline_ps);
@@ -129,10 +134,10 @@ account_stamp(const struct link_dir *dir, const struct tlp *tlp, sim_time start_
     record->link.cut_through = dir->to_cut_through;
 }
 
-void link_account(struct link_dir *dir, struct tlp *tlp, sim_time start_ps, uint32_t bytes)
+/* link_account() of a TLP of that class and with so many data credits. */
+static inline void account(struct link_dir *dir, struct tlp *tlp, sim_time start_ps, uint32_t bytes,
+                           enum tlp_class class, uint32_t data)
 {
-    enum tlp_class class = tlp_class_of(tlp);
-    uint32_t data = tlp_data_credits(tlp);
     struct link_pool *pool = &dir->pool[class];
 
     pool->avail_header -= pool->finite_header;
@@ -149,6 +154,11 @@ void link_account(struct link_dir *dir, struct tlp *tlp, sim_time start_ps, uint
         account_stamp(dir, tlp, start_ps, bytes);
 }
 
+void link_account(struct link_dir *dir, struct tlp *tlp, sim_time start_ps, uint32_t bytes)
+{
+    account(dir, tlp, start_ps, bytes, tlp_class_of(tlp), tlp_data_credits(tlp));
+}
+
 /* ---- Delivery -------------------------------------------------------------------------------- */
 
 static sim_time delivery_ps(const struct link_dir *dir, const struct tlp *tlp)
@@ -156,13 +166,15 @@ static sim_time delivery_ps(const struct link_dir *dir, const struct tlp *tlp)
     return dir->to_cut_through ? tlp->head_ps : tlp->tail_ps;
 }
 
-/* Credits are there, nothing older of the kind waits: the TLP is the wire's. */
-static void commit(struct link_dir *dir, struct tlp *tlp, sim_time at_ps)
+/* Credits are there, nothing older of the kind waits: the TLP is the wire's. Class and double words of
+ * payload are the TLP's, which callers know; every TLP of a link without bit errors comes through here. */
+static inline __attribute__((always_inline)) void
+commit(struct link_dir *dir, struct tlp *tlp, sim_time at_ps, enum tlp_class class, unsigned dw)
 {
-    uint32_t bytes = tlp_wire_bytes(tlp);
-    sim_time start_ps = link_take_wire(dir, at_ps, bytes);
+    const uint32_t bytes = tlp_wire_bytes_of(tlp, dw);
+    const sim_time start_ps = take_wire(dir, at_ps, bytes);
 
-    link_account(dir, tlp, start_ps, bytes);
+    account(dir, tlp, start_ps, bytes, class, tlp_data_credits_of(dw));
     account_ack(dir, tlp->tail_ps);
     tlp->next = NULL;
     if (dir->flight_first == NULL) {
@@ -174,7 +186,7 @@ static void commit(struct link_dir *dir, struct tlp *tlp, sim_time at_ps)
     dir->flight_last = tlp;
     if (dir->unstarted == NULL)
         dir->unstarted = tlp;
-    dir->n_unstarted[tlp_class_of(tlp)]++;
+    dir->n_unstarted[class]++;
 }
 
 static void look_again(struct link_dir *dir);
@@ -197,7 +209,7 @@ static __attribute__((cold, noinline)) void show_taps(const struct link_dir *dir
                  tlp->sequence <= dir->lost_up_to);
 }
 
-void link_hand_over(struct link_dir *dir, struct tlp *tlp)
+static inline void hand_over(struct link_dir *dir, struct tlp *tlp)
 {
     struct pcie_port *to = dir->to;
 
@@ -208,6 +220,11 @@ void link_hand_over(struct link_dir *dir, struct tlp *tlp)
         to->model->ops->receive(to->model, to->idx, tlp);
     else
         lose(dir, tlp);
+}
+
+void link_hand_over(struct link_dir *dir, struct tlp *tlp)
+{
+    hand_over(dir, tlp);
 }
 
 static void deliver(struct sim *sim, struct sim_event *event)
@@ -227,7 +244,7 @@ static void deliver(struct sim *sim, struct sim_event *event)
         dir->n_unstarted[tlp_class_of(tlp)]--;
     }
     tlp->next = NULL;
-    link_hand_over(dir, tlp);
+    hand_over(dir, tlp);
     if ((dir->n_queued | dir->want) != 0)
         look_again(dir);
 }
@@ -318,7 +335,7 @@ static void run_queue(struct link_dir *dir)
         link_dequeue(dir, tlp_class_of(tlp));
         /* The wire stood still while it waited for credits: from when it and the TLP were ready. */
         dir->stats.credit_stall_ps += start_ps - SIM_MAX(tlp->sent_ps, dir->free_ps);
-        commit(dir, tlp, start_ps);
+        commit(dir, tlp, start_ps, tlp_class_of(tlp), tlp_payload_dw(tlp));
     }
 }
 
@@ -348,9 +365,11 @@ static void answer_want(struct link_dir *dir)
     struct model *model = dir->from->model;
     uint8_t want = dir->want, still = 0;
 
-    for (unsigned class = 0; class < N_TLP_CLASSES; class ++)
-        if ((want >> class & 1) != 0 && !has_room(dir, class))
+    for (unsigned left = want & WANT_ROOM; left != 0; left &= left - 1) {
+        const enum tlp_class class = (enum tlp_class)__builtin_ctz(left);
+        if (!has_room(dir, class))
             still |= (uint8_t)(1u << class);
+    }
     dir->want = still;
     if (want != still && model->ops->credit != NULL)
         model->ops->credit(model, dir->from->idx);
@@ -360,9 +379,9 @@ static void answer_want(struct link_dir *dir)
 
 static void look_again(struct link_dir *dir)
 {
-    if (dir->replay != NULL)
+    if (SIM_UNLIKELY(dir->replay != NULL))
         link_replay_run(dir);
-    else
+    else if (dir->n_queued != 0)
         run_queue(dir);
     if (dir->want != 0)
         answer_want(dir);
@@ -386,8 +405,9 @@ void pcie_port_send(struct pcie_port *port, struct tlp *tlp, sim_time at_ps)
 {
     SIM_ASSERT(port->link != NULL, "%s: sent on a port that is not connected", port->name);
     struct link_dir *dir = port->tx;
-    enum tlp_class class = tlp_class_of(tlp);
-    uint32_t data = tlp_data_credits(tlp);
+    const enum tlp_class class = tlp_class_of(tlp);
+    const unsigned dw = tlp_payload_dw(tlp);
+    const uint32_t data = tlp_data_credits_of(dw);
 
     SIM_ASSERT(at_ps >= sim_now(dir->sim), "%s: sent for %llu ps, which is past", port->name,
                (unsigned long long)at_ps);
@@ -395,7 +415,7 @@ void pcie_port_send(struct pcie_port *port, struct tlp *tlp, sim_time at_ps)
     tlp->sent_ps = at_ps;
     if (SIM_LIKELY(dir->n_queued == 0 && dir->replay == NULL &&
                    link_has_credits(dir, class, data))) {
-        commit(dir, tlp, at_ps);
+        commit(dir, tlp, at_ps, class, dw);
         return;
     }
     SIM_ASSERT(data <= pcie_port_peer(port)->advertise.data[class],
@@ -535,7 +555,7 @@ sim_time pcie_port_start(struct pcie_port *port, struct tlp *tlp, sim_time at_ps
     tlp->sequence = ++dir->sequence;
     tlp->sent_ps = at_ps;
     if (SIM_LIKELY(dir->replay == NULL)) {
-        commit(dir, tlp, at_ps);
+        commit(dir, tlp, at_ps, tlp_class_of(tlp), tlp_payload_dw(tlp));
         return tlp->tail_ps - dir->latency_ps;
     }
     sim_time end_ps = SIM_MAX(at_ps, dir->free_ps) + pcie_port_wire_ps(port, tlp_wire_bytes(tlp));

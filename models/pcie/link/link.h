@@ -96,7 +96,8 @@ static inline uint32_t link_idle_bytes(const struct link_dir *dir, uint32_t byte
     return (-bytes & dir->align_mask) + dir->gap_bytes;
 }
 
-/* In want, beside the bits of the classes for which there was no room. */
+/* In want: the bits of the classes for which there was no room, and two more. */
+#define WANT_ROOM    ((1u << N_TLP_CLASSES) - 1)
 #define WANT_WIRE    0x40u
 #define WANT_CREDITS 0x80u
 
@@ -127,12 +128,27 @@ void link_account(struct link_dir *dir, struct tlp *tlp, sim_time start_ps, uint
 void link_arm(struct link_dir *dir, sim_time at_ps);
 
 /* ---- link_credit.c --------------------------------------------------------------------------- */
-/* Inserts in order of time; the caller fills in what the kind has besides, before the next call. */
-struct link_dllp *link_ring_put(struct link_ring *ring, sim_time at_ps, uint32_t kind);
-void link_ring_pop(struct link_ring *ring);
 static inline struct link_dllp *link_ring_at(const struct link_ring *ring, uint32_t i)
 {
     return &ring->entry[(ring->first + i) & (ring->capacity - 1)];
+}
+/* Inserts in order of time; the caller fills in what the kind has besides, before the next call. */
+struct link_dllp *link_ring_insert(struct link_ring *ring, sim_time at_ps, uint32_t kind);
+/* The same: nearly always there is room, and what was put before is not due later. */
+static inline struct link_dllp *link_ring_put(struct link_ring *ring, sim_time at_ps, uint32_t kind)
+{
+    if (SIM_UNLIKELY(ring->n == ring->capacity ||
+                     (ring->n != 0 && link_ring_at(ring, ring->n - 1)->at_ps > at_ps)))
+        return link_ring_insert(ring, at_ps, kind);
+    struct link_dllp *dllp = link_ring_at(ring, ring->n++);
+    dllp->at_ps = at_ps;
+    dllp->kind = kind;
+    return dllp;
+}
+static inline void link_ring_pop(struct link_ring *ring)
+{
+    ring->first = (ring->first + 1) & (ring->capacity - 1);
+    ring->n--;
 }
 /* Credits for a TLP of the class; collects UpdateFCs that have arrived. */
 bool link_has_credits_slow(struct link_dir *dir, enum tlp_class class, uint32_t data);

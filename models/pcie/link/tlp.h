@@ -79,20 +79,23 @@ _Static_assert(sizeof(struct tlp) <= 128, "a TLP must fit in two cache lines");
 
 static inline enum tlp_class tlp_class_of(const struct tlp *tlp)
 {
-    switch (tlp->type) {
-    case TLP_MWR:
-    case TLP_MSG: return TLP_POSTED;
-    case TLP_CPL:
-    case TLP_CPLD: return TLP_COMPLETION;
-    default: return TLP_NON_POSTED;
-    }
+    static const uint8_t class_of[] = {
+        [TLP_MRD] = TLP_NON_POSTED,     [TLP_MWR] = TLP_POSTED,
+        [TLP_DMWR] = TLP_NON_POSTED,    [TLP_CFG_RD0] = TLP_NON_POSTED,
+        [TLP_CFG_WR0] = TLP_NON_POSTED, [TLP_CFG_RD1] = TLP_NON_POSTED,
+        [TLP_CFG_WR1] = TLP_NON_POSTED, [TLP_MSG] = TLP_POSTED,
+        [TLP_CPL] = TLP_COMPLETION,     [TLP_CPLD] = TLP_COMPLETION
+    };
+
+    return (enum tlp_class)class_of[tlp->type];
 }
 /* Whether the TLP carries data, rather than asking for it. */
 static inline bool tlp_has_data(const struct tlp *tlp)
 {
-    return tlp->type == TLP_MWR || tlp->type == TLP_CPLD || tlp->type == TLP_DMWR ||
-           tlp->type == TLP_CFG_WR0 || tlp->type == TLP_CFG_WR1 ||
-           (tlp->type == TLP_MSG && tlp->length_bytes != 0);
+    const unsigned types = 1u << TLP_MWR | 1u << TLP_CPLD | 1u << TLP_DMWR | 1u << TLP_CFG_WR0 |
+                           1u << TLP_CFG_WR1;
+
+    return (types >> tlp->type & 1) != 0 || (tlp->type == TLP_MSG && tlp->length_bytes != 0);
 }
 /* Double words of payload on the wire: the range rounded out to 4-byte boundaries. */
 static inline unsigned tlp_payload_dw(const struct tlp *tlp)
@@ -114,17 +117,25 @@ static inline unsigned tlp_header_bytes(const struct tlp *tlp)
         return 16;
     return tlp->type <= TLP_DMWR && tlp->address >> 32 != 0 ? 16 : 12;
 }
-/* Bytes on the wire of a link of any generation: framing, sequence number, prefix, header, payload
- * in double words, ECRC and LCRC. */
-static inline unsigned tlp_wire_bytes(const struct tlp *tlp)
+/* Bytes on the wire of a link of any generation, with so many double words of payload: framing,
+ * sequence number, prefix, header, payload, ECRC and LCRC. */
+static inline unsigned tlp_wire_bytes_of(const struct tlp *tlp, unsigned payload_dw)
 {
     unsigned prefix = tlp->domain != 0 ? 4 : 0, digest = tlp->digest ? 4 : 0;
-    return TLP_FRAMING_BYTES + prefix + tlp_header_bytes(tlp) + 4 * tlp_payload_dw(tlp) + digest;
+    return TLP_FRAMING_BYTES + prefix + tlp_header_bytes(tlp) + 4 * payload_dw + digest;
 }
-/* The data credits that it takes, in units of 16 bytes. */
+static inline unsigned tlp_wire_bytes(const struct tlp *tlp)
+{
+    return tlp_wire_bytes_of(tlp, tlp_payload_dw(tlp));
+}
+/* The data credits that so many double words of payload take, in units of 16 bytes. */
+static inline unsigned tlp_data_credits_of(unsigned payload_dw)
+{
+    return (payload_dw + 3u) / 4u;
+}
 static inline unsigned tlp_data_credits(const struct tlp *tlp)
 {
-    return (tlp_payload_dw(tlp) + 3u) / 4u;
+    return tlp_data_credits_of(tlp_payload_dw(tlp));
 }
 /* Whether a completion may pass the posted requests of a queue before it (2.4.1, table 2-39, D2b):
  * only with relaxed ordering, or with ID-based ordering those of other functions than its
