@@ -109,30 +109,45 @@ static struct sim_stamp *timed_line(const struct sim_stamp *stamp, struct sim_st
     return line;
 }
 
-/* Reads the lines of [hpa, hpa + bytes); returns when the last is back, its stamp in *last. */
-static sim_time read_lines(struct rc_state *state, struct hpa hpa, unsigned bytes, sim_time now_ps,
-                           const struct sim_stamp *stamp, struct sim_stamp *last)
+/* What of `bytes` from hpa on lies in its line. */
+static inline unsigned in_line(struct hpa hpa, unsigned bytes)
 {
-    sim_time ready_ps = 0;
-    while (bytes != 0) {
-        unsigned n = SIM_MIN(bytes, (unsigned)(LINE_BYTES - (hpa.v & (LINE_BYTES - 1))));
+    return SIM_MIN(bytes, (unsigned)(LINE_BYTES - (hpa.v & (LINE_BYTES - 1))));
+}
+
+/* Reads the lines of [hpa, hpa + bytes); returns when the last is back, its stamp in *last. Nearly
+ * all requests have no stamp: a copy of the code for them keeps no stamps of lines. */
+static inline __attribute__((always_inline)) sim_time
+read_lines(struct rc_state *state, struct hpa hpa, unsigned bytes, sim_time now_ps,
+           const struct sim_stamp *stamp, struct sim_stamp *last)
+{
+    struct numa *numa = state->host->numa;
+    sim_time ready_ps = 0, held_ps = 0;
+    for (unsigned n = in_line(hpa, bytes); bytes != 0; n = SIM_MIN(bytes, (unsigned)LINE_BYTES)) {
         sim_time at_ps = rc_line_slot(state, now_ps, now_ps);
         struct sim_stamp line, *timed = timed_line(stamp, &line, at_ps);
-        enum numa_source source;
-        sim_time done_ps = numa_dma_read(state->host->numa, state->socket, hpa, n, at_ps, timed,
-                                         &source);
-        state->stats.read_line_held_ps += done_ps - at_ps;
+        enum numa_source source = NUMA_LLC;
+        sim_time done_ps = numa_dma_read(numa, state->socket, hpa, n, at_ps, timed,
+                                         timed != NULL ? &source : NULL);
+        held_ps += done_ps - at_ps;
         if (stamp_traced(timed))
             trace_line(state, timed, hpa, n, at_ps, done_ps, source, false);
-        if (done_ps >= ready_ps) {
-            ready_ps = done_ps;
-            if (timed != NULL)
-                *last = line;
-        }
+        if (timed != NULL && done_ps >= ready_ps)
+            *last = line;
+        ready_ps = SIM_MAX(ready_ps, done_ps);
         hpa.v += n;
         bytes -= n;
     }
+    state->stats.read_line_held_ps += held_ps;
     return ready_ps;
+}
+
+static __attribute__((noinline)) sim_time read_lines_timed(struct rc_state *state, struct hpa hpa,
+                                                           unsigned bytes, sim_time now_ps,
+                                                           const struct sim_stamp *stamp,
+                                                           struct sim_stamp *last)
+{
+    return read_lines(state, hpa, bytes, now_ps, stamp, last);
 }
 
 static struct tlp *make_completion(struct model *rc, struct tlp *request, uint64_t address,
@@ -176,7 +191,8 @@ static void read_issues(struct sim *sim, struct sim_event *event)
     struct sim_stamp *timed = tlp->stamp;
     /* The first line of a short read does not wait for the others. */
     const bool early = tlp->length_bytes <= state->params.combine_above_bytes;
-    uint64_t chunk = early ? LINE_BYTES : completion_bytes(state, tlp);
+    const uint64_t later = completion_bytes(state, tlp);
+    uint64_t chunk = early ? LINE_BYTES : later;
     unsigned remaining = tlp->length_bytes;
     uint64_t address = tlp->address;
     struct hpa hpa = step->hpa;
@@ -188,7 +204,9 @@ static void read_issues(struct sim *sim, struct sim_event *event)
         unsigned n = SIM_MIN(remaining, (unsigned)(chunk - (address & (chunk - 1))));
         struct tlp *completion = make_completion(rc, tlp, address, n, remaining);
         struct sim_stamp last;
-        sim_time done_ps = read_lines(state, hpa, n, sim_now(sim), timed, &last);
+        sim_time done_ps = SIM_LIKELY(timed == NULL)
+                               ? read_lines(state, hpa, n, sim_now(sim), NULL, NULL)
+                               : read_lines_timed(state, hpa, n, sim_now(sim), timed, &last);
         ready_ps = SIM_MAX(ready_ps, done_ps);
         if (completion->bulk)
             physmem_read_marks(mem, hpa, completion->payload, n);
@@ -202,7 +220,7 @@ static void read_issues(struct sim *sim, struct sim_event *event)
         address += n;
         hpa.v += n;
         remaining -= n;
-        chunk = completion_bytes(state, tlp);
+        chunk = later;
     }
     if (timed != NULL)
         stamp_free(rc->pcie, timed);
@@ -253,15 +271,20 @@ static void write_commits(struct sim *sim, struct sim_event *event)
     rc_step_free(step);
 }
 
-/* When a line that could pass `inbound` at at_ps does so, for the next buffer of its stack. */
-static sim_time write_buffer_wait(struct rc_state *state, const struct rc_port *port,
-                                  sim_time at_ps)
+/* The buffers that lines of the port's writes take; NULL: not bound. */
+static struct rc_stack *write_buffers(struct rc_state *state, const struct rc_port *port)
 {
-    const struct rc_stack *stack = &state->stack[port->stack];
+    struct rc_stack *stack = &state->stack[port->stack];
 
-    if (stack->free_ps == NULL)
-        return at_ps;
+    return stack->free_ps != NULL ? stack : NULL;
+}
+
+/* When a line that could pass `inbound` at at_ps does so, for the next buffer of its stack. */
+static sim_time write_buffer_wait(struct rc_state *state, const struct rc_stack *stack,
+                                  const struct rc_port *port, sim_time at_ps)
+{
     const sim_time free_ps = stack->free_ps[stack->next] + port->inbound_ps;
+
     if (free_ps <= at_ps)
         return at_ps;
     state->stats.write_line_wait_ps += free_ps - at_ps;
@@ -269,14 +292,11 @@ static sim_time write_buffer_wait(struct rc_state *state, const struct rc_port *
 }
 
 /* The line that passed `inbound` at at_ps is ordered at done_ps: the buffer is held until then. */
-static void write_buffer_hold(struct rc_state *state, const struct rc_port *port, sim_time at_ps,
-                              sim_time done_ps)
+static void write_buffer_hold(struct rc_state *state, struct rc_stack *stack,
+                              const struct rc_port *port, sim_time at_ps, sim_time done_ps)
 {
-    struct rc_stack *stack = &state->stack[port->stack];
-
-    if (stack->free_ps == NULL)
-        return;
     const sim_time free_ps = done_ps + port->outbound_ps;
+
     stack->free_ps[stack->next] = free_ps;
     stack->next = stack->next + 1 == state->params.write_lines ? 0 : stack->next + 1;
     state->stats.write_lines++;
@@ -291,27 +311,33 @@ static __attribute__((cold)) void steer(struct rc_state *state, const struct tlp
         numa_load(state->host->numa, tlp->tag, hpa, at_ps, NULL);
 }
 
-static void rc_write(struct model *rc, struct tlp *tlp, struct hpa hpa, sim_time arrive_ps,
-                     sim_time translated_ps)
+/* Orders the lines of a write that may go from arrive_ps on, and is translated at translated_ps;
+ * returns when the last is ordered, its stamp in *stamp. Nearly all writes have no stamp: a copy of
+ * the code for them keeps no stamps of lines. */
+static inline __attribute__((always_inline)) sim_time
+write_lines(struct model *rc, const struct rc_port *port, const struct tlp *tlp, struct hpa hpa,
+            sim_time arrive_ps, sim_time translated_ps, struct sim_stamp *stamp)
 {
     struct rc_state *state = rc_of(rc);
-    struct rc_step *step = rc_step_new(rc, tlp, write_commits);
-    struct rc_port *port = &state->port[tlp->ingress];
+    struct rc_stack *buffers = write_buffers(state, port);
+    struct numa *numa = state->host->numa;
+    const sim_time now_ps = sim_now(rc->sim);
     sim_time ordered_ps = 0;
     struct sim_stamp last;
-    unsigned bytes = tlp->length_bytes;
+    unsigned left = tlp->length_bytes;
 
-    step->hpa = hpa;
-    while (bytes != 0) {
-        unsigned n = SIM_MIN(bytes, (unsigned)(LINE_BYTES - (hpa.v & (LINE_BYTES - 1))));
-        const sim_time free_ps = write_buffer_wait(state, port, arrive_ps);
-        const sim_time slot_ps = rc_line_slot(state, sim_now(rc->sim), free_ps);
+    for (unsigned n = in_line(hpa, left); left != 0; n = SIM_MIN(left, (unsigned)LINE_BYTES)) {
+        const sim_time free_ps = buffers == NULL
+                                     ? arrive_ps
+                                     : write_buffer_wait(state, buffers, port, arrive_ps);
+        const sim_time slot_ps = rc_line_slot(state, now_ps, free_ps);
         const sim_time at_ps = SIM_MAX(slot_ps, translated_ps);
-        struct sim_stamp line, *timed = timed_line(tlp->stamp, &line, at_ps);
-        enum numa_source source;
-        sim_time done_ps = numa_dma_write(state->host->numa, state->socket, hpa, n, at_ps, timed,
-                                          &source);
-        write_buffer_hold(state, port, free_ps, done_ps);
+        struct sim_stamp line, *timed = timed_line(stamp, &line, at_ps);
+        enum numa_source source = NUMA_LLC;
+        const sim_time done_ps = numa_dma_write(numa, state->socket, hpa, n, at_ps, timed,
+                                                timed != NULL ? &source : NULL);
+        if (buffers != NULL)
+            write_buffer_hold(state, buffers, port, free_ps, done_ps);
         if (SIM_UNLIKELY(tlp->attr & TLP_ATTR_STEERED))
             steer(state, tlp, hpa, done_ps);
         if (stamp_traced(timed))
@@ -320,14 +346,36 @@ static void rc_write(struct model *rc, struct tlp *tlp, struct hpa hpa, sim_time
             last = line;
         ordered_ps = SIM_MAX(ordered_ps, done_ps);
         hpa.v += n;
-        bytes -= n;
+        left -= n;
     }
-    if (tlp->stamp != NULL)
-        *tlp->stamp = last;
+    if (stamp != NULL)
+        *stamp = last;
+    return ordered_ps;
+}
+
+static __attribute__((noinline)) sim_time
+write_lines_timed(struct model *rc, const struct rc_port *port, const struct tlp *tlp,
+                  struct hpa hpa, sim_time arrive_ps, sim_time translated_ps)
+{
+    return write_lines(rc, port, tlp, hpa, arrive_ps, translated_ps, tlp->stamp);
+}
+
+static void rc_write(struct model *rc, struct tlp *tlp, struct hpa hpa, sim_time arrive_ps,
+                     sim_time translated_ps)
+{
+    struct rc_state *state = rc_of(rc);
+    struct rc_step *step = rc_step_new(rc, tlp, write_commits);
+    struct rc_port *port = &state->port[tlp->ingress];
+    const sim_time ordered_ps =
+        SIM_LIKELY(tlp->stamp == NULL)
+            ? write_lines(rc, port, tlp, hpa, arrive_ps, translated_ps, NULL)
+            : write_lines_timed(rc, port, tlp, hpa, arrive_ps, translated_ps);
+
+    step->hpa = hpa;
     port->last_commit_ps = SIM_MAX(port->last_commit_ps, ordered_ps);
     state->stats.writes++;
     state->stats.write_bytes += tlp->length_bytes;
-    physmem_prefetch(numa_physmem(state->host->numa), step->hpa, tlp->length_bytes);
+    physmem_prefetch(numa_physmem(state->host->numa), hpa, tlp->length_bytes);
     sim_schedule(rc->sim, &step->event, port->last_commit_ps);
 }
 

@@ -81,15 +81,23 @@ struct rc_slots {
 sim_time rc_slots_search(struct rc_slots *slots, sim_time now_ps, sim_time at_ps,
                          sim_time interval_ps);
 /* Reserves the first interval_ps that is free from at_ps (>= now) on; returns its beginning. The
- * lines of a request follow each other, so mostly it makes the last stretch longer. */
+ * lines of a request follow each other, and so do requests: mostly it makes the last stretch longer
+ * or begins one behind it. Those that are past are dropped when there is no room for another. */
 static inline sim_time rc_slots_take(struct rc_slots *slots, sim_time now_ps, sim_time at_ps,
                                      sim_time interval_ps)
 {
     if (SIM_LIKELY(slots->n != 0)) {
-        struct rc_stretch *last = &slots->busy[(slots->first + slots->n - 1) % RC_SLOTS_STRETCHES];
+        const unsigned end = slots->first + slots->n;
+        struct rc_stretch *last = &slots->busy[(end - 1) % RC_SLOTS_STRETCHES];
         if (SIM_LIKELY(at_ps >= last->from_ps && at_ps <= last->until_ps)) {
             at_ps = last->until_ps;
             last->until_ps += interval_ps;
+            return at_ps;
+        }
+        if (SIM_LIKELY(at_ps > last->until_ps && slots->n < RC_SLOTS_STRETCHES)) {
+            slots->busy[end % RC_SLOTS_STRETCHES] = (struct rc_stretch){ at_ps,
+                                                                         at_ps + interval_ps };
+            slots->n++;
             return at_ps;
         }
     }
@@ -150,8 +158,22 @@ static inline struct rc_state *rc_of(struct model *rc)
     return rc->state;
 }
 
-struct rc_step *rc_step_new(struct model *rc, struct tlp *tlp, sim_event_fn *fire);
-void rc_step_free(struct rc_step *step);
+/* Takes a step from the pool, with what every kind of it has. */
+static inline struct rc_step *rc_step_new(struct model *rc, struct tlp *tlp, sim_event_fn *fire)
+{
+    struct rc_step *step = sim_pool_get(rc_of(rc)->steps);
+    sim_event_init(&step->event, fire);
+    step->rc = rc;
+    step->tlp = tlp;
+    step->read = NULL;
+    step->own = false;
+    step->next = NULL;
+    return step;
+}
+static inline void rc_step_free(struct rc_step *step)
+{
+    sim_pool_put(rc_of(step->rc)->steps, step);
+}
 
 /* Finds the root port (of any socket) behind which an address or a bus lies. False: there is none,
  * or nothing is plugged into it. */

@@ -8,8 +8,8 @@
  * Timing: the earliest line_interval at or after the time asked for that is free.
  * Sources: docs/sources.md#a4.
  *
- * Busy stretches ascend and neither overlap nor touch. Those that are past are dropped; should
- * there be too many, the gap between the two earliest is given up, which only delays.
+ * Busy stretches ascend and neither overlap nor touch. Those that are past are dropped by the next
+ * search; should there be too many, the gap between the two earliest is given up, which only delays.
  */
 #include "models/pcie/root/rc_internal.h"
 

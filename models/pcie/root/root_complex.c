@@ -122,23 +122,6 @@ static const struct stat_desc rc_stats_table[] = {
     { .kind = STAT_END },
 };
 
-struct rc_step *rc_step_new(struct model *rc, struct tlp *tlp, sim_event_fn *fire)
-{
-    struct rc_step *step = sim_pool_get(rc_of(rc)->steps);
-    sim_event_init(&step->event, fire);
-    step->rc = rc;
-    step->tlp = tlp;
-    step->read = NULL;
-    step->own = false;
-    step->next = NULL;
-    return step;
-}
-
-void rc_step_free(struct rc_step *step)
-{
-    sim_pool_put(rc_of(step->rc)->steps, step);
-}
-
 uint16_t rc_id(const struct rc_state *rc)
 {
     return pcie_id(rc->bus, 0, 0);
