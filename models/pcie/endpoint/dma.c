@@ -27,19 +27,20 @@
 
 /* ---- Payload --------------------------------------------------------------------------------- */
 
-/* Of every line that the range at `address` overlaps, the first min(8, overlap) bytes. */
+/* Of every line that the range at `address` overlaps, the first min(8, overlap) bytes. Only the first
+ * line and the last can overlap by less than 8, so that what is between is copied without a look. */
 static void copy_tags(uint8_t *to, const uint8_t *from, uint64_t address, uint64_t bytes)
 {
-    uint64_t offset = 0;
-    while (offset < bytes) {
-        uint64_t rest = LINE_BYTES - ((address + offset) & (LINE_BYTES - 1));
-        uint64_t overlap = SIM_MIN(rest, bytes - offset);
-        if (SIM_LIKELY(overlap >= 8))
-            memcpy(to + offset, from + offset, 8);
-        else
-            memcpy(to + offset, from + offset, overlap);
-        offset += overlap;
+    uint64_t offset = 0, next = LINE_BYTES - (address & (LINE_BYTES - 1));
+    if (SIM_UNLIKELY(next < 8)) {
+        memcpy(to, from, SIM_MIN(next, bytes));
+        offset = next;
+        next += LINE_BYTES;
     }
+    for (; offset + 8 <= bytes; offset = next, next += LINE_BYTES)
+        memcpy(to + offset, from + offset, 8);
+    if (SIM_UNLIKELY(offset < bytes))
+        memcpy(to + offset, from + offset, bytes - offset);
 }
 
 static void copy_payload(uint8_t *to, const uint8_t *from, uint64_t address, uint64_t bytes,

@@ -413,6 +413,10 @@ void pcie_function_credit(struct model *model, uint32_t port)
 {
     struct pcie_function *first = model->ports[port].function;
     for (struct pcie_function *f = first; f != NULL; f = f->next) {
+        if (SIM_LIKELY(f->n_vfs == 0)) {
+            pcie_dma_credit(&f->dma);
+            continue;
+        }
         const uint32_t n = 1 + f->n_vfs, turn = f->next_credit++ % n;
         for (uint32_t i = 0; i < n; i++) {
             const uint32_t which = (turn + i) % n;
