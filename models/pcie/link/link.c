@@ -598,3 +598,8 @@ sim_time pcie_port_wire_ps(const struct pcie_port *port, uint64_t bytes)
 
     return (sim_time)((q32 + UINT32_MAX) >> 32);
 }
+
+bool pcie_port_no_faster(const struct pcie_port *port, const struct pcie_port *other)
+{
+    return port->tx->byte_q32_ps >= other->tx->byte_q32_ps;
+}

@@ -137,6 +137,8 @@ void pcie_port_release(struct pcie_port *port, enum tlp_class class, unsigned da
 /* The serialisation time of n bytes on the port's link, rounded up to a picosecond; what a data path
  * leaves idle behind a TLP is not among them. */
 sim_time pcie_port_wire_ps(const struct pcie_port *port, uint64_t bytes);
+/* Whether a byte takes no less time on the port's link than on that of `other`. */
+bool pcie_port_no_faster(const struct pcie_port *port, const struct pcie_port *other);
 
 /* Sees all TLPs of one direction of a link. */
 struct pcie_tap {

@@ -91,6 +91,8 @@ struct crossbar {
     /* Translates the completion that refuses a request as if `egress` had received it. False: it
      * cannot be routed back and is dropped. May be NULL. */
     bool (*returned)(struct model *model, uint32_t egress, struct tlp *completion);
+    /* Set by models that change nothing of a TLP that takes part in its size on the wire. */
+    bool same_size;
     /* Records why a followed TLP, which the chip has at at_ps, leaves by `egress`. May be NULL. */
     void (*explain)(const struct model *model, uint32_t ingress, uint32_t egress,
                     const struct tlp *tlp, sim_time at_ps);

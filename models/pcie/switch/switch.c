@@ -152,6 +152,7 @@ static void switch_init(struct model *model, struct sim_error_list *errors)
     sw->port = sim_zalloc(model->n_ports, sizeof(*sw->port));
     crossbar_init(&sw->xbar, model, sw->chip.latency_ps, false);
     sw->xbar.explain = switch_explain;
+    sw->xbar.same_size = true;
     for (uint32_t i = 0; i < model->n_ports; i++)
         init_port(model, i);
 }
