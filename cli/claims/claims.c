@@ -13,7 +13,7 @@ static const char *const kind_names[N_CLAIM_KINDS] = {
     [CLAIM_BY_CONSTRUCTION] = "by construction",
     [CLAIM_PREDICTED] = "predicted",
 };
-static const char *const file_keys[] = { "title", "claims", NULL };
+static const char *const file_keys[] = { "title", "paper", "claims", NULL };
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
@@ -136,10 +136,12 @@ static void load_file(GPtrArray *files, const char *path, struct sim_error_list 
     struct claims_file *file = g_new0(struct claims_file, 1);
     struct config_node *root = config_root(config);
     const char *title = cli_string(root, "title", errors);
+    const char *paper = cli_string(root, "paper", errors);
     struct config_node *claims = config_get(root, "claims");
     file->path = g_strdup(path);
     file->name = cli_folder_of(path, CLAIMS_FILE);
     file->title = title != NULL ? title : "";
+    file->paper = paper != NULL ? paper : "";
     file->config = config;
     file->claims = g_array_new(FALSE, TRUE, sizeof(struct claim));
     config_allow(root, file_keys);
@@ -194,19 +196,44 @@ static enum claim_verdict judge(const struct claim *claim)
     return holds ? CLAIM_OK : CLAIM_MISS;
 }
 
-void claims_evaluate(GPtrArray *files, struct results_db *db, struct sim_error_list *errors)
+static void evaluate(struct claim *claim, struct results_db *db, struct sim_error_list *errors)
+{
+    g_autofree char *message = NULL;
+    if (!results_evaluate(db, claim->expr, &claim->value, &message))
+        sim_error_add(errors, config_file(claim->node), config_line(claim->node), "%s: expr: %s",
+                      claim->id, message);
+    claim->verdict = judge(claim);
+}
+
+/* scenario: NULL for all */
+static void evaluate_files(GPtrArray *files, const char *scenario, struct results_db *db,
+                           struct sim_error_list *errors)
 {
     for (guint i = 0; i < files->len; i++) {
         const struct claims_file *file = files->pdata[i];
         for (guint k = 0; k < file->claims->len; k++) {
-            struct claim *claim = claims_at(file, k);
-            g_autofree char *message = NULL;
-            if (!results_evaluate(db, claim->expr, &claim->value, &message))
-                sim_error_add(errors, config_file(claim->node), config_line(claim->node),
-                              "%s: expr: %s", claim->id, message);
-            claim->verdict = judge(claim);
+            if (scenario == NULL || claim_stands_with(claims_at(file, k), scenario))
+                evaluate(claims_at(file, k), db, errors);
         }
     }
+}
+
+void claims_evaluate(GPtrArray *files, struct results_db *db, struct sim_error_list *errors)
+{
+    evaluate_files(files, NULL, db, errors);
+}
+
+void claims_evaluate_of(GPtrArray *files, const char *scenario, struct results_db *db,
+                        struct sim_error_list *errors)
+{
+    evaluate_files(files, scenario, db, errors);
+}
+
+bool claim_stands_with(const struct claim *claim, const char *scenario)
+{
+    g_autoptr(GArray) references = claim_references(claim);
+    return references->len > 0 &&
+           strcmp(g_array_index(references, struct claim_reference, 0).scenario, scenario) == 0;
 }
 
 struct claim *claims_at(const struct claims_file *file, guint index)

@@ -59,6 +59,7 @@ struct claims_file {
     char *path;
     char *name;        /* "pcie_bench": its folder; the path if it is called otherwise */
     const char *title; /* "" if it has none */
+    const char *paper; /* its short name, for titles of figures: "IOctopus"; "" if it has none */
     struct config *config;
     GArray *claims; /* struct claim */
 };
@@ -74,6 +75,12 @@ GPtrArray *claims_load(const struct cli_options *options, char **arguments,
                        struct sim_error_list *errors);
 /* Sets value and verdict of every claim; invalid expressions go to errors. */
 void claims_evaluate(GPtrArray *files, struct results_db *db, struct sim_error_list *errors);
+
+/* The same for the claims alone that stand with the scenario: claim_stands_with(). */
+void claims_evaluate_of(GPtrArray *files, const char *scenario, struct results_db *db,
+                        struct sim_error_list *errors);
+/* A claim stands with the first scenario that its expression names. */
+bool claim_stands_with(const struct claim *claim, const char *scenario);
 
 /* After claims_evaluate(): the same for each variant of the claim's points that `nudma run --bands` has
  * stored; sets the band of every claim. */

@@ -8,8 +8,11 @@
 #include "cli/base/scenarios.h"
 #include "cli/base/script.h"
 #include "cli/commands/run.h"
+#include "cli/plot/plot_published.h"
 #include "cli/plot/plot_script.h"
 #include "cli/results/result_set.h"
+
+#define PUBLISHED_LINES 6 /* of text */
 
 struct plot_request {
     const struct cli_options *options;
@@ -65,6 +68,7 @@ static char *file_path(const struct plot_request *request, const struct scenario
 
 struct drawing {
     const struct plot_figure *figure;
+    const struct plot_published *published;
     struct plot_panel *panels; /* those of the figure's that have something to show */
     guint n_panels;
 };
@@ -109,7 +113,9 @@ static char *picture_of(const struct drawing *drawing, enum plot_format format, 
         fprintf(stderr, "%s: %s (TMPDIR names another folder)\n", path, message);
         return NULL;
     }
-    const struct plot_output output = { .format = format, .path = temporary };
+    g_autofree char *note = plot_published_text(drawing->published,
+                                                plot_note_room(drawing->n_panels));
+    const struct plot_output output = { .format = format, .path = temporary, .note = note };
     g_autofree char *script = script_of(drawing, &output);
     const bool drawn = run_gnuplot(script);
     if (drawn && (!g_file_get_contents(temporary, &bytes, n_bytes, NULL) ||
@@ -198,6 +204,20 @@ static bool draw_panel(const char *title, const struct plot_panel *panel)
     return drawn;
 }
 
+/* What was published, below all panels. */
+static void print_published(const struct drawing *drawing)
+{
+    struct plot_output output = { .format = PLOT_TEXT };
+    terminal_size(&output.columns, &output.rows);
+    g_autofree char *text = plot_published_text(drawing->published,
+                                                (size_t)output.columns * PUBLISHED_LINES);
+    g_autoptr(GString) lines = g_string_new(NULL);
+    if (*text == '\0')
+        return;
+    cli_wrap(lines, text, 2, output.columns);
+    printf("%s\n\n", lines->str);
+}
+
 /* Panels one below the other, the title of the figure with the first. */
 static bool draw_text(const struct drawing *drawing)
 {
@@ -207,13 +227,17 @@ static bool draw_text(const struct drawing *drawing)
         g_autofree char *title = panel_title(figure, &drawing->panels[i]);
         drawn = draw_panel(title, &drawing->panels[i]);
     }
+    if (drawn)
+        print_published(drawing);
     return drawn;
 }
 
 static bool draw(const struct plot_request *request, const struct scenario *scenario,
                  const struct drawing *drawing)
 {
-    const struct plot_output as_script = { .format = PLOT_GNUPLOT };
+    g_autofree char *note = plot_published_text(drawing->published,
+                                                plot_note_room(drawing->n_panels));
+    const struct plot_output as_script = { .format = PLOT_GNUPLOT, .note = note };
     bool drawn = true;
     if ((request->formats & 1u << PLOT_GNUPLOT) != 0) {
         g_autofree char *script = script_of(drawing, &as_script);
@@ -231,17 +255,19 @@ static bool draw(const struct plot_request *request, const struct scenario *scen
 /* False if no panel has anything to show, or with mistakes in errors. Panels that have nothing are
  * left out, and said: a part of the points, as of --quick, may be none of theirs. */
 static bool collect_and_draw(const struct plot_request *request, struct scenario *scenario,
-                             const struct plot_figure *figure, struct sim_error_list *errors)
+                             const struct plot_figure *figure,
+                             const struct plot_published *published, struct sim_error_list *errors)
 {
     const size_t before = errors->n_messages;
     struct drawing drawing = { .figure = figure,
+                               .published = published,
                                .panels = g_new0(struct plot_panel, figure->panels->len + 1) };
     g_autoptr(GPtrArray) missing = g_ptr_array_new();
     for (guint i = 0; i < figure->panels->len && errors->n_messages == before; i++) {
         struct plot_panel *panel = &drawing.panels[drawing.n_panels];
         panel->spec = figure->panels->pdata[i];
-        if (plot_data_collect(scenario, panel->spec, request->db, request->options, &panel->data,
-                              errors)) {
+        if (plot_data_collect(scenario, panel->spec, request->db, request->options, published,
+                              &panel->data, errors)) {
             drawing.n_panels++;
             continue;
         }
@@ -286,22 +312,20 @@ static void warn_of_overtaken(const struct plot_request *request, const struct s
                 n == 1 ? "it" : "them");
 }
 
-/* A figure of runs that --set has changed, or that were sampled, says so, in its title and beside it. NULL,
- * or the new title, which lives as long as the figure; g_free(). */
-static char *title_with_remarks(const struct plot_request *request, const struct scenario *scenario,
-                                struct plot_figure *figure)
+/* The title with paper and figure; a figure of runs that --set has changed, or that were sampled, says so
+ * there, and beside it. The new title has to live as long as the figure; g_free(). */
+static char *set_title(const struct plot_request *request, const struct scenario *scenario,
+                       const struct plot_published *published, struct plot_figure *figure)
 {
     const char *name = scenario_name(scenario);
     g_autofree char *changes = result_changes(request->db, name);
     g_autofree char *sampled = result_sampled(request->db, name);
+    g_autofree char *whole = plot_published_title(published, scenario, figure->title);
     if (changes != NULL)
         fprintf(stderr, "%s: changed by %s\n", name, changes);
     if (sampled != NULL)
         fprintf(stderr, "%s: sampled: %s\n", name, sampled);
-    if (changes == NULL && sampled == NULL)
-        return NULL;
-    char *title = g_strdup_printf("%s%s%s%s%s", figure->title,
-                                  changes != NULL ? " (changed by --set)" : "",
+    char *title = g_strdup_printf("%s%s%s%s%s", whole, changes != NULL ? " (changed by --set)" : "",
                                   sampled != NULL ? " (sampled: " : "",
                                   sampled != NULL ? sampled : "", sampled != NULL ? ")" : "");
     for (guint i = 0; i < figure->panels->len; i++) {
@@ -323,11 +347,14 @@ static void plot_scenario(struct plot_request *request, struct scenario *scenari
     if (errors->n_messages == before && figure.panels->len == 0)
         sim_error_add(errors, scenario_path(scenario), 0, "no group `plot` says what to plot");
     else if (errors->n_messages == before) {
-        char *title = title_with_remarks(request, scenario, &figure); /* the figure uses it */
+        struct plot_published published;
+        plot_published_read(&published, scenario, request->options, request->db);
+        char *title = set_title(request, scenario, &published, &figure); /* the figure uses it */
         warn_of_ambiguous(scenario, &figure);
         warn_of_overtaken(request, scenario);
-        if (!collect_and_draw(request, scenario, &figure, errors))
+        if (!collect_and_draw(request, scenario, &figure, &published, errors))
             request->any_failed = true;
+        plot_published_release(&published);
         g_free(title);
     }
     plot_figure_release(&figure);

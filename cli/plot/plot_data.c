@@ -14,6 +14,7 @@ struct collector {
     const struct plot_spec *spec;
     const struct result_set *set; /* what the panel's metrics came to */
     const struct cli_options *options;
+    const struct plot_published *published; /* NULL: nothing */
     struct plot_data *data;
     struct sim_error_list *errors;
 };
@@ -423,30 +424,19 @@ static bool is_relative(const struct plot_spec *spec)
     return spec->normalised || spec->relative_to->len > 0;
 }
 
-/* What claims beside the scenario say of its points; mistakes in them are for `nudma check`. */
+/* What claims say of the points. */
 static void collect_published(struct collector *c)
 {
-    g_autofree char *folder = g_path_get_dirname(scenario_name(c->scenario));
-    g_autofree char *name = g_build_filename(folder, CLAIMS_FILE, NULL);
-    g_autofree char *path = cli_find_file(c->options, name);
-    char *arguments[] = { path, NULL };
     const guint first = c->data->curves->len;
     const bool x_is_axis = has_x_axis(c->scenario, c->spec);
-    if (path != NULL && !is_relative(c->spec) && (x_is_axis || plot_is_sampled(c->spec)) &&
-        c->spec->kind != PLOT_STACK && c->spec->kind != PLOT_HISTOGRAM &&
-        c->spec->metrics->len == 1) {
-        struct sim_error_list errors = { 0 };
-        GPtrArray *files = claims_load(c->options, arguments, &errors);
-        for (guint i = 0; i < files->len && errors.n_messages == 0; i++) {
-            const struct claims_file *file = files->pdata[i];
-            for (guint k = 0; k < file->claims->len; k++)
-                add_published(c, claims_at(file, k), first);
-        }
-        for (guint i = first; i < c->data->curves->len; i++)
-            g_array_sort(((struct plot_curve *)c->data->curves->pdata[i])->values, by_x);
-        g_ptr_array_free(files, TRUE);
-        sim_error_release(&errors);
-    }
+    if (c->published == NULL || is_relative(c->spec) || !(x_is_axis || plot_is_sampled(c->spec)) ||
+        c->spec->kind == PLOT_STACK || c->spec->kind == PLOT_HISTOGRAM ||
+        c->spec->metrics->len != 1)
+        return;
+    for (guint i = 0; i < c->published->claims->len; i++)
+        add_published(c, c->published->claims->pdata[i], first);
+    for (guint i = first; i < c->data->curves->len; i++)
+        g_array_sort(((struct plot_curve *)c->data->curves->pdata[i])->values, by_x);
 }
 
 /* ---- What all curves are of ------------------------------------------------------------------ */
@@ -778,9 +768,10 @@ static void collect_simulated(struct collector *c, struct results_db *db)
 
 bool plot_data_collect(struct scenario *scenario, const struct plot_spec *spec,
                        struct results_db *db, const struct cli_options *options,
-                       struct plot_data *data, struct sim_error_list *errors)
+                       const struct plot_published *published, struct plot_data *data,
+                       struct sim_error_list *errors)
 {
-    struct collector c = { scenario, spec, NULL, options, data, errors };
+    struct collector c = { scenario, spec, NULL, options, published, data, errors };
     const size_t before = errors->n_messages;
     data->curves = g_ptr_array_new_with_free_func(free_curve);
     data->categories = g_ptr_array_new_with_free_func(g_free);

@@ -3,6 +3,7 @@
 #define CLI_PLOT_PLOT_DATA_H
 
 #include "cli/base/cli.h"
+#include "cli/plot/plot_published.h"
 #include "cli/plot/plot_spec.h"
 
 struct plot_value {
@@ -45,10 +46,12 @@ struct plot_data {
     double y_lo, y_hi;     /* PLOT_HISTOGRAM, PLOT_BOX: the ends of the y axis */
 };
 
-/* False if there are no results, or with mistakes in errors. */
+/* published: drawn beside the results; NULL: nothing. False if there are no results, or with mistakes in
+ * errors. */
 bool plot_data_collect(struct scenario *scenario, const struct plot_spec *spec,
                        struct results_db *db, const struct cli_options *options,
-                       struct plot_data *data, struct sim_error_list *errors);
+                       const struct plot_published *published, struct plot_data *data,
+                       struct sim_error_list *errors);
 /* Prints one line to standard error that names the panels of `missing` (const struct plot_spec *),
  * which have no results in the database of that path; nothing if there are none. */
 void plot_data_say_missing(const struct scenario *scenario, const struct plot_figure *figure,

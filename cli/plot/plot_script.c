@@ -209,19 +209,90 @@ static void append_y_axis(GString *script, const struct plot_spec *spec,
     g_string_append(script, "]\n");
 }
 
-#define PANEL_WIDTH 760
+#define PANEL_WIDTH    760
+#define ALONE_WIDTH    1200
+#define HEIGHT         800 /* of panels; their title and what stands below them come on top of it */
+#define TITLE_HEIGHT   44
+#define NOTE_LINE      26
+#define NOTE_MARGIN    16
+#define NOTE_CHARACTER 8.6 /* its mean width, in pixels */
 
 /* Panels side by side are less wide each than a figure alone, and as high. */
-static void picture_size(guint n_panels, int *width, int *height)
+static int picture_width(guint n_panels)
 {
-    *width = n_panels > 1 ? (int)n_panels * PANEL_WIDTH : 1200;
-    *height = 800;
+    return n_panels > 1 ? (int)n_panels * PANEL_WIDTH : ALONE_WIDTH;
+}
+
+static int note_columns(guint n_panels)
+{
+    return (int)(picture_width(n_panels) / NOTE_CHARACTER) - 4;
+}
+
+size_t plot_note_room(guint n_panels)
+{
+    return (size_t)(2 * note_columns(n_panels) - 40); /* lines end with words */
+}
+
+static bool has_note(const struct plot_output *output)
+{
+    return output->note != NULL && *output->note != '\0' && output->format != PLOT_TEXT &&
+           !is_small(output);
+}
+
+/* The note as lines; g_free(). */
+static char *note_lines(guint n_panels, const struct plot_output *output)
+{
+    GString *lines = g_string_new(NULL);
+    cli_wrap(lines, output->note, 0, note_columns(n_panels));
+    return g_string_free(lines, FALSE);
+}
+
+/* Pixels below the panels. */
+static int note_height(guint n_panels, const struct plot_output *output)
+{
+    if (!has_note(output))
+        return 0;
+    g_autofree char *lines = note_lines(n_panels, output);
+    int n = 1;
+    for (const char *c = lines; *c != '\0'; c++)
+        n += *c == '\n';
+    return n * NOTE_LINE + NOTE_MARGIN;
+}
+
+static int picture_height(guint n_panels, const struct plot_output *output)
+{
+    return HEIGHT + note_height(n_panels, output) + (n_panels > 1 ? TITLE_HEIGHT : 0);
+}
+
+/* Where panel i stands: side by side, above the note and below the title. */
+static void append_place(GString *script, guint i, guint n_panels, const struct plot_output *output)
+{
+    const double height = picture_height(n_panels, output), below = note_height(n_panels, output);
+    g_string_append_printf(script, "set origin %.5f,%.5f\nset size %.5f,%.5f\n",
+                           (double)i / n_panels, below / height, 1.0 / n_panels, HEIGHT / height);
+}
+
+static void append_note(GString *script, guint n_panels, const struct plot_output *output)
+{
+    if (!has_note(output))
+        return;
+    g_autofree char *lines = note_lines(n_panels, output);
+    g_auto(GStrv) line = g_strsplit(lines, "\n", -1);
+    const double height = picture_height(n_panels, output);
+    const int n = (int)g_strv_length(line);
+    for (int i = 0; i < n; i++) {
+        g_string_append(script, "set label ");
+        plot_append_quoted(script, line[i]);
+        g_string_append_printf(script, " at screen %.5f, screen %.5f font ',%d' front\n",
+                               12.0 / picture_width(n_panels),
+                               (NOTE_MARGIN / 2.0 + NOTE_LINE * (n - i - 0.5)) / height,
+                               output->format == PLOT_SVG ? 16 : 12);
+    }
 }
 
 static void append_terminal(GString *script, guint n_panels, const struct plot_output *output)
 {
-    int width, height;
-    picture_size(n_panels, &width, &height);
+    const int width = picture_width(n_panels), height = picture_height(n_panels, output);
     switch (output->format) {
     case PLOT_TEXT:
         g_string_append_printf(script, "set terminal dumb mono noenhanced size %d,%d\n",
@@ -622,6 +693,9 @@ char *plot_script(const char *title, const struct plot_panel *panels, guint n_pa
     GString *script = g_string_new("set encoding utf8\n");
     append_terminal(script, n_panels, output);
     if (n_panels == 1) {
+        if (has_note(output))
+            append_place(script, 0, 1, output);
+        append_note(script, 1, output);
         append_panel(script, title, panels, 0, output);
         return g_string_free(script, FALSE);
     }
@@ -634,6 +708,9 @@ char *plot_script(const char *title, const struct plot_panel *panels, guint n_pa
     for (guint i = 0; i < n_panels; i++) {
         g_autofree char *own = plot_title_with_common(panels[i].spec->title, &panels[i].data);
         g_string_append(script, i > 0 ? "reset\n" : "");
+        append_place(script, i, n_panels, output);
+        if (i == 0)
+            append_note(script, n_panels, output);
         g_string_append(script, "set key samplen 2\n");
         plot_legend_append_room(script, panels, n_panels, PANEL_WIDTH);
         append_panel(script, titled && *own == '\0' ? " " : own, /* as high as the others */

@@ -12,6 +12,7 @@ struct plot_output {
     /* PLOT_TEXT: characters. PLOT_SVG: pixels of a small picture, as for a page; 0: as for a file.
      */
     int columns, rows;
+    const char *note; /* one or two lines below the picture, of plot_note_room(); NULL: none */
 };
 
 struct plot_panel {
@@ -22,6 +23,8 @@ struct plot_panel {
 /* The script; g_free(). Several panels stand side by side, below the title; not with PLOT_TEXT. */
 char *plot_script(const char *title, const struct plot_panel *panels, guint n_panels,
                   const struct plot_output *output);
+/* How many characters may stand below a picture of so many panels. */
+size_t plot_note_room(guint n_panels);
 /* The title of the y axis: its label, else the metrics; g_free(). */
 char *plot_y_name(const struct plot_spec *spec);
 /* The meaning of the numbers at points or bars, for the legend; g_free(). */

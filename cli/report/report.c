@@ -102,10 +102,8 @@ static void append_contents(struct report *report)
         for (guint k = 0; k < paper->scenarios->len; k++) {
             const struct scenario *scenario = paper->scenarios->pdata[k];
             g_autofree char *figure = report_scenario_anchor(scenario);
-            html_add(html, "<li><a href=\"#", figure, "\">",
-                     *scenario_title(scenario) != '\0' ? scenario_title(scenario)
-                                                       : scenario_name(scenario),
-                     "</a></li>\n", NULL);
+            g_autofree char *title = report_scenario_title(paper, scenario);
+            html_add(html, "<li><a href=\"#", figure, "\">", title, "</a></li>\n", NULL);
         }
         g_string_append(html, "</ul></li>\n");
     }

@@ -35,6 +35,8 @@ void report_other_claims(struct report *report, const struct report_paper *paper
 /* The anchor of a claim's row; g_free(). */
 char *report_claim_anchor(const struct claim *claim);
 char *report_scenario_anchor(const struct scenario *scenario);
+/* Its title, with the paper and the figure that it shows; its name if it has none; g_free(). */
+char *report_scenario_title(const struct report_paper *paper, const struct scenario *scenario);
 
 /* report_setup.c: topologies, parameters, versions. */
 void report_setup(struct report *report, const struct report_paper *paper);

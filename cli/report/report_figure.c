@@ -9,6 +9,7 @@
 
 #define PICTURE_COLUMNS 620
 #define PICTURE_ROWS    430
+#define NOTE_ROOM       400 /* characters below the pictures: all claims are in the table below */
 #define PARTS           "latency_part_ns"
 
 /* ---- Anchors --------------------------------------------------------------------------------- */
@@ -23,6 +24,17 @@ static char *anchor(const char *kind, const char *text)
 char *report_claim_anchor(const struct claim *claim)
 {
     return anchor("claim-", claim->id);
+}
+
+char *report_scenario_title(const struct report_paper *paper, const struct scenario *scenario)
+{
+    struct plot_published published;
+    const char *title = *scenario_title(scenario) != '\0' ? scenario_title(scenario)
+                                                          : scenario_name(scenario);
+    plot_published_of(&published, scenario, paper->claims);
+    char *whole = plot_published_title(&published, scenario, title);
+    plot_published_release(&published);
+    return whole;
 }
 
 char *report_scenario_anchor(const struct scenario *scenario)
@@ -232,15 +244,6 @@ static void begin_claims(GString *html, const char *of)
         "<th role=\"columnheader\" scope=\"col\">verdict</th></tr></thead><tbody role=\"rowgroup\">\n");
 }
 
-/* A claim stands with the first scenario that its expression names. */
-static char *home_of(const struct claim *claim)
-{
-    g_autoptr(GArray) references = claim_references(claim);
-    return references->len > 0
-               ? g_strdup(g_array_index(references, struct claim_reference, 0).scenario)
-               : g_strdup("");
-}
-
 static void append_claims(struct report *report, const struct report_paper *paper,
                           const char *scenario)
 {
@@ -249,8 +252,7 @@ static void append_claims(struct report *report, const struct report_paper *pape
     g_autofree char *label = g_strdup_printf("Claims of %s", scenario);
     for (guint i = 0; paper->claims != NULL && i < paper->claims->claims->len; i++) {
         const struct claim *claim = claims_at(paper->claims, i);
-        g_autofree char *home = home_of(claim);
-        if (strcmp(home, scenario) == 0) {
+        if (claim_stands_with(claim, scenario)) {
             if (n++ == 0) {
                 g_string_append(html, "<h4>Claims</h4>\n");
                 begin_claims(html, label);
@@ -267,10 +269,9 @@ void report_other_claims(struct report *report, const struct report_paper *paper
     unsigned n = 0;
     for (guint i = 0; paper->claims != NULL && i < paper->claims->claims->len; i++) {
         const struct claim *claim = claims_at(paper->claims, i);
-        g_autofree char *home = home_of(claim);
         bool shown = false;
-        for (guint k = 0; k < paper->scenarios->len; k++)
-            shown = shown || strcmp(home, scenario_name(paper->scenarios->pdata[k])) == 0;
+        for (guint k = 0; k < paper->scenarios->len && !shown; k++)
+            shown = claim_stands_with(claim, scenario_name(paper->scenarios->pdata[k]));
         if (!shown) {
             if (n++ == 0) {
                 g_string_append(report->html, "<h3>Other claims</h3>\n");
@@ -300,7 +301,7 @@ static void append_parts(struct report *report, struct scenario *scenario,
     spec.metrics = g_ptr_array_new();
     spec.measured = g_array_new(FALSE, FALSE, sizeof(struct plot_measured));
     g_ptr_array_add(spec.metrics, (gpointer)(uintptr_t)PARTS);
-    if (plot_data_collect(scenario, &spec, report->db, report->options, &panel.data,
+    if (plot_data_collect(scenario, &spec, report->db, report->options, NULL, &panel.data,
                           &report->errors)) {
         g_string_append(report->html, "<details><summary>Where the time goes</summary>\n");
         append_figure(report, "Where the time goes", &panel);
@@ -322,7 +323,8 @@ static bool is_table(const struct plot_panel *panel)
 
 /* A picture for each panel; what it shows in *panels, of which *n_shown have something to show. */
 static struct plot_panel *append_panels(struct report *report, struct scenario *scenario,
-                                        const struct plot_figure *figure, guint *n_shown)
+                                        const struct plot_figure *figure,
+                                        const struct plot_published *published, guint *n_shown)
 {
     struct plot_panel *panels = g_new0(struct plot_panel, figure->panels->len + 1);
     g_autoptr(GPtrArray) missing = g_ptr_array_new();
@@ -331,8 +333,8 @@ static struct plot_panel *append_panels(struct report *report, struct scenario *
         const size_t before = report->errors.n_messages;
         struct plot_panel *panel = &panels[*n_shown];
         panel->spec = figure->panels->pdata[i];
-        if (!plot_data_collect(scenario, panel->spec, report->db, report->options, &panel->data,
-                               &report->errors)) {
+        if (!plot_data_collect(scenario, panel->spec, report->db, report->options, published,
+                               &panel->data, &report->errors)) {
             if (report->errors.n_messages == before)
                 g_ptr_array_add(missing, (gpointer)panel->spec);
             plot_data_release(&panel->data);
@@ -353,8 +355,14 @@ static void append_results(struct report *report, const struct report_paper *pap
     struct plot_figure figure;
     guint n = 0;
     const bool good = plot_figure_read(scenario, &figure, &report->errors);
-    g_autofree struct plot_panel *panels = good ? append_panels(report, scenario, &figure, &n)
-                                                : NULL;
+    struct plot_published published;
+    plot_published_of(&published, scenario, paper->claims);
+    g_autofree struct plot_panel *panels =
+        good ? append_panels(report, scenario, &figure, &published, &n) : NULL;
+    g_autofree char *note = plot_published_text(&published, NOTE_ROOM);
+    if (n > 0 && *note != '\0')
+        html_add(report->html, "<p class=\"published\">", note, ".</p>\n", NULL);
+    plot_published_release(&published);
     append_claims(report, paper, scenario_name(scenario));
     const struct plot_spec *first = good ? figure.panels->pdata[0] : NULL;
     if (first != NULL && first->kind != PLOT_STACK)
@@ -377,9 +385,10 @@ void report_scenario(struct report *report, const struct report_paper *paper,
     const unsigned n = report_n_points(report, scenario);
     const char *name = scenario_name(scenario);
     g_autofree char *id = report_scenario_anchor(scenario);
+    g_autofree char *title = report_scenario_title(paper, scenario);
     char number[32], total[32];
-    html_add(html, "<section aria-labelledby=\"", id, "\">\n<h3 id=\"", id, "\">",
-             *scenario_title(scenario) != '\0' ? scenario_title(scenario) : name, "</h3>\n", NULL);
+    html_add(html, "<section aria-labelledby=\"", id, "\">\n<h3 id=\"", id, "\">", title, "</h3>\n",
+             NULL);
     if (*scenario_text(scenario) != '\0')
         html_add(html, "<p>", scenario_text(scenario), "</p>\n", NULL);
     g_snprintf(number, sizeof(number), "%u", n);

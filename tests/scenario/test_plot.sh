@@ -335,6 +335,36 @@ is "has every panel" "$(grep -c '<figure>' r.html)" $((1 + 1 + 1 + 1 + 1 + 3 + $
     scenario) from result where metric like 'latency_part_ns.%' and mean > 0 and scenario <> 'p/stack'") + \
     $(grep -c 'class="topology"' r.html)))
 
+# ---- What was published ------------------------------------------------------------------------------
+# Of results that are written down here: what the line says can be told without a run.
+mkdir f && figure f/fig07_reads.cfg $size 'x = "transfer_bytes"; y = "latency_mean_ns"; series = ["op"]; filter = "transfer_bytes<=64";'
+cat >f/claims.cfg <<'CLAIMS'
+paper = "Somebody";
+claims = (
+    { id = "f.ratio"; use = "K"; expr = "v('f/fig07_reads','op=write_read transfer_bytes=64','latency_mean_ns')/v('f/fig07_reads','op=read transfer_bytes=64','latency_mean_ns')";
+      lo = 1.2; hi = 1.6; published = "1.5"; text = "a ratio"; },
+    { id = "f.point"; use = "K"; expr = "v('f/fig07_reads','op=read transfer_bytes=64','latency_mean_ns')";
+      lo = 700.0; hi = 800.0; published = "700-800"; text = "misses"; },
+    { id = "f.none"; use = "K"; expr = "v('f/fig07_reads','op=read transfer_bytes=8','latency_mean_ns')";
+      lo = 700.0; hi = 800.0; published = "750"; text = "no results"; },
+    { id = "f.other"; use = "K"; expr = "v('p/bars','from=s0 to=s0','read_gbyte_s')/v('f/fig07_reads','op=read transfer_bytes=64','latency_mean_ns')";
+      lo = 0.0; hi = 1.0; published = "<1"; text = "stands with another scenario"; } );
+CLAIMS
+"$nudma" run f --scenarios . --db f.db -q --filter transfer_bytes=64 >/dev/null; is "a figure of a paper" $? 0
+sqlite3 f.db "update metric_row set value = case (select point from run where id = run_id)
+    when 'op=read transfer_bytes=64' then 500 else 700 end
+    where quantity_id = (select id from quantity where name = 'latency_mean_ns')"
+out=$("$nudma" plot f --scenarios . --db f.db -F gnuplot); is "as a script" $? 0
+has "its title names paper and figure" "$out" "^set title 'Somebody, figure 7: DMA latency over transfer size'"
+line="1 of 3 published values hold, 1 without results: point 500, published 700-800 (700 to 800; misses);"
+has "below it stands whether claims hold, the misses first" "$out" "^set label '${line//[()]/.}"
+has "then the others" "$out" "; ratio 1.4, published 1.5 .1.2"
+out=$("$nudma" plot f --scenarios . --db f.db)
+has "so it does in text" "$(paste -sd ' ' <<<"$out" | tr -s ' ')" "${line//[()]/.} ratio 1.4, published 1.5 .1.2 to 1.6."
+is "which fits 80 columns" "$(awk 'length > 80' <<<"$out")" ""
+"$nudma" report f --scenarios . --db f.db -o f.html >/dev/null; is "and in the report" "$? $(grep -c 'class="published">1 of 3 published' f.html) \
+$(grep -c '>Somebody, figure 7: DMA latency' f.html)" "0 1 2"
+
 # ---- Names ---------------------------------------------------------------------------------------
 cp p/panels.cfg panels.cfg
 sed -i '/^plot = {/,$d' p/panels.cfg
