@@ -160,28 +160,34 @@ static bool draw_file(const struct plot_request *request, const struct scenario 
     return drawn;
 }
 
-/* What stands at the points in pictures: "read over write: 64 1.27, 128 1.02". */
-static void print_ratios(const struct plot_panel *panel)
+/* What stands at the points in pictures: "numbers: read over write (published): 64 1.27 (1.3), 128 1.02". */
+static void print_ratios(const struct plot_panel *panel, int columns)
 {
-    for (guint i = 0; i < panel->data.curves->len; i++) {
+    g_autoptr(GString) words = g_string_new(NULL);
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_autofree char *numbers = plot_ratio_title(panel);
+    for (guint i = 0; numbers != NULL && i < panel->data.curves->len; i++) {
         const struct plot_curve *curve = panel->data.curves->pdata[i];
-        const char *separator = ": ";
         for (guint k = 0; k < curve->values->len; k++) {
             const struct plot_value *value = &g_array_index(curve->values, struct plot_value, k);
             char number[32];
             if (value->ratio == 0.0)
                 continue;
-            if (*separator == ':')
-                printf("%s over %s", panel->spec->ratio_of, panel->spec->ratio_to);
-            printf("%s%s %.2f", separator,
-                   panel->data.categories->len > 0
-                       ? (const char *)panel->data.categories->pdata[(guint)value->x]
-                       : cli_number(value->x, number),
-                   value->ratio);
-            separator = ", ";
+            g_string_append_printf(
+                words, "%s%s %.2f", words->len > 0 ? ", " : "",
+                panel->data.categories->len > 0
+                    ? (const char *)panel->data.categories->pdata[(guint)value->x]
+                    : cli_number(value->x, number),
+                value->ratio);
+            if (value->published != NULL)
+                g_string_append_printf(words, " (%s)", value->published);
         }
-        printf("%s", *separator == ',' ? "\n\n" : "");
     }
+    if (numbers == NULL)
+        return;
+    g_string_append_printf(text, "%s: ", numbers);
+    cli_wrap(text, words->str, 2, columns);
+    printf("%s\n\n", text->str);
 }
 
 static bool draw_panel(const char *title, const struct plot_panel *panel)
@@ -200,7 +206,7 @@ static bool draw_panel(const char *title, const struct plot_panel *panel)
     g_autofree char *script = plot_script(title, panel, 1, &output);
     const bool drawn = run_gnuplot(script);
     if (drawn)
-        print_ratios(panel);
+        print_ratios(panel, output.columns);
     return drawn;
 }
 

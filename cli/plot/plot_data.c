@@ -2,8 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cli/claims/claims.h"
-#include "cli/plot/plot_data.h"
+#include "cli/plot/plot_data_internal.h"
 #include "cli/plot/plot_measured.h"
 #include "cli/results/result_set.h"
 
@@ -14,7 +13,6 @@ struct collector {
     const struct plot_spec *spec;
     const struct result_set *set; /* what the panel's metrics came to */
     const struct cli_options *options;
-    const struct plot_published *published; /* NULL: nothing */
     struct plot_data *data;
     struct sim_error_list *errors;
 };
@@ -59,7 +57,7 @@ static bool to_number(const char *text, double *number)
     return end != text && *end == '\0' && isfinite(*number);
 }
 
-static bool has_x_axis(const struct scenario *scenario, const struct plot_spec *spec)
+bool plot_has_x_axis(const struct scenario *scenario, const struct plot_spec *spec)
 {
     return scenario_axis_find(scenario, spec->x) < scenario_n_axes(scenario);
 }
@@ -85,8 +83,7 @@ static void find_categories(struct collector *c)
     }
 }
 
-/* False if the text is neither a number nor one of the categories. */
-static bool to_x(const struct plot_data *data, const char *text, double *x)
+bool plot_data_to_x(const struct plot_data *data, const char *text, double *x)
 {
     if (data->categories->len == 0)
         return to_number(text, x);
@@ -169,10 +166,15 @@ static void take_band(const struct collector *c, const char *point, const char *
     }
 }
 
+void plot_sort_values(struct plot_curve *curve)
+{
+    g_array_sort(curve->values, by_x);
+}
+
 static void collect_metric(struct collector *c, const char *metric)
 {
     const guint first = c->data->curves->len;
-    const bool x_is_axis = has_x_axis(c->scenario, c->spec);
+    const bool x_is_axis = plot_has_x_axis(c->scenario, c->spec);
     for (size_t i = 0; i < scenario_n_points(c->scenario); i++) {
         const char *name = scenario_point_name(c->scenario, i);
         const struct result_value *y = result_set_value(c->set, name, metric);
@@ -182,14 +184,15 @@ static void collect_metric(struct collector *c, const char *metric)
         struct plot_value value = { .x = x->mean,
                                     .y = y->mean,
                                     .ci95 = result_value_has_interval(y) ? y->ci95 : 0.0 };
-        if (x_is_axis && !to_x(c->data, plot_axis_value(c->scenario, i, c->spec->x), &value.x))
+        if (x_is_axis &&
+            !plot_data_to_x(c->data, plot_axis_value(c->scenario, i, c->spec->x), &value.x))
             continue;
         take_band(c, name, metric, &value);
         g_autofree char *series = plot_series_name(c->spec, c->scenario, i);
         g_array_append_val(curve_of(c, series, metric, first)->values, value);
     }
     for (guint i = first; x_is_axis && i < c->data->curves->len; i++)
-        g_array_sort(((struct plot_curve *)c->data->curves->pdata[i])->values, by_x);
+        plot_sort_values(c->data->curves->pdata[i]);
 }
 
 /* ---- Stacks: a bar for each point, a curve for each part ------------------------------------- */
@@ -284,7 +287,7 @@ static void add_rows(struct collector *c, struct plot_curve *curve, const char *
     for (guint i = 0; i < rows->len; i++) {
         const struct plot_row *row = &g_array_index(rows, struct plot_row, i);
         struct plot_value value = { .y = row->y };
-        if (to_x(c->data, row->x, &value.x))
+        if (plot_data_to_x(c->data, row->x, &value.x))
             g_array_append_val(curve->values, value);
         else if (c->data->categories->len == 0)
             sim_error_add(c->errors, path, row->line, "\"%s\": expected a number", row->x);
@@ -292,14 +295,14 @@ static void add_rows(struct collector *c, struct plot_curve *curve, const char *
 }
 
 /* "" for a curve: the legend then says once what open points are. */
-static char *measured_label(const struct collector *c, const struct plot_measured *measured,
-                            const struct plot_curve *simulated)
+char *plot_measured_label(const struct plot_spec *spec, const char *own,
+                          const struct plot_curve *simulated)
 {
-    if (*measured->label != '\0')
-        return g_strdup(measured->label);
-    if (!plot_is_bars(c->spec))
+    if (*own != '\0')
+        return g_strdup(own);
+    if (!plot_is_bars(spec))
         return g_strdup("");
-    if (simulated != NULL && c->spec->series->len > 0)
+    if (simulated != NULL && spec->series->len > 0)
         return g_strdup_printf("%s (measured)", simulated->label);
     return g_strdup("measured");
 }
@@ -317,126 +320,12 @@ static void collect_measured(struct collector *c, const struct plot_measured *me
                                                 c->errors);
     if (rows == NULL)
         return;
-    struct plot_curve *curve = plot_curve_new(c->data, measured_label(c, measured, simulated),
-                                              g_strdup(measured->series), NULL);
+    struct plot_curve *curve =
+        plot_curve_new(c->data, plot_measured_label(c->spec, measured->label, simulated),
+                       g_strdup(measured->series), NULL);
     curve->measured = true;
     curve->color = simulated != NULL ? simulated->color : c->data->curves->len - 1;
     add_rows(c, curve, path, rows);
-}
-
-/* ---- Published with claims ------------------------------------------------------------------- */
-
-/* The point that a claim is about if it is about just one, and about a metric of this panel: *share
- * is then 0, or if that is a histogram, which of its quantiles it is about. */
-static bool find_point(const struct collector *c, const struct claim *claim, size_t *point,
-                       double *share)
-{
-    g_autoptr(GArray) references = claim_references(claim);
-    bool found = false;
-    if (references->len == 1 && g_str_has_prefix(claim->expr, "v(") &&
-        strchr(claim->expr, ')') == strrchr(claim->expr, ')') &&
-        g_str_has_suffix(claim->expr, ")")) {
-        const struct claim_reference *r = &g_array_index(references, struct claim_reference, 0);
-        const bool ours = strcmp(r->scenario, scenario_name(c->scenario)) == 0;
-        const char *metric = c->spec->metrics->pdata[0];
-        const bool distribution = c->spec->kind == PLOT_CDF || c->spec->kind == PLOT_BOX;
-        *share = distribution ? plot_quantile_of(r->metric, metric) : 0.0;
-        const bool shown = c->spec->kind == PLOT_BOX ? *share == 0.5
-                           : distribution            ? *share > 0.0
-                                                     : strcmp(metric, r->metric) == 0;
-        for (size_t i = 0; ours && shown && !found && i < scenario_n_points(c->scenario); i++) {
-            found = c->spec->shown[i] && strcmp(scenario_point_name(c->scenario, i), r->point) == 0;
-            *point = found ? i : *point;
-        }
-    }
-    return found;
-}
-
-/* Along x of the panel: the point's value; the claim's, of a quantile; where the curve begins. */
-static bool published_at(const struct collector *c, size_t point, double share,
-                         struct plot_value *value)
-{
-    if (c->spec->kind == PLOT_CDF) {
-        value->x = value->y * c->data->factor;
-        value->y = share;
-        return true;
-    }
-    if (c->spec->kind == PLOT_BOX) { /* at its box: add_published() */
-        value->y *= c->data->factor;
-        return true;
-    }
-    return c->spec->kind == PLOT_SERIES ||
-           to_x(c->data, plot_axis_value(c->scenario, point, c->spec->x), &value->x);
-}
-
-/* Of a series a mean is published: a level, as long as the simulated curve. */
-static void add_level(struct plot_curve *published, const struct plot_curve *simulated, double y)
-{
-    const GArray *values = simulated->values;
-    const struct plot_value ends[] = {
-        { .x = g_array_index(values, struct plot_value, 0).x, .y = y },
-        { .x = g_array_index(values, struct plot_value, values->len - 1).x, .y = y },
-    };
-    published->level = true;
-    g_array_append_vals(published->values, ends, 2);
-}
-
-static void add_published(struct collector *c, const struct claim *claim, guint first_published)
-{
-    size_t point = 0;
-    double share = 0.0;
-    struct plot_value value = { .y = claim_target(claim) };
-    if (isnan(claim->published_lo) || !find_point(c, claim, &point, &share) ||
-        !published_at(c, point, share, &value))
-        return;
-    g_autofree char *series = plot_series_name(c->spec, c->scenario, point);
-    const struct plot_curve *simulated = NULL;
-    struct plot_curve *published = NULL;
-    bool measured = false; /* from a file, which says more */
-    for (guint i = 0; i < c->data->curves->len; i++) {
-        struct plot_curve *curve = c->data->curves->pdata[i];
-        if (strcmp(curve->series, series) != 0)
-            continue;
-        simulated = !curve->measured && simulated == NULL ? curve : simulated;
-        measured = measured || (curve->measured && i < first_published);
-        published = i >= first_published ? curve : published;
-    }
-    if (simulated != NULL && !measured) {
-        const struct plot_measured from = { .series = series, .label = "" };
-        if (published == NULL) {
-            published = plot_curve_new(c->data, measured_label(c, &from, simulated),
-                                       g_strdup(series), NULL);
-            published->measured = true;
-            published->color = simulated->color;
-        }
-        if (c->spec->kind == PLOT_BOX)
-            value.x = g_array_index(simulated->values, struct plot_value, 0).x;
-        if (c->spec->kind == PLOT_SERIES)
-            add_level(published, simulated, value.y);
-        else
-            g_array_append_val(published->values, value);
-    }
-}
-
-/* Claims are about values as they are. */
-static bool is_relative(const struct plot_spec *spec)
-{
-    return spec->normalised || spec->relative_to->len > 0;
-}
-
-/* What claims say of the points. */
-static void collect_published(struct collector *c)
-{
-    const guint first = c->data->curves->len;
-    const bool x_is_axis = has_x_axis(c->scenario, c->spec);
-    if (c->published == NULL || is_relative(c->spec) || !(x_is_axis || plot_is_sampled(c->spec)) ||
-        c->spec->kind == PLOT_STACK || c->spec->kind == PLOT_HISTOGRAM ||
-        c->spec->metrics->len != 1)
-        return;
-    for (guint i = 0; i < c->published->claims->len; i++)
-        add_published(c, c->published->claims->pdata[i], first);
-    for (guint i = first; i < c->data->curves->len; i++)
-        g_array_sort(((struct plot_curve *)c->data->curves->pdata[i])->values, by_x);
 }
 
 /* ---- What all curves are of ------------------------------------------------------------------ */
@@ -502,8 +391,10 @@ char *plot_title_with_common(const char *title, const struct plot_data *data)
 static void tell_apart(const struct plot_spec *spec, struct plot_data *data)
 {
     bool any_measured = false;
-    for (guint i = 0; i < data->curves->len; i++)
-        any_measured = any_measured || ((struct plot_curve *)data->curves->pdata[i])->measured;
+    for (guint i = 0; i < data->curves->len; i++) {
+        const struct plot_curve *curve = data->curves->pdata[i];
+        any_measured = any_measured || (curve->measured && !curve->by_ratio);
+    }
     for (guint i = 0; any_measured && spec->kind != PLOT_STACK && i < data->curves->len; i++) {
         struct plot_curve *curve = data->curves->pdata[i];
         if (curve->measured || (!plot_is_bars(spec) && *curve->series != '\0'))
@@ -517,8 +408,8 @@ static void tell_apart(const struct plot_spec *spec, struct plot_data *data)
 
 /* ---- Ratios ---------------------------------------------------------------------------------- */
 
-static struct plot_curve *simulated_curve(const struct plot_data *data, const char *series,
-                                          const char *metric)
+struct plot_curve *plot_simulated_curve(const struct plot_data *data, const char *series,
+                                        const char *metric)
 {
     for (guint i = 0; i < data->curves->len; i++) {
         struct plot_curve *curve = data->curves->pdata[i];
@@ -546,8 +437,8 @@ static void collect_ratios(const struct collector *c)
 {
     for (guint i = 0; c->spec->ratio_of != NULL && i < c->spec->metrics->len; i++) {
         const char *metric = c->spec->metrics->pdata[i];
-        const struct plot_curve *of = simulated_curve(c->data, c->spec->ratio_of, metric);
-        const struct plot_curve *to = simulated_curve(c->data, c->spec->ratio_to, metric);
+        const struct plot_curve *of = plot_simulated_curve(c->data, c->spec->ratio_of, metric);
+        const struct plot_curve *to = plot_simulated_curve(c->data, c->spec->ratio_to, metric);
         if (of != NULL && to != NULL)
             set_ratios(of, to);
     }
@@ -558,11 +449,11 @@ static void collect_ratios(const struct collector *c)
 static double whole_curve_begins(const struct collector *c, const struct plot_curve *curve)
 {
     double begin = g_array_index(curve->values, struct plot_value, 0).x, x;
-    for (size_t i = 0; has_x_axis(c->scenario, c->spec) && i < scenario_n_points(c->scenario);
+    for (size_t i = 0; plot_has_x_axis(c->scenario, c->spec) && i < scenario_n_points(c->scenario);
          i++) {
         g_autofree char *series = plot_series_name(c->spec, c->scenario, i);
         if (c->spec->shown[i] && strcmp(series, curve->series) == 0 &&
-            to_x(c->data, plot_axis_value(c->scenario, i, c->spec->x), &x))
+            plot_data_to_x(c->data, plot_axis_value(c->scenario, i, c->spec->x), &x))
             begin = MIN(begin, x);
     }
     return begin;
@@ -608,10 +499,10 @@ static void normalise(const struct collector *c)
     }
 }
 
-static const struct plot_value *value_at(const struct plot_curve *curve, double x)
+struct plot_value *plot_value_at(const struct plot_curve *curve, double x)
 {
     for (guint i = 0; i < curve->values->len; i++) {
-        const struct plot_value *value = &g_array_index(curve->values, struct plot_value, i);
+        struct plot_value *value = &g_array_index(curve->values, struct plot_value, i);
         if (value->x == x)
             return value;
     }
@@ -624,7 +515,7 @@ static void divide_curve(struct plot_curve *curve, const struct plot_curve *to)
 {
     for (guint i = curve->values->len; i-- > 0;) {
         struct plot_value *value = &g_array_index(curve->values, struct plot_value, i);
-        const struct plot_value *other = value_at(to, value->x);
+        const struct plot_value *other = plot_value_at(to, value->x);
         if (other == NULL || other->y == 0.0) {
             g_array_remove_index(curve->values, i);
             continue;
@@ -639,10 +530,10 @@ static void divide_curve(struct plot_curve *curve, const struct plot_curve *to)
 static void make_relative_to_own(const struct collector *c, const char *metric, const char *at)
 {
     double x;
-    const bool known = to_x(c->data, at, &x);
+    const bool known = plot_data_to_x(c->data, at, &x);
     for (guint i = c->data->curves->len; i-- > 0;) {
         struct plot_curve *curve = c->data->curves->pdata[i];
-        const struct plot_value *first = known ? value_at(curve, x) : NULL;
+        const struct plot_value *first = known ? plot_value_at(curve, x) : NULL;
         if (strcmp(curve->metric, metric) != 0)
             continue;
         if (first != NULL && first->y != 0.0)
@@ -654,7 +545,7 @@ static void make_relative_to_own(const struct collector *c, const char *metric, 
 
 static void make_relative_to(const struct collector *c, const char *metric, const char *name)
 {
-    struct plot_curve *to = simulated_curve(c->data, name, metric);
+    struct plot_curve *to = plot_simulated_curve(c->data, name, metric);
     for (guint i = c->data->curves->len; i-- > 0;) {
         struct plot_curve *curve = c->data->curves->pdata[i];
         if (strcmp(curve->metric, metric) != 0 || curve == to)
@@ -706,8 +597,8 @@ static void invert(const struct collector *c)
 /* What is shown relative to another value has no band: that value would move as well. */
 static void drop_bands(const struct collector *c)
 {
-    for (guint i = 0; (is_relative(c->spec) || c->spec->slowdown) && i < c->data->curves->len;
-         i++) {
+    const bool relative = c->spec->normalised || c->spec->relative_to->len > 0;
+    for (guint i = 0; relative && i < c->data->curves->len; i++) {
         const struct plot_curve *curve = c->data->curves->pdata[i];
         for (guint k = 0; k < curve->values->len; k++) {
             struct plot_value *value = &g_array_index(curve->values, struct plot_value, k);
@@ -728,7 +619,7 @@ static struct result_set *read_metrics(const struct scenario *scenario,
         g_ptr_array_add(names, parts);
     for (guint i = 0; spec->kind != PLOT_STACK && i < spec->metrics->len; i++)
         g_ptr_array_add(names, spec->metrics->pdata[i]);
-    if (spec->kind != PLOT_STACK && !has_x_axis(scenario, spec))
+    if (spec->kind != PLOT_STACK && !plot_has_x_axis(scenario, spec))
         g_ptr_array_add(names, (gpointer)spec->x);
     g_ptr_array_add(names, NULL);
     struct result_set *set = result_set_of(db, scenario_name(scenario),
@@ -771,7 +662,7 @@ bool plot_data_collect(struct scenario *scenario, const struct plot_spec *spec,
                        const struct plot_published *published, struct plot_data *data,
                        struct sim_error_list *errors)
 {
-    struct collector c = { scenario, spec, NULL, options, published, data, errors };
+    struct collector c = { scenario, spec, NULL, options, data, errors };
     const size_t before = errors->n_messages;
     data->curves = g_ptr_array_new_with_free_func(free_curve);
     data->categories = g_ptr_array_new_with_free_func(g_free);
@@ -785,8 +676,8 @@ bool plot_data_collect(struct scenario *scenario, const struct plot_spec *spec,
     const bool any = data->curves->len > 0;
     for (guint i = 0; any && i < spec->measured->len; i++)
         collect_measured(&c, &g_array_index(spec->measured, struct plot_measured, i));
-    if (any)
-        collect_published(&c);
+    if (any && published != NULL)
+        plot_claims_collect(scenario, spec, published, data);
     tell_apart(spec, data);
     return any && errors->n_messages == before;
 }
@@ -820,6 +711,7 @@ void plot_data_release(struct plot_data *data)
 {
     g_free(data->x_name);
     g_free(data->common);
+    g_free(data->ratio_name);
     g_string_chunk_free(data->strings);
     g_ptr_array_free(data->curves, TRUE);
     g_ptr_array_free(data->categories, TRUE);

@@ -7,10 +7,12 @@
 #include "cli/plot/plot_spec.h"
 
 struct plot_value {
-    double x;                /* with categories: their index */
-    double y, ci95;          /* ci95 0: unknown */
-    double band_lo, band_hi; /* over the variants of the point (nudma run --bands); equal: none */
-    double ratio;            /* to the curve that the panel compares with; 0: no label */
+    double x;       /* with categories: their index */
+    double y, ci95; /* ci95 0: unknown */
+    /* Over the variants of the point (nudma run --bands); of published values, their range; equal: none. */
+    double band_lo, band_hi;
+    double ratio;          /* to the curve that the panel compares with; 0: no label */
+    const char *published; /* what was published of the ratio, "1.25", ">1"; NULL: nothing */
 };
 
 /* Of a distribution. */
@@ -23,8 +25,9 @@ struct plot_box {
 struct plot_curve {
     char *label;        /* for the legend */
     char *series;       /* "op=read"; of measured ones as written */
-    const char *metric; /* the panel's; NULL: measured */
+    const char *metric; /* the panel's; NULL: measured, from a file */
     bool measured;
+    bool by_ratio;  /* where simulated values would be if published ratios held */
     bool level;     /* one published value, for all x */
     unsigned color; /* curves of one series share it */
     /* struct plot_value, ascending in x unless x is a metric. PLOT_BOX: the median at the number of
@@ -40,6 +43,7 @@ struct plot_data {
     GPtrArray *curves;           /* struct plot_curve, owned */
     char *
         common; /* what all curves are of, "adce_4ch": in no label, but for the title; "": nothing */
+    char *ratio_name; /* "local over remote": what ratios of claims are of; NULL: as ratio_labels */
     GPtrArray *categories; /* char *, owned: the values along x in order; empty: x is a number */
     GStringChunk *strings; /* of units */
     double factor;         /* of a distribution: from the metric's unit to that shown */

@@ -32,10 +32,12 @@ static struct entries entries_of(const struct plot_panel *panel, int panel_width
     const struct plot_data *data = &panel->data;
     const bool stacked = panel->spec->kind == PLOT_STACK;
     const bool named = panel->spec->kind == PLOT_BOX && plot_names_fit(panel, panel_width);
-    bool open = false, ratio = false;
+    bool open = false, by_ratio = false;
     for (guint i = 0; i < data->curves->len; i++) {
         const struct plot_curve *curve = data->curves->pdata[i];
-        if (*curve->label == '\0')
+        if (curve->by_ratio)
+            by_ratio = true;
+        else if (*curve->label == '\0')
             open = true;
         else if (named && !curve->measured)
             continue;
@@ -43,17 +45,16 @@ static struct entries entries_of(const struct plot_panel *panel, int panel_width
             g_autofree char *label = plot_legend_label(panel->spec, curve);
             add_entry(&entries, label);
         }
-        for (guint k = 0; k < curve->values->len; k++)
-            ratio = ratio || g_array_index(curve->values, struct plot_value, k).ratio != 0.0;
     }
     if (plot_is_distribution(panel->spec)) /* medians; the lowest and the highest */
         add_entry(&entries, PLOT_EXTRA_ENTRY(panel->spec));
     if (open)
         add_entry(&entries, "measured (open)");
-    if (ratio) {
-        g_autofree char *title = plot_ratio_title(panel->spec);
-        add_entry(&entries, title);
-    }
+    if (by_ratio)
+        add_entry(&entries, PLOT_RATIO_ENTRY);
+    g_autofree char *ratios = plot_ratio_title(panel);
+    if (ratios != NULL)
+        add_entry(&entries, ratios);
     return entries;
 }
 

@@ -188,10 +188,19 @@ static void append_text_y_range(GString *script, const struct plot_spec *spec,
                            clear_bound(data, hi, span, 1.0));
 }
 
-/* Above the highest value of a picture there is room: on the frame it could not be read. */
-static void append_y_axis(GString *script, const struct plot_spec *spec,
-                          const struct plot_data *data, const struct plot_output *output)
+static bool has_numbers(const struct plot_panel *panel)
 {
+    g_autofree char *title = plot_ratio_title(panel);
+    return title != NULL;
+}
+
+/* Above the highest value of a picture there is room: on the frame it could not be read. */
+static void append_y_axis(GString *script, const struct plot_panel *panel,
+                          const struct plot_output *output)
+{
+    const struct plot_spec *spec = panel->spec;
+    const struct plot_data *data = &panel->data;
+
     if (output->format == PLOT_TEXT && spec->log_y < 2) {
         append_text_y_range(script, spec, data);
         return;
@@ -199,7 +208,8 @@ static void append_y_axis(GString *script, const struct plot_spec *spec,
     if (spec->log_y >= 2)
         g_string_append_printf(script, "set logscale y %u\n", spec->log_y);
     else if (isnan(spec->y_max))
-        g_string_append(script, "set offsets 0, 0, graph 0.02, 0\n");
+        g_string_append_printf(script, "set offsets 0, 0, graph %s, 0\n",
+                               has_numbers(panel) ? "0.07" : "0.02");
     g_string_append(script, "set yrange [");
     if (!isnan(spec->y_min))
         g_string_append_printf(script, "%.17g", spec->y_min);
@@ -331,26 +341,66 @@ static void append_terminal(GString *script, guint n_panels, const struct plot_o
 /* ---- Curves ---------------------------------------------------------------------------------- */
 
 /* Labels do not stand on each other: from one to the next is a share of the width. */
-#define LABEL_SHARE 0.085
+#define LABEL_SHARE     0.085
+#define PUBLISHED_SHARE 0.2 /* where one of them has something published in it */
 
-static void append_curve_data(GString *script, const struct plot_spec *spec,
-                              const struct plot_data *data)
+/* Which values of a curve have their ratio beside them: all that say what was published, and of the
+ * others those that there is room for; g_free(). */
+static bool *labelled_values(const struct plot_spec *spec, const struct plot_data *data,
+                             const struct plot_curve *curve)
 {
-    double lo, hi, last = -INFINITY;
+    double lo, hi;
+    bool *labelled = g_new0(bool, curve->values->len + 1);
     x_range(data, &lo, &hi);
     const bool logarithmic = spec->log_x >= 2 && lo > 0.0;
     const double width = logarithmic ? log(hi / lo) : hi - lo;
+    for (int published = 1; published >= 0; published--) {
+        for (guint k = 0; k < curve->values->len; k++) {
+            const struct plot_value *v = &g_array_index(curve->values, struct plot_value, k);
+            bool room = v->ratio != 0.0 && (v->published != NULL) == (published == 1);
+            for (guint i = 0; room && published == 0 && i < curve->values->len; i++) {
+                const struct plot_value *other = &g_array_index(curve->values, struct plot_value,
+                                                                i);
+                const double share = other->published != NULL ? PUBLISHED_SHARE : LABEL_SHARE;
+                const double apart = logarithmic ? fabs(log(v->x / other->x))
+                                                 : fabs(v->x - other->x);
+                room = i == k || !labelled[i] || apart >= width * share;
+            }
+            labelled[k] = labelled[k] || room;
+        }
+    }
+    return labelled;
+}
+
+/* "1.30 (1.25)": simulated, and published; "" without a label. */
+static void append_ratio_text(GString *script, const struct plot_value *v, bool labelled)
+{
+    g_string_append_c(script, '"');
+    if (labelled)
+        g_string_append_printf(script, "%.2f", v->ratio);
+    if (labelled && v->published != NULL) {
+        g_string_append(script, " (");
+        for (const char *c = v->published; *c != '\0'; c++)
+            g_string_append_c(script, *c == '"' || *c == '\\' ? '\'' : *c);
+        g_string_append_c(script, ')');
+    }
+    g_string_append_c(script, '"');
+}
+
+/* x, y, half an interval, ratio, band, label */
+static void append_curve_data(GString *script, const struct plot_spec *spec,
+                              const struct plot_data *data)
+{
     for (guint i = 0; i < data->curves->len; i++) {
         const struct plot_curve *curve = data->curves->pdata[i];
-        last = -INFINITY;
+        g_autofree bool *labelled = labelled_values(spec, data, curve);
         g_string_append_printf(script, "$curve%u << END\n", i);
         for (guint k = 0; k < curve->values->len; k++) {
             const struct plot_value *v = &g_array_index(curve->values, struct plot_value, k);
-            const double at = logarithmic ? log(v->x / lo) : v->x - lo;
-            const bool labelled = v->ratio != 0.0 && at - last >= width * LABEL_SHARE;
-            last = labelled ? at : last;
-            g_string_append_printf(script, "%.17g %.17g %.17g %.17g %.17g %.17g\n", v->x, v->y,
-                                   v->ci95, labelled ? v->ratio : 0.0, v->band_lo, v->band_hi);
+            g_string_append_printf(script, "%.17g %.17g %.17g %.17g %.17g %.17g ", v->x, v->y,
+                                   v->ci95, labelled[k] ? v->ratio : 0.0, v->band_lo, v->band_hi);
+            append_ratio_text(script, v, labelled[k]);
+            g_string_append_c(script, '\n');
         }
         g_string_append(script, "END\n");
     }
@@ -378,11 +428,26 @@ static bool has_interval(const struct plot_curve *curve)
     return false;
 }
 
-char *plot_ratio_title(const struct plot_spec *spec)
+char *plot_ratio_title(const struct plot_panel *panel)
 {
-    g_autofree char *of = plot_short_series(spec->ratio_of);
-    g_autofree char *to = plot_short_series(spec->ratio_to);
-    return g_strdup_printf("numbers: %s over %s", of, to);
+    const struct plot_data *data = &panel->data;
+    bool any = false, published = false;
+    for (guint i = 0; i < data->curves->len; i++) {
+        const GArray *values = ((const struct plot_curve *)data->curves->pdata[i])->values;
+        for (guint k = 0; k < values->len; k++) {
+            const struct plot_value *v = &g_array_index(values, struct plot_value, k);
+            any = any || v->ratio != 0.0;
+            published = published || (v->ratio != 0.0 && v->published != NULL);
+        }
+    }
+    if (!any)
+        return NULL;
+    const char *more = published ? " (published)" : "";
+    if (data->ratio_name != NULL)
+        return g_strdup_printf("numbers: %s%s", data->ratio_name, more);
+    g_autofree char *of = plot_short_series(panel->spec->ratio_of);
+    g_autofree char *to = plot_short_series(panel->spec->ratio_to);
+    return g_strdup_printf("numbers: %s over %s%s", of, to, more);
 }
 
 void plot_append_title(GString *script, const char *label)
@@ -392,48 +457,67 @@ void plot_append_title(GString *script, const char *label)
         plot_append_quoted(script, label);
 }
 
-static bool has_ratio(const struct plot_curve *curve, bool below_one)
+/* On which side of its point a label stands: where the curve that it is compared with does not run, but
+ * inside the frame. */
+struct label_side {
+    bool below;
+    const char *justify;
+};
+
+static void y_range(const struct plot_data *data, double *lo, double *hi)
 {
-    for (guint i = 0; i < curve->values->len; i++) {
-        const double ratio = g_array_index(curve->values, struct plot_value, i).ratio;
-        if (ratio != 0.0 && (ratio < 1.0) == below_one)
-            return true;
+    *lo = INFINITY;
+    *hi = -INFINITY;
+    for (guint i = 0; i < data->curves->len; i++) {
+        const struct plot_curve *curve = data->curves->pdata[i];
+        for (guint k = 0; k < curve->values->len; k++) {
+            const double y = g_array_index(curve->values, struct plot_value, k).y;
+            *lo = MIN(*lo, y);
+            *hi = MAX(*hi, y);
+        }
     }
-    return false;
 }
 
-/* On the side of the points where the curve that they are compared with does not run. gnuplot 5.4
- * crashes on labels of which none is to be drawn. */
-static void append_ratios(GString *script, const struct plot_curve *curve, unsigned index)
+static struct label_side label_side(const struct plot_spec *spec, const struct plot_data *data,
+                                    const struct plot_value *v)
 {
-    if (has_ratio(curve, false))
-        g_string_append_printf(script,
-                               "$curve%u using 1:($4 >= 1 ? $2 : NaN):(sprintf('%%.2f', $4)) "
-                               "with labels offset 0,0.9 notitle, ",
-                               index);
-    if (has_ratio(curve, true))
-        g_string_append_printf(
-            script,
-            "$curve%u using 1:($4 < 1 && $4 != 0 ? $2 : NaN):(sprintf('%%.2f', $4)) "
-            "with labels offset 0,-0.9 notitle, ",
-            index);
+    double lo, hi, bottom, top;
+    x_range(data, &lo, &hi);
+    y_range(data, &bottom, &top);
+    lo = isnan(spec->x_min) ? lo : spec->x_min;
+    hi = isnan(spec->x_max) ? hi : spec->x_max;
+    bottom = isnan(spec->y_min) ? bottom : spec->y_min;
+    const bool logarithmic = spec->log_x >= 2 && lo > 0.0;
+    const double at = !(hi > lo)    ? 0.5
+                      : logarithmic ? log(v->x / lo) / log(hi / lo)
+                                    : (v->x - lo) / (hi - lo);
+    return (struct label_side){ v->ratio < 1.0 && v->y - bottom > 0.1 * (top - bottom),
+                                at < 0.15   ? "left"
+                                : at > 0.85 ? "right"
+                                            : "center" };
 }
 
-static bool has_any_ratio(const struct plot_panel *panel)
+static void append_ratios(GString *script, const struct plot_panel *panel, unsigned index)
 {
-    bool any = false;
-    for (guint i = 0; i < panel->data.curves->len; i++)
-        any = any || has_ratio(panel->data.curves->pdata[i], false) ||
-              has_ratio(panel->data.curves->pdata[i], true);
-    return any;
+    const struct plot_curve *curve = panel->data.curves->pdata[index];
+    g_autofree bool *labelled = labelled_values(panel->spec, &panel->data, curve);
+    for (guint k = 0; k < curve->values->len; k++) {
+        const struct plot_value *v = &g_array_index(curve->values, struct plot_value, k);
+        const struct label_side side = label_side(panel->spec, &panel->data, v);
+        if (labelled[k])
+            g_string_append_printf(script,
+                                   "$curve%u every ::%u::%u using 1:2:7 with labels %s offset "
+                                   "0,%s notitle, ",
+                                   index, k, k, side.justify, side.below ? "-0.9" : "0.9");
+    }
 }
 
 /* What the numbers at points or bars are: "numbers: local over remote". */
-static void append_ratio_title(GString *script, const struct plot_panel *panel, bool any)
+static void append_ratio_title(GString *script, const struct plot_panel *panel)
 {
-    if (!any)
+    g_autofree char *label = plot_ratio_title(panel);
+    if (label == NULL)
         return;
-    g_autofree char *label = plot_ratio_title(panel->spec);
     g_string_append(script, ", NaN with dots lc rgb '#FFFFFF' ");
     plot_append_title(script, label);
 }
@@ -454,13 +538,21 @@ static bool is_dense(const struct plot_spec *spec, const struct plot_curve *curv
     return spec->kind == PLOT_CDF || curve->values->len > 60;
 }
 
-static void append_curve(GString *script, const struct plot_spec *spec,
-                         const struct plot_curve *curve, unsigned index, bool small)
+static void append_curve(GString *script, const struct plot_panel *panel, unsigned index,
+                         bool small)
 {
+    const struct plot_spec *spec = panel->spec;
+    const struct plot_curve *curve = panel->data.curves->pdata[index];
+
     if (curve->level) {
         g_string_append_printf(script, "$curve%u using 1:2 with lines lc rgb '%s' dt 2 lw 1.2 ",
                                index, COLOR(curve));
     } else if (curve->measured) {
+        if (has_band(curve))
+            g_string_append_printf(script,
+                                   "$curve%u using 1:2:5:6 with yerrorbars lc rgb '%s' pt 0 lw 1.2 "
+                                   "notitle, ",
+                                   index, COLOR(curve));
         g_string_append_printf(
             script, "$curve%u using 1:2 with points lc rgb '%s' pt %d ps %s lw 1.2 ", index,
             COLOR(curve), POINT(open_points, curve), small ? "1.1" : "1.8");
@@ -475,7 +567,7 @@ static void append_curve(GString *script, const struct plot_spec *spec,
             g_string_append_printf(
                 script, "$curve%u using 1:2:3 with yerrorbars lc rgb '%s' pt 0 notitle, ", index,
                 COLOR(curve));
-        append_ratios(script, curve, index);
+        append_ratios(script, panel, index);
         if (is_dense(spec, curve))
             g_string_append_printf(script, "$curve%u using 1:2 with lines lc rgb '%s' lw 1.2 ",
                                    index, COLOR(curve));
@@ -485,6 +577,35 @@ static void append_curve(GString *script, const struct plot_spec *spec,
                 COLOR(curve), POINT(filled_points, curve), small ? "0.8" : "1.4");
     }
     plot_append_title(script, curve->label);
+}
+
+/* Beside its point, so that a bar does not hide its mark. */
+#define BESIDE 0.015 /* of the width */
+
+static void append_ratio_marks(GString *script, const struct plot_panel *panel, bool small)
+{
+    const struct plot_spec *spec = panel->spec;
+    const struct plot_data *data = &panel->data;
+    double lo, hi;
+    x_range(data, &lo, &hi);
+    const bool logarithmic = spec->log_x >= 2 && lo > 0.0;
+    const double span = hi > lo ? hi - lo : fabs(lo), ratio = hi > lo ? hi / lo : 4.0;
+    bool any = false;
+    for (guint i = 0; i < data->curves->len; i++) {
+        const struct plot_curve *curve = data->curves->pdata[i];
+        if (!curve->by_ratio)
+            continue;
+        g_string_append_printf(
+            script,
+            ", $curve%u using ($1 %s %.17g):2:5:6 with yerrorbars lc rgb '%s' pt 1 ps %s lw 1.2 "
+            "notitle",
+            i, logarithmic ? "*" : "+", logarithmic ? pow(ratio, BESIDE) : span * BESIDE,
+            COLOR(curve), small ? "0.9" : "1.4");
+        any = true;
+    }
+    if (any)
+        g_string_append(script,
+                        ", NaN with points lc rgb '#000000' pt 1 title '" PLOT_RATIO_ENTRY "'");
 }
 
 /* Letters: A, B, ... simulated, joined by dots; a, b, ... what was measured of the same series. */
@@ -512,7 +633,7 @@ static void append_curves(GString *script, const struct plot_panel *panel,
     for (int measured = 0; measured <= 1; measured++) {
         for (guint i = 0; i < data->curves->len; i++) {
             const struct plot_curve *curve = data->curves->pdata[i];
-            if (curve->measured != (measured == 1) || curve->values->len == 0)
+            if (curve->measured != (measured == 1) || curve->values->len == 0 || curve->by_ratio)
                 continue;
             g_string_append(script, separator);
             separator = ", ";
@@ -521,7 +642,7 @@ static void append_curves(GString *script, const struct plot_panel *panel,
             if (output->format == PLOT_TEXT)
                 append_text_curve(script, curve, i);
             else
-                append_curve(script, panel->spec, curve, i, is_small(output));
+                append_curve(script, panel, i, is_small(output));
         }
     }
     if (one_entry && output->format == PLOT_TEXT)
@@ -534,7 +655,10 @@ static void append_curves(GString *script, const struct plot_panel *panel,
                                ", NaN with points lc rgb '#000000' pt 6 ps %s lw 1.2 "
                                "title 'measured (open)'",
                                is_small(output) ? "1.1" : "1.8");
-    append_ratio_title(script, panel, output->format != PLOT_TEXT && has_any_ratio(panel));
+    if (output->format != PLOT_TEXT) {
+        append_ratio_title(script, panel);
+        append_ratio_marks(script, panel, is_small(output));
+    }
     g_string_append(script, "\n");
 }
 
@@ -545,6 +669,12 @@ bool plot_is_rotated(const struct plot_panel *panel, bool small)
 
 /* ---- Bars ------------------------------------------------------------------------------------ */
 
+/* Simulated: of its confidence; published: of its range, around the middle of it. */
+static double half_interval(const struct plot_curve *curve, const struct plot_value *value)
+{
+    return curve->measured ? (value->band_hi - value->band_lo) / 2.0 : value->ci95;
+}
+
 static void append_bar_data(GString *script, const struct plot_data *data)
 {
     g_string_append(script, "$bars << END\n");
@@ -554,9 +684,11 @@ static void append_bar_data(GString *script, const struct plot_data *data)
             g_string_append_c(script, *c == '"' ? '\'' : *c);
         g_string_append_c(script, '"');
         for (guint i = 0; i < data->curves->len; i++) {
-            const struct plot_value *value = plot_data_at(data->curves->pdata[i], row);
+            const struct plot_curve *curve = data->curves->pdata[i];
+            const struct plot_value *value = plot_data_at(curve, row);
             if (value != NULL)
-                g_string_append_printf(script, " %.17g %.17g", value->y, value->ci95);
+                g_string_append_printf(script, " %.17g %.17g", value->y,
+                                       half_interval(curve, value));
             else
                 g_string_append(script, " NaN 0");
         }
@@ -579,7 +711,7 @@ static GArray *bars_in_order(const struct plot_spec *spec, const struct plot_dat
     for (unsigned color = 0; color < data->curves->len; color++) {
         for (guint i = 0; i < data->curves->len; i++) {
             const struct plot_curve *curve = data->curves->pdata[i];
-            if (curve->color == color)
+            if (curve->color == color && !curve->by_ratio)
                 g_array_append_val(order, i);
         }
     }
@@ -587,6 +719,11 @@ static GArray *bars_in_order(const struct plot_spec *spec, const struct plot_dat
 }
 
 /* gnuplot puts bar i of n at row + (i - (n - 1) / 2) / (n + gap), with a gap of 1. */
+static double bar_x(const GArray *order, guint i, double row)
+{
+    return row + ((double)i - (double)(order->len - 1) / 2.0) / (double)(order->len + 1);
+}
+
 static bool append_bar_ratios(GString *script, const struct plot_data *data, const GArray *order)
 {
     bool any = false;
@@ -595,11 +732,35 @@ static bool append_bar_ratios(GString *script, const struct plot_data *data, con
         const struct plot_curve *curve = data->curves->pdata[g_array_index(order, guint, i)];
         for (guint k = 0; k < curve->values->len; k++) {
             const struct plot_value *v = &g_array_index(curve->values, struct plot_value, k);
-            const double x = v->x + ((double)i - (double)(order->len - 1) / 2.0) /
-                                        (double)(order->len + 1);
             any = any || v->ratio != 0.0;
-            if (v->ratio != 0.0)
-                g_string_append_printf(script, "%.17g %.17g %.2f\n", x, v->y + v->ci95, v->ratio);
+            if (v->ratio == 0.0)
+                continue;
+            g_string_append_printf(script, "%.17g %.17g ", bar_x(order, i, v->x), v->y + v->ci95);
+            append_ratio_text(script, v, true);
+            g_string_append_c(script, '\n');
+        }
+    }
+    g_string_append(script, "END\n");
+    return any;
+}
+
+/* On the bar of its simulated curve. */
+static bool append_bar_marks(GString *script, const struct plot_data *data, const GArray *order)
+{
+    bool any = false;
+    g_string_append(script, "$marks << END\n");
+    for (guint m = 0; m < data->curves->len; m++) {
+        const struct plot_curve *marks = data->curves->pdata[m];
+        for (guint i = 0; marks->by_ratio && i < order->len; i++) {
+            const struct plot_curve *curve = data->curves->pdata[g_array_index(order, guint, i)];
+            if (curve->measured || curve->color != marks->color)
+                continue;
+            for (guint k = 0; k < marks->values->len; k++) {
+                const struct plot_value *v = &g_array_index(marks->values, struct plot_value, k);
+                g_string_append_printf(script, "%.17g %.17g %.17g %.17g\n", bar_x(order, i, v->x),
+                                       v->y, v->band_lo, v->band_hi);
+                any = true;
+            }
         }
     }
     g_string_append(script, "END\n");
@@ -620,6 +781,12 @@ static void append_stack_points(GString *script, const struct plot_data *data, b
     }
 }
 
+/* Of published values on bars. */
+static bool has_range(const struct plot_curve *curve)
+{
+    return curve->measured && !curve->by_ratio && has_band(curve);
+}
+
 static void append_bars(GString *script, const struct plot_panel *panel,
                         const struct plot_output *output)
 {
@@ -628,10 +795,12 @@ static void append_bars(GString *script, const struct plot_panel *panel,
     g_autoptr(GArray) order = bars_in_order(panel->spec, data);
     bool intervals = false;
     for (guint i = 0; i < data->curves->len && !stacked; i++)
-        intervals = intervals || has_interval(data->curves->pdata[i]);
+        intervals = intervals || has_interval(data->curves->pdata[i]) ||
+                    has_range(data->curves->pdata[i]);
     append_bar_data(script, data);
     append_curve_data(script, panel->spec, data);
     const bool ratios = append_bar_ratios(script, data, order);
+    const bool marks = append_bar_marks(script, data, order);
     g_string_append(script, "set style data histograms\nset boxwidth 0.9\n");
     g_string_append_printf(script, "set style histogram %s\n",
                            stacked     ? "rowstacked"
@@ -653,7 +822,11 @@ static void append_bars(GString *script, const struct plot_panel *panel,
     }
     if (ratios)
         g_string_append(script, ", $ratios using 1:2:3 with labels offset 0,0.7 notitle");
-    append_ratio_title(script, panel, ratios);
+    append_ratio_title(script, panel);
+    if (marks)
+        g_string_append(script,
+                        ", $marks using 1:2:3:4 with yerrorbars lc rgb '#000000' pt 1 lw 1.2 "
+                        "title '" PLOT_RATIO_ENTRY "'");
     if (stacked)
         append_stack_points(script, data, is_small(output));
     g_string_append(script, "\n");
@@ -680,7 +853,7 @@ static void append_panel(GString *script, const char *title, const struct plot_p
     }
     if (!plot_is_bars(spec) && panel->data.categories->len == 0)
         append_x_axis(script, spec, &panel->data, is_small(output) || width != 0);
-    append_y_axis(script, spec, &panel->data, output);
+    append_y_axis(script, panel, output);
     if (plot_is_bars(spec))
         append_bars(script, panel, output);
     else

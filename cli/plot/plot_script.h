@@ -27,8 +27,10 @@ char *plot_script(const char *title, const struct plot_panel *panels, guint n_pa
 size_t plot_note_room(guint n_panels);
 /* The title of the y axis: its label, else the metrics; g_free(). */
 char *plot_y_name(const struct plot_spec *spec);
-/* The meaning of the numbers at points or bars, for the legend; g_free(). */
-char *plot_ratio_title(const struct plot_spec *spec);
+/* The meaning of the numbers at points or bars, for the legend; NULL: there are none; g_free(). */
+char *plot_ratio_title(const struct plot_panel *panel);
+/* The legend of marks where simulated values would be if published ratios held. */
+#define PLOT_RATIO_ENTRY "by the published ratio"
 /* Whether names along x are rotated. small: in a picture for a page. */
 bool plot_is_rotated(const struct plot_panel *panel, bool small);
 /* plot_legend.c: where the legend stands; panel_width: of one panel of several, in pixels, 0 for a

@@ -28,16 +28,18 @@ static void append_mark(GString *bar, char mark, double value, double hi, int wi
         g_string_append_c(bar, mark);
 }
 
-/* ratio: how large it is beside the bar that the panel compares with; 0: it does not */
+/* at: its ratio stands behind the bar; NULL: none */
 static void add_row(struct cli_table *table, const char *category, const char *label, double value,
-                    double ratio, const char *bar)
+                    const struct plot_value *at, const char *bar)
 {
     char number[32];
     cli_table_cell(table, "%s", category);
     cli_table_cell(table, "%s", label);
     cli_table_cell(table, "%s", cli_number(value, number));
-    if (ratio != 0.0)
-        cli_table_cell(table, "%s %.2f", bar, ratio);
+    if (at != NULL && at->ratio != 0.0 && at->published != NULL)
+        cli_table_cell(table, "%s %.2f (%s)", bar, at->ratio, at->published);
+    else if (at != NULL && at->ratio != 0.0)
+        cli_table_cell(table, "%s %.2f", bar, at->ratio);
     else
         cli_table_cell(table, "%s", bar);
 }
@@ -59,11 +61,12 @@ static void add_bars(struct cli_table *table, const struct plot_data *data, guin
         for (guint i = 0; i < data->curves->len; i++) {
             const struct plot_curve *curve = data->curves->pdata[i];
             const struct plot_value *value = plot_data_at(curve, row);
-            if (curve->color != color || value == NULL || (only_measured && !curve->measured))
+            if (curve->color != color || value == NULL || curve->by_ratio ||
+                (only_measured && !curve->measured))
                 continue;
             g_autoptr(GString) bar = g_string_new(NULL);
             append_mark(bar, curve->measured ? '-' : '#', value->y, hi, width);
-            add_row(table, category, curve->label, value->y, value->ratio, bar->str);
+            add_row(table, category, curve->label, value->y, value, bar->str);
             category = "";
         }
     }
@@ -84,7 +87,7 @@ static void add_stack(struct cli_table *table, const struct plot_data *data, gui
         }
     }
     if (any)
-        add_row(table, data->categories->pdata[row], "", plot_stack_height(data, row), 0.0,
+        add_row(table, data->categories->pdata[row], "", plot_stack_height(data, row), NULL,
                 bar->str);
 }
 
@@ -119,7 +122,8 @@ void plot_text_bars(const char *title, const struct plot_panel *panel, int colum
     const struct plot_data *data = &panel->data;
     const bool stacked = spec->kind == PLOT_STACK;
     g_autofree char *y_name = plot_y_name(spec);
-    const int ratio = spec->ratio_of != NULL ? 5 : 0;
+    g_autofree char *numbers = plot_ratio_title(panel);
+    const int ratio = numbers == NULL ? 0 : strstr(numbers, "published") != NULL ? 16 : 5;
     const int width = MAX(columns - widest(data) - 17 - ratio, MIN_BAR);
     const double hi = largest(data, stacked);
     struct cli_table *table = cli_table_new(NULL);
@@ -134,6 +138,8 @@ void plot_text_bars(const char *title, const struct plot_panel *panel, int colum
     }
     fprintf(out, "%s: %s\n", title, y_name);
     cli_table_print(table, "  ", out);
+    if (numbers != NULL)
+        fprintf(out, "  %s\n", numbers);
     if (stacked)
         print_legend(data, columns, out);
     fprintf(out, "\n");

@@ -92,7 +92,7 @@ static char *alternative(const struct plot_spec *spec, const struct plot_data *d
             lo = MIN(lo, value);
             hi = MAX(hi, value);
         }
-        if (curve->values->len > 0)
+        if (curve->values->len > 0 && !curve->by_ratio)
             g_string_append_printf(text, " %s%s%s: %s to %s %s.",
                                    curve->measured ? "Measured" : "Simulated",
                                    *curve->label != '\0' ? ", " : "", curve->label,
@@ -132,7 +132,7 @@ static GArray *all_x(const struct plot_data *data)
     GArray *xs = g_array_new(FALSE, FALSE, sizeof(double));
     for (guint i = 0; i < data->curves->len; i++) {
         const struct plot_curve *curve = data->curves->pdata[i];
-        for (guint k = 0; k < curve->values->len; k++)
+        for (guint k = 0; k < curve->values->len && !curve->by_ratio; k++)
             g_array_append_val(xs, g_array_index(curve->values, struct plot_value, k).x);
     }
     g_array_sort(xs, by_number);
@@ -167,6 +167,8 @@ static void append_header(GString *html, const struct plot_spec *spec, const str
              data->x_unit, "", *data->x_unit != '\0' ? "]" : "", "</th>", NULL);
     for (guint i = 0; i < data->curves->len; i++) {
         const struct plot_curve *curve = data->curves->pdata[i];
+        if (curve->by_ratio)
+            continue;
         const char *label = *curve->label != '\0'    ? curve->label
                             : *curve->series != '\0' ? curve->series
                                                      : "value";
@@ -194,8 +196,10 @@ static void append_values(GString *html, const struct plot_spec *spec, const str
                                ? data->categories->pdata[(guint)x]
                                : cli_number(x, number);
         html_add(html, "<tr><th scope=\"row\">", name, "</th>", NULL);
-        for (guint k = 0; k < data->curves->len; k++)
-            append_value(html, data->curves->pdata[k], x);
+        for (guint k = 0; k < data->curves->len; k++) {
+            if (!((const struct plot_curve *)data->curves->pdata[k])->by_ratio)
+                append_value(html, data->curves->pdata[k], x);
+        }
         g_string_append(html, "</tr>\n");
     }
     g_string_append(html, "</tbody></table></div>\n");

@@ -285,7 +285,7 @@ out=$(script p/bars); is "bars" $? 0
 ratio() { query kinds.db "select printf('%.2f', a.mean / b.mean) from result a join result b
     on b.scenario = a.scenario and b.metric = a.metric where a.scenario = '$1' and a.metric = '$2'
     and a.point = '$3' and b.point = '$4'"; }
-is "ratios on those compared" "$(awk '/^END/ { on = 0 } on { print $3 } /^\$ratios/ { on = 1 }' <<<"$out" | paste -sd ' ')" \
+is "ratios on those compared" "$(awk '/^END/ { on = 0 } on { gsub(/"/, "", $3); print $3 } /^\$ratios/ { on = 1 }' <<<"$out" | paste -sd ' ')" \
     "$(ratio p/bars read_gbyte_s 'from=s1 to=s0' 'from=s0 to=s0') $(ratio p/bars read_gbyte_s 'from=s1 to=s1' 'from=s0 to=s1')"
 drawn "bars" p/bars
 has "in text, too" "$text" "^ +s1 +[0-9.]+ +#+ $(ratio p/bars read_gbyte_s 'from=s1 to=s0' 'from=s0 to=s0')$"
@@ -328,7 +328,7 @@ want=$(ratio p/panels latency_mean_ns 'op=write_read transfer_bytes=64' 'op=read
 has "the ratio of two curves" "$(values 1 | awk '$4 { printf "%.2f\n", $4 }')" "^$want$"
 drawn "panels" p/panels
 has "one below the other" "$text" 'DMA latency over transfer size: Latency'
-has "ratios below" "$text" "^op=write_read over op=read: 64 $want, 2048 "
+has "ratios below" "$text" "^numbers: write_read over read: 64 $want, 2048 "
 rm -f wrong.cfg good.cfg
 "$nudma" report p --scenarios . --db kinds.db -o r.html >/dev/null; is "a report" $? 0
 is "has every panel" "$(grep -c '<figure>' r.html)" $((1 + 1 + 1 + 1 + 1 + 3 + $(query kinds.db "select count(distinct
@@ -359,7 +359,13 @@ has "its title names paper and figure" "$out" "^set title 'Somebody, figure 7: D
 line="1 of 3 published values hold, 1 without results: point 500, published 700-800 (700 to 800; misses);"
 has "below it stands whether claims hold, the misses first" "$out" "^set label '${line//[()]/.}"
 has "then the others" "$out" "; ratio 1.4, published 1.5 .1.2"
+has "a claim that is a ratio is a number at the point" "$out" '^64 700 .* "1.40 .1.5."$'
+has "of which the legend says what it is" "$out" "title 'numbers: write_read over read .published.'"
+has "and a mark where the point would be" "$out" "^64 7(50|49.9)[0-9.]* 0 0 7(50|49.9)[0-9.]* 7(50|49.9)[0-9.]* \"\"$"
+has "beside it" "$out" "using .\\\$1 . [0-9.]+.:2:5:6 with yerrorbars .* title 'by the published ratio'"
+has "a range is a bar" "$out" "^64 750 0 0 700 800 "
 out=$("$nudma" plot f --scenarios . --db f.db)
+has "in text, too" "$out" '^numbers: write_read over read .published.: 64 1.40 .1.5.$'
 has "so it does in text" "$(paste -sd ' ' <<<"$out" | tr -s ' ')" "${line//[()]/.} ratio 1.4, published 1.5 .1.2 to 1.6."
 is "which fits 80 columns" "$(awk 'length > 80' <<<"$out")" ""
 "$nudma" report f --scenarios . --db f.db -o f.html >/dev/null; is "and in the report" "$? $(grep -c 'class="published">1 of 3 published' f.html) \
