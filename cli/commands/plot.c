@@ -190,6 +190,28 @@ static void print_ratios(const struct plot_panel *panel, int columns)
     printf("%s\n\n", text->str);
 }
 
+/* "half of a 95 % interval, at most: read 1.2, write 0.5 ns": letters have no bars. */
+static void print_intervals(const struct plot_panel *panel, int columns)
+{
+    g_autoptr(GString) words = g_string_new(NULL);
+    g_autoptr(GString) text = g_string_new("half of a 95 % interval, at most: ");
+    for (guint i = 0; i < panel->data.curves->len; i++) {
+        const struct plot_curve *curve = panel->data.curves->pdata[i];
+        double most = 0.0;
+        for (guint k = 0; k < curve->values->len; k++)
+            most = MAX(most, g_array_index(curve->values, struct plot_value, k).ci95);
+        if (most > 0.0)
+            g_string_append_printf(words, "%s%s %.2g", words->len > 0 ? ", " : "", curve->label,
+                                   most);
+    }
+    if (words->len == 0)
+        return;
+    if (*panel->data.y_unit != '\0')
+        g_string_append_printf(words, " %s", panel->data.y_unit);
+    cli_wrap(text, words->str, 2, columns);
+    printf("%s\n\n", text->str);
+}
+
 static bool draw_panel(const char *title, const struct plot_panel *panel)
 {
     struct plot_output output = { .format = PLOT_TEXT };
@@ -205,8 +227,10 @@ static bool draw_panel(const char *title, const struct plot_panel *panel)
     }
     g_autofree char *script = plot_script(title, panel, 1, &output);
     const bool drawn = run_gnuplot(script);
-    if (drawn)
+    if (drawn) {
         print_ratios(panel, output.columns);
+        print_intervals(panel, output.columns);
+    }
     return drawn;
 }
 
@@ -282,6 +306,7 @@ static bool collect_and_draw(const struct plot_request *request, struct scenario
         plot_data_release(&panel->data);
     }
     plot_data_say_missing(scenario, figure, missing, request->options->db);
+    plot_arrange(drawing.panels, drawing.n_panels);
     const bool good = errors->n_messages == before && drawing.n_panels > 0 &&
                       draw(request, scenario, &drawing);
     for (guint i = 0; i < drawing.n_panels; i++)

@@ -27,9 +27,10 @@ struct plot_curve {
     char *series;       /* "op=read"; of measured ones as written */
     const char *metric; /* the panel's; NULL: measured, from a file */
     bool measured;
-    bool by_ratio;  /* where simulated values would be if published ratios held */
-    bool level;     /* one published value, for all x */
-    unsigned color; /* curves of one series share it */
+    bool by_ratio;             /* where simulated values would be if published ratios held */
+    bool level;                /* one published value, for all x */
+    unsigned color;            /* curves of one series share it */
+    unsigned n_below, n_above; /* curves drawn before and after it that run where it runs */
     /* struct plot_value, ascending in x unless x is a metric. PLOT_BOX: the median at the number of
      * the curve. PLOT_HISTOGRAM: the outline, x: share in percent, y: value. From (0, lowest edge)
      * on, two for each bin, to (0, highest edge). */
@@ -47,7 +48,8 @@ struct plot_data {
     GPtrArray *categories; /* char *, owned: the values along x in order; empty: x is a number */
     GStringChunk *strings; /* of units */
     double factor;         /* of a distribution: from the metric's unit to that shown */
-    double y_lo, y_hi;     /* PLOT_HISTOGRAM, PLOT_BOX: the ends of the y axis */
+    double y_lo, y_hi;     /* PLOT_HISTOGRAM, PLOT_BOX, or with shares_y: the ends of the y axis */
+    bool shares_y;         /* with other panels of the figure */
 };
 
 /* published: drawn beside the results; NULL: nothing. False if there are no results, or with mistakes in

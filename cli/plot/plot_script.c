@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cli/plot/plot_script.h"
+#include "cli/plot/plot_script_internal.h"
 
 static const char *const colors[] = { "#0072B2", "#D55E00", "#009E73", "#CC79A7",
                                       "#E69F00", "#56B4E9", "#000000", "#7F7F7F",
@@ -38,7 +38,7 @@ void plot_append_quoted(GString *script, const char *text)
     } while (*text != '\0');
 }
 
-static bool is_small(const struct plot_output *output)
+bool plot_is_small(const struct plot_output *output)
 {
     return output->format == PLOT_SVG && output->columns > 0;
 }
@@ -76,7 +76,7 @@ static void append_labels(GString *script, const char *title, const struct plot_
     g_autofree char *x = axis_label(spec->x_label, panel->data.x_name, panel->data.x_unit);
     g_autofree char *y_name = plot_y_name(spec);
     g_autofree char *y = axis_label("", y_name, panel->data.y_unit);
-    if (!is_small(output)) { /* the page has it */
+    if (!plot_is_small(output)) { /* the page has it */
         g_string_append(script, "set title ");
         plot_append_quoted(script, title);
     }
@@ -207,7 +207,11 @@ static void append_y_axis(GString *script, const struct plot_panel *panel,
     }
     if (spec->log_y >= 2)
         g_string_append_printf(script, "set logscale y %u\n", spec->log_y);
-    else if (isnan(spec->y_max))
+    if (data->shares_y && output->format != PLOT_TEXT) {
+        g_string_append_printf(script, "set yrange [%.17g:%.17g]\n", data->y_lo, data->y_hi);
+        return;
+    }
+    if (spec->log_y < 2 && isnan(spec->y_max))
         g_string_append_printf(script, "set offsets 0, 0, graph %s, 0\n",
                                has_numbers(panel) ? "0.07" : "0.02");
     g_string_append(script, "set yrange [");
@@ -246,7 +250,7 @@ size_t plot_note_room(guint n_panels)
 static bool has_note(const struct plot_output *output)
 {
     return output->note != NULL && *output->note != '\0' && output->format != PLOT_TEXT &&
-           !is_small(output);
+           !plot_is_small(output);
 }
 
 /* The note as lines; g_free(). */
@@ -317,7 +321,7 @@ static void append_terminal(GString *script, guint n_panels, const struct plot_o
                                width, height, width, height);
         break;
     case PLOT_SVG:
-        if (is_small(output)) {
+        if (plot_is_small(output)) {
             g_string_append_printf(script,
                                    "set terminal svg noenhanced size %d,%d font 'Sans,15' "
                                    "linewidth 1.2 background 'white'\n",
@@ -373,7 +377,7 @@ static bool *labelled_values(const struct plot_spec *spec, const struct plot_dat
 }
 
 /* "1.30 (1.25)": simulated, and published; "" without a label. */
-static void append_ratio_text(GString *script, const struct plot_value *v, bool labelled)
+void plot_append_ratio_text(GString *script, const struct plot_value *v, bool labelled)
 {
     g_string_append_c(script, '"');
     if (labelled)
@@ -388,8 +392,8 @@ static void append_ratio_text(GString *script, const struct plot_value *v, bool 
 }
 
 /* x, y, half an interval, ratio, band, label */
-static void append_curve_data(GString *script, const struct plot_spec *spec,
-                              const struct plot_data *data)
+void plot_append_curve_data(GString *script, const struct plot_spec *spec,
+                            const struct plot_data *data)
 {
     for (guint i = 0; i < data->curves->len; i++) {
         const struct plot_curve *curve = data->curves->pdata[i];
@@ -399,7 +403,7 @@ static void append_curve_data(GString *script, const struct plot_spec *spec,
             const struct plot_value *v = &g_array_index(curve->values, struct plot_value, k);
             g_string_append_printf(script, "%.17g %.17g %.17g %.17g %.17g %.17g ", v->x, v->y,
                                    v->ci95, labelled[k] ? v->ratio : 0.0, v->band_lo, v->band_hi);
-            append_ratio_text(script, v, labelled[k]);
+            plot_append_ratio_text(script, v, labelled[k]);
             g_string_append_c(script, '\n');
         }
         g_string_append(script, "END\n");
@@ -419,7 +423,7 @@ static void append_category_tics(GString *script, const struct plot_data *data)
     g_string_append_printf(script, ")\nset xrange [-0.5:%u.5]\n", data->categories->len - 1);
 }
 
-static bool has_interval(const struct plot_curve *curve)
+bool plot_has_interval(const struct plot_curve *curve)
 {
     for (guint i = 0; i < curve->values->len; i++) {
         if (g_array_index(curve->values, struct plot_value, i).ci95 > 0.0)
@@ -513,7 +517,7 @@ static void append_ratios(GString *script, const struct plot_panel *panel, unsig
 }
 
 /* What the numbers at points or bars are: "numbers: local over remote". */
-static void append_ratio_title(GString *script, const struct plot_panel *panel)
+void plot_append_ratio_title(GString *script, const struct plot_panel *panel)
 {
     g_autofree char *label = plot_ratio_title(panel);
     if (label == NULL)
@@ -522,7 +526,7 @@ static void append_ratio_title(GString *script, const struct plot_panel *panel)
     plot_append_title(script, label);
 }
 
-static bool has_band(const struct plot_curve *curve)
+bool plot_has_band(const struct plot_curve *curve)
 {
     for (guint i = 0; i < curve->values->len; i++) {
         const struct plot_value *v = &g_array_index(curve->values, struct plot_value, i);
@@ -538,6 +542,12 @@ static bool is_dense(const struct plot_spec *spec, const struct plot_curve *curv
     return spec->kind == PLOT_CDF || curve->values->len > 60;
 }
 
+/* Of a curve that runs over others: they are seen through its gaps. */
+static const char *dash(const struct plot_curve *curve)
+{
+    return curve->n_below == 0 ? "" : curve->n_below == 1 ? " dt (14,10)" : " dt (6,10)";
+}
+
 static void append_curve(GString *script, const struct plot_panel *panel, unsigned index,
                          bool small)
 {
@@ -548,7 +558,7 @@ static void append_curve(GString *script, const struct plot_panel *panel, unsign
         g_string_append_printf(script, "$curve%u using 1:2 with lines lc rgb '%s' dt 2 lw 1.2 ",
                                index, COLOR(curve));
     } else if (curve->measured) {
-        if (has_band(curve))
+        if (plot_has_band(curve))
             g_string_append_printf(script,
                                    "$curve%u using 1:2:5:6 with yerrorbars lc rgb '%s' pt 0 lw 1.2 "
                                    "notitle, ",
@@ -557,24 +567,27 @@ static void append_curve(GString *script, const struct plot_panel *panel, unsign
             script, "$curve%u using 1:2 with points lc rgb '%s' pt %d ps %s lw 1.2 ", index,
             COLOR(curve), POINT(open_points, curve), small ? "1.1" : "1.8");
     } else {
-        if (has_band(curve))
+        if (plot_has_band(curve))
             g_string_append_printf(
                 script,
                 "$curve%u using 1:5:6 with filledcurves fc rgb '%s' fs transparent "
                 "solid 0.2 noborder notitle, ",
                 index, COLOR(curve));
-        if (has_interval(curve))
+        if (plot_has_interval(curve))
             g_string_append_printf(
                 script, "$curve%u using 1:2:3 with yerrorbars lc rgb '%s' pt 0 notitle, ", index,
                 COLOR(curve));
         append_ratios(script, panel, index);
+        const double below = 1.0 + 0.7 * curve->n_above; /* its edges are seen around those above */
         if (is_dense(spec, curve))
-            g_string_append_printf(script, "$curve%u using 1:2 with lines lc rgb '%s' lw 1.2 ",
-                                   index, COLOR(curve));
+            g_string_append_printf(script, "$curve%u using 1:2 with %s lc rgb '%s' lw %g%s ", index,
+                                   spec->kind == PLOT_CDF ? "steps" : "lines", COLOR(curve),
+                                   1.2 * below, dash(curve));
         else
             g_string_append_printf(
-                script, "$curve%u using 1:2 with linespoints lc rgb '%s' pt %d ps %s ", index,
-                COLOR(curve), POINT(filled_points, curve), small ? "0.8" : "1.4");
+                script, "$curve%u using 1:2 with linespoints lc rgb '%s' pt %d ps %.2g lw %g%s ",
+                index, COLOR(curve), POINT(filled_points, curve), (small ? 0.8 : 1.4) * below,
+                below, dash(curve));
     }
     plot_append_title(script, curve->label);
 }
@@ -609,12 +622,14 @@ static void append_ratio_marks(GString *script, const struct plot_panel *panel, 
 }
 
 /* Letters: A, B, ... simulated, joined by dots; a, b, ... what was measured of the same series. */
-static void append_text_curve(GString *script, const struct plot_curve *curve, unsigned index)
+static void append_text_curve(GString *script, const struct plot_spec *spec,
+                              const struct plot_curve *curve, unsigned index)
 {
     const char letter = (char)((curve->measured ? 'a' : 'A') + (char)(curve->color % 26));
     const guint step = curve->values->len / 40 + 1;
     if (!curve->measured)
-        g_string_append_printf(script, "$curve%u using 1:2 with lines lt 0 notitle, ", index);
+        g_string_append_printf(script, "$curve%u using 1:2 with %s lt 0 notitle, ", index,
+                               spec->kind == PLOT_CDF ? "steps" : "lines");
     g_string_append_printf(script, "$curve%u using 1:2 every %u with points pt '%c' ", index, step,
                            letter);
     plot_append_title(script, curve->label);
@@ -628,7 +643,7 @@ static void append_curves(GString *script, const struct plot_panel *panel,
     const char *separator = "plot ";
     bool one_entry = false; /* for all measured curves without a label */
     bool level = false;
-    append_curve_data(script, panel->spec, data);
+    plot_append_curve_data(script, panel->spec, data);
     append_category_tics(script, data);
     for (int measured = 0; measured <= 1; measured++) {
         for (guint i = 0; i < data->curves->len; i++) {
@@ -640,9 +655,9 @@ static void append_curves(GString *script, const struct plot_panel *panel,
             one_entry = one_entry || *curve->label == '\0';
             level = level || curve->level;
             if (output->format == PLOT_TEXT)
-                append_text_curve(script, curve, i);
+                append_text_curve(script, panel->spec, curve, i);
             else
-                append_curve(script, panel, i, is_small(output));
+                append_curve(script, panel, i, plot_is_small(output));
         }
     }
     if (one_entry && output->format == PLOT_TEXT)
@@ -654,10 +669,10 @@ static void append_curves(GString *script, const struct plot_panel *panel,
         g_string_append_printf(script,
                                ", NaN with points lc rgb '#000000' pt 6 ps %s lw 1.2 "
                                "title 'measured (open)'",
-                               is_small(output) ? "1.1" : "1.8");
+                               plot_is_small(output) ? "1.1" : "1.8");
     if (output->format != PLOT_TEXT) {
-        append_ratio_title(script, panel);
-        append_ratio_marks(script, panel, is_small(output));
+        plot_append_ratio_title(script, panel);
+        append_ratio_marks(script, panel, plot_is_small(output));
     }
     g_string_append(script, "\n");
 }
@@ -665,171 +680,6 @@ static void append_curves(GString *script, const struct plot_panel *panel,
 bool plot_is_rotated(const struct plot_panel *panel, bool small)
 {
     return plot_is_bars(panel->spec) && panel->data.categories->len > (small ? 4u : 8u);
-}
-
-/* ---- Bars ------------------------------------------------------------------------------------ */
-
-/* Simulated: of its confidence; published: of its range, around the middle of it. */
-static double half_interval(const struct plot_curve *curve, const struct plot_value *value)
-{
-    return curve->measured ? (value->band_hi - value->band_lo) / 2.0 : value->ci95;
-}
-
-static void append_bar_data(GString *script, const struct plot_data *data)
-{
-    g_string_append(script, "$bars << END\n");
-    for (guint row = 0; row < data->categories->len; row++) {
-        g_string_append_c(script, '"');
-        for (const char *c = data->categories->pdata[row]; *c != '\0'; c++)
-            g_string_append_c(script, *c == '"' ? '\'' : *c);
-        g_string_append_c(script, '"');
-        for (guint i = 0; i < data->curves->len; i++) {
-            const struct plot_curve *curve = data->curves->pdata[i];
-            const struct plot_value *value = plot_data_at(curve, row);
-            if (value != NULL)
-                g_string_append_printf(script, " %.17g %.17g", value->y,
-                                       half_interval(curve, value));
-            else
-                g_string_append(script, " NaN 0");
-        }
-        g_string_append(script, "\n");
-    }
-    g_string_append(script, "END\n");
-}
-
-/* Curves as bars, in the order in which they stand beside each other: by series, what was measured
- * beside what was simulated. Of a stack only the parts: what was measured of it is no part. */
-static GArray *bars_in_order(const struct plot_spec *spec, const struct plot_data *data)
-{
-    GArray *order = g_array_new(FALSE, FALSE, sizeof(guint));
-    for (guint i = 0; spec->kind == PLOT_STACK && i < data->curves->len; i++) {
-        if (!((const struct plot_curve *)data->curves->pdata[i])->measured)
-            g_array_append_val(order, i);
-    }
-    if (spec->kind == PLOT_STACK)
-        return order;
-    for (unsigned color = 0; color < data->curves->len; color++) {
-        for (guint i = 0; i < data->curves->len; i++) {
-            const struct plot_curve *curve = data->curves->pdata[i];
-            if (curve->color == color && !curve->by_ratio)
-                g_array_append_val(order, i);
-        }
-    }
-    return order;
-}
-
-/* gnuplot puts bar i of n at row + (i - (n - 1) / 2) / (n + gap), with a gap of 1. */
-static double bar_x(const GArray *order, guint i, double row)
-{
-    return row + ((double)i - (double)(order->len - 1) / 2.0) / (double)(order->len + 1);
-}
-
-static bool append_bar_ratios(GString *script, const struct plot_data *data, const GArray *order)
-{
-    bool any = false;
-    g_string_append(script, "$ratios << END\n");
-    for (guint i = 0; i < order->len; i++) {
-        const struct plot_curve *curve = data->curves->pdata[g_array_index(order, guint, i)];
-        for (guint k = 0; k < curve->values->len; k++) {
-            const struct plot_value *v = &g_array_index(curve->values, struct plot_value, k);
-            any = any || v->ratio != 0.0;
-            if (v->ratio == 0.0)
-                continue;
-            g_string_append_printf(script, "%.17g %.17g ", bar_x(order, i, v->x), v->y + v->ci95);
-            append_ratio_text(script, v, true);
-            g_string_append_c(script, '\n');
-        }
-    }
-    g_string_append(script, "END\n");
-    return any;
-}
-
-/* On the bar of its simulated curve. */
-static bool append_bar_marks(GString *script, const struct plot_data *data, const GArray *order)
-{
-    bool any = false;
-    g_string_append(script, "$marks << END\n");
-    for (guint m = 0; m < data->curves->len; m++) {
-        const struct plot_curve *marks = data->curves->pdata[m];
-        for (guint i = 0; marks->by_ratio && i < order->len; i++) {
-            const struct plot_curve *curve = data->curves->pdata[g_array_index(order, guint, i)];
-            if (curve->measured || curve->color != marks->color)
-                continue;
-            for (guint k = 0; k < marks->values->len; k++) {
-                const struct plot_value *v = &g_array_index(marks->values, struct plot_value, k);
-                g_string_append_printf(script, "%.17g %.17g %.17g %.17g\n", bar_x(order, i, v->x),
-                                       v->y, v->band_lo, v->band_hi);
-                any = true;
-            }
-        }
-    }
-    g_string_append(script, "END\n");
-    return any;
-}
-
-/* What was measured of a whole stack: points on it. */
-static void append_stack_points(GString *script, const struct plot_data *data, bool small)
-{
-    for (guint i = 0; i < data->curves->len; i++) {
-        const struct plot_curve *curve = data->curves->pdata[i];
-        if (!curve->measured)
-            continue;
-        g_string_append_printf(
-            script, ", $curve%u using 1:2 with points lc rgb '#000000' pt 6 ps %s lw 1.2 ", i,
-            small ? "1.1" : "1.8");
-        plot_append_title(script, *curve->label != '\0' ? curve->label : "measured");
-    }
-}
-
-/* Of published values on bars. */
-static bool has_range(const struct plot_curve *curve)
-{
-    return curve->measured && !curve->by_ratio && has_band(curve);
-}
-
-static void append_bars(GString *script, const struct plot_panel *panel,
-                        const struct plot_output *output)
-{
-    const struct plot_data *data = &panel->data;
-    const bool stacked = panel->spec->kind == PLOT_STACK;
-    g_autoptr(GArray) order = bars_in_order(panel->spec, data);
-    bool intervals = false;
-    for (guint i = 0; i < data->curves->len && !stacked; i++)
-        intervals = intervals || has_interval(data->curves->pdata[i]) ||
-                    has_range(data->curves->pdata[i]);
-    append_bar_data(script, data);
-    append_curve_data(script, panel->spec, data);
-    const bool ratios = append_bar_ratios(script, data, order);
-    const bool marks = append_bar_marks(script, data, order);
-    g_string_append(script, "set style data histograms\nset boxwidth 0.9\n");
-    g_string_append_printf(script, "set style histogram %s\n",
-                           stacked     ? "rowstacked"
-                           : intervals ? "errorbars gap 1 lw 1"
-                                       : "clustered gap 1");
-    g_string_append_printf(script, "set xrange [-0.7:%u.7]\nset xtics %s\nplot ",
-                           data->categories->len - 1,
-                           plot_is_rotated(panel, is_small(output)) ? "rotate by -45" : "norotate");
-    for (guint k = 0; k < order->len; k++) {
-        const guint i = g_array_index(order, guint, k);
-        const struct plot_curve *curve = data->curves->pdata[i];
-        char columns[16] = "";
-        if (intervals)
-            g_snprintf(columns, sizeof(columns), ":%u", 2 * i + 3);
-        g_string_append_printf(script, "%s$bars using %u%s:xtic(1) lc rgb '%s' fs %s ",
-                               k > 0 ? ", " : "", 2 * i + 2, columns, COLOR(curve),
-                               curve->measured ? "solid 0.35 border" : "solid 0.9");
-        plot_append_title(script, stacked && !plot_part_is_seen(data, curve) ? "" : curve->label);
-    }
-    if (ratios)
-        g_string_append(script, ", $ratios using 1:2:3 with labels offset 0,0.7 notitle");
-    append_ratio_title(script, panel);
-    if (marks)
-        g_string_append(script,
-                        ", $marks using 1:2:3:4 with yerrorbars lc rgb '#000000' pt 1 lw 1.2 "
-                        "title '" PLOT_RATIO_ENTRY "'");
-    if (stacked)
-        append_stack_points(script, data, is_small(output));
-    g_string_append(script, "\n");
 }
 
 /* ---- All of it ------------------------------------------------------------------------------- */
@@ -852,10 +702,10 @@ static void append_panel(GString *script, const char *title, const struct plot_p
         return;
     }
     if (!plot_is_bars(spec) && panel->data.categories->len == 0)
-        append_x_axis(script, spec, &panel->data, is_small(output) || width != 0);
+        append_x_axis(script, spec, &panel->data, plot_is_small(output) || width != 0);
     append_y_axis(script, panel, output);
     if (plot_is_bars(spec))
-        append_bars(script, panel, output);
+        plot_append_bars(script, panel, output);
     else
         append_curves(script, panel, output);
 }

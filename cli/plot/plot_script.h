@@ -20,6 +20,10 @@ struct plot_panel {
     struct plot_data data;
 };
 
+/* Makes the panels of a figure comparable: a name has one colour in all of them, panels of the same metric
+ * along the same x have one y axis (unless one goes more than four times as high as the other), curves
+ * that run over each other know it (plot_arrange.c). */
+void plot_arrange(struct plot_panel *panels, guint n_panels);
 /* The script; g_free(). Several panels stand side by side, below the title; not with PLOT_TEXT. */
 char *plot_script(const char *title, const struct plot_panel *panels, guint n_panels,
                   const struct plot_output *output);

@@ -35,7 +35,10 @@ static void add_row(struct cli_table *table, const char *category, const char *l
     char number[32];
     cli_table_cell(table, "%s", category);
     cli_table_cell(table, "%s", label);
-    cli_table_cell(table, "%s", cli_number(value, number));
+    if (at != NULL && at->ci95 > 0.0)
+        cli_table_cell(table, "%s +- %.2g", cli_number(value, number), at->ci95);
+    else
+        cli_table_cell(table, "%s", cli_number(value, number));
     if (at != NULL && at->ratio != 0.0 && at->published != NULL)
         cli_table_cell(table, "%s %.2f (%s)", bar, at->ratio, at->published);
     else if (at != NULL && at->ratio != 0.0)
@@ -116,6 +119,17 @@ static void print_legend(const struct plot_data *data, int columns, FILE *out)
     fprintf(out, "%s\n", text->str);
 }
 
+static bool has_interval(const struct plot_data *data)
+{
+    bool any = false;
+    for (guint i = 0; i < data->curves->len; i++) {
+        const GArray *values = ((const struct plot_curve *)data->curves->pdata[i])->values;
+        for (guint k = 0; k < values->len; k++)
+            any = any || g_array_index(values, struct plot_value, k).ci95 > 0.0;
+    }
+    return any;
+}
+
 void plot_text_bars(const char *title, const struct plot_panel *panel, int columns, FILE *out)
 {
     const struct plot_spec *spec = panel->spec;
@@ -124,7 +138,8 @@ void plot_text_bars(const char *title, const struct plot_panel *panel, int colum
     g_autofree char *y_name = plot_y_name(spec);
     g_autofree char *numbers = plot_ratio_title(panel);
     const int ratio = numbers == NULL ? 0 : strstr(numbers, "published") != NULL ? 16 : 5;
-    const int width = MAX(columns - widest(data) - 17 - ratio, MIN_BAR);
+    const int interval = has_interval(data) ? 11 : 0;
+    const int width = MAX(columns - widest(data) - 17 - ratio - interval, MIN_BAR);
     const double hi = largest(data, stacked);
     struct cli_table *table = cli_table_new(NULL);
     cli_table_column(table, data->x_name, false);

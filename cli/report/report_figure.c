@@ -344,10 +344,14 @@ static struct plot_panel *append_panels(struct report *report, struct scenario *
             plot_data_release(&panel->data);
             continue;
         }
-        g_autofree char *title = plot_title_with_common(
-            *panel->spec->title != '\0' ? panel->spec->title : figure->title, &panel->data);
-        append_figure(report, title, panel);
         ++*n_shown;
+    }
+    plot_arrange(panels, *n_shown);
+    for (guint i = 0; i < *n_shown; i++) {
+        const char *own = panels[i].spec->title;
+        g_autofree char *title = plot_title_with_common(*own != '\0' ? own : figure->title,
+                                                        &panels[i].data);
+        append_figure(report, title, &panels[i]);
     }
     plot_data_say_missing(scenario, figure, missing, report->options->db);
     return panels;

@@ -212,7 +212,7 @@ is "of all seeds" "$(values 0 | awk -v n="$n" 'NR == 2 { printf "%d", $2 * n + 0
         where r.scenario = 'p/cdf' and r.point = 'cache=cold memory=local' and lo = (select min(lo)
         from histogram h join run r on r.id = h.run_id where r.scenario = 'p/cdf'
         and r.point = 'cache=cold memory=local')")"
-is "of the points of the filter" "$(grep -c "title '[a-z_]*'" <<<"$(tr , '\n' <<<"$out" | grep 'with lines')")" 2
+is "of the points of the filter" "$(grep -c "title '[a-z_]*'" <<<"$(tr , '\n' <<<"$out" | grep 'with steps')")" 2
 has "what they have in common stands in the title" "$out" "^set title '.* \(local\)'"
 is "measured points" "$(values 2 | awk '{ print $1, $2 }')" "600 0.5"
 is "and a published quantile" "$(values 3 | awk '{ printf "%.6g %g", $1, $2 }')" "0.95 0.99"
@@ -338,6 +338,8 @@ is "has every panel" "$(grep -c '<figure>' r.html)" $((1 + 1 + 1 + 1 + 1 + 3 + $
 # ---- What was published ------------------------------------------------------------------------------
 # Of results that are written down here: what the line says can be told without a run.
 mkdir f && figure f/fig07_reads.cfg $size 'x = "transfer_bytes"; y = "latency_mean_ns"; series = ["op"]; filter = "transfer_bytes<=64";'
+figure f/panels.cfg $size 'x = "transfer_bytes"; y = "latency_mean_ns"; series = ["op"]; panels = (
+    { filter = "op=read"; title = "a"; }, { filter = "op=write_read"; title = "b"; }, { title = "both"; } );'
 cat >f/claims.cfg <<'CLAIMS'
 paper = "Somebody";
 claims = (
@@ -370,6 +372,28 @@ has "so it does in text" "$(paste -sd ' ' <<<"$out" | tr -s ' ')" "${line//[()]/
 is "which fits 80 columns" "$(awk 'length > 80' <<<"$out")" ""
 "$nudma" report f --scenarios . --db f.db -o f.html >/dev/null; is "and in the report" "$? $(grep -c 'class="published">1 of 3 published' f.html) \
 $(grep -c '>Somebody, figure 7: DMA latency' f.html)" "0 1 2"
+
+# ---- Panels beside each other ----------------------------------------------------------------------
+out=$("$nudma" plot f/panels --scenarios . --db f.db -F gnuplot)
+is "a name has one colour in all panels" "$(grep -o "rgb '[^']*' [^']*title '[rw][a-z_]*'" <<<"$out" |
+    sed "s/' .* title '/ /" | sort | uniq -c | awk '{ print $1 }' | paste -sd ' ')" "2 2"
+is "what is compared has one axis" "$(grep '^set yrange' <<<"$out" | sort | uniq -c | awk '{ print $1 }')" 3
+is "no curve hides another" "$(grep -c ' dt (' <<<"$out")" 0
+sqlite3 f.db "update metric_row set value = case (select point from run where id = run_id)
+    when 'op=read transfer_bytes=64' then 100 else 700 end where run_id in (select id from run where scenario = 'f/panels')
+    and quantity_id = (select id from quantity where name = 'latency_mean_ns')"
+out=$("$nudma" plot f/panels --scenarios . --db f.db -F gnuplot)
+is "unless one could not be read on it" "$(grep '^set yrange' <<<"$out" | uniq -c | awk '{ print $1 }' | paste -sd ' ')" "1 2"
+sqlite3 f.db "update metric_row set value = 700 where run_id in (select id from run where scenario = 'f/panels')"
+out=$("$nudma" plot f/panels --scenarios . --db f.db -F gnuplot)
+has "a curve over another has gaps" "$out" "curve0 .* lw 1.7 title 'read', .*curve1 .* lw 1 dt .14,10. title 'write_read'"
+out=$("$nudma" plot p/bars --scenarios . --db kinds.db)
+has "intervals stand in text, too: of bars" "$out" '^ +s0 +s0 +[0-9.]+ +\+- [0-9.e-]+ +#+'
+cp p/bars.cfg bars.cfg
+figure p/bars.cfg $bandwidth 'x = "to"; y = "read_gbyte_s"; series = ["from"]; y_unit = "GB/s";'
+out=$("$nudma" plot p/bars --scenarios . --db kinds.db)
+has "and of curves" "$out" '^half of a 95 % interval, at most: s0 [0-9.e-]+, s1 [0-9.e-]+ GB/s$'
+mv bars.cfg p/bars.cfg
 
 # ---- Names ---------------------------------------------------------------------------------------
 cp p/panels.cfg panels.cfg
