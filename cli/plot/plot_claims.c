@@ -229,14 +229,14 @@ static void add_sampled(const struct context *c, const struct statement *s)
 /* ---- Ratios ---------------------------------------------------------------------------------- */
 
 /* The words of a series that the other one has not; g_free(). */
-static char *own_words(const char *series, const char *other)
+static char *own_words(const struct plot_spec *spec, const char *series, const char *other)
 {
     g_autoptr(GString) text = g_string_new("");
     g_auto(GStrv) words = g_strsplit(series, " ", -1), others = g_strsplit(other, " ", -1);
     for (char **word = words; *word != NULL; word++)
         if (!g_strv_contains((const char *const *)others, *word))
             g_string_append_printf(text, "%s%s", text->len > 0 ? " " : "", *word);
-    return plot_short_series(text->str);
+    return plot_short_series(spec, text->str);
 }
 
 /* "local over remote": what the ratio is of; NULL if that takes more words. g_free(). */
@@ -248,10 +248,11 @@ static char *pair_name(const struct context *c, const struct statement *s)
                             strcmp(s->of.point, s->to.point) == 0;
     const bool both = find_place(c, &s->of, &of) && find_place(c, &s->to, &to);
     if (same_point && strcmp(s->of.metric, s->to.metric) != 0) {
-        name = g_strdup_printf("%s over %s", s->of.metric, s->to.metric);
+        name = g_strdup_printf("%s over %s", plot_metric_name(c->spec, s->of.metric),
+                               plot_metric_name(c->spec, s->to.metric));
     } else if (both && of.metric == to.metric && of.x == to.x) {
-        g_autofree char *mine = own_words(of.series, to.series);
-        g_autofree char *other = own_words(to.series, of.series);
+        g_autofree char *mine = own_words(c->spec, of.series, to.series);
+        g_autofree char *other = own_words(c->spec, to.series, of.series);
         name = g_strdup_printf("%s over %s", mine, other);
     } else if (both && of.metric == to.metric && strcmp(of.series, to.series) == 0) {
         name = g_strdup_printf("%s %s over %s",

@@ -113,24 +113,35 @@ static bool says_enough(const char *value)
 }
 
 /* "op=read transfer_bytes=64" -> "read transfer_bytes=64" */
-char *plot_short_series(const char *series)
+char *plot_short_series(const struct plot_spec *spec, const char *series)
 {
     GString *name = g_string_new(NULL);
     g_auto(GStrv) words = g_strsplit(series, " ", -1);
     for (char **word = words; *word != NULL; word++) {
         const char *equals = strchr(*word, '=');
         const bool bare = equals != NULL && says_enough(equals + 1);
-        g_string_append_printf(name, "%s%s", word != words ? " " : "", bare ? equals + 1 : *word);
+        const char *label = plot_label_of(spec, *word);
+        g_string_append_printf(name, "%s%s", word != words ? " " : "",
+                               label != NULL ? label
+                               : bare        ? equals + 1
+                                             : *word);
     }
     return g_string_free(name, FALSE);
+}
+
+const char *plot_metric_name(const struct plot_spec *spec, const char *metric)
+{
+    const char *label = plot_label_of(spec, metric);
+    return label != NULL ? label : metric;
 }
 
 /* With several metrics theirs too. */
 char *plot_curve_label(const struct plot_spec *spec, const char *series, const char *metric)
 {
-    g_autofree char *shown = plot_short_series(series);
-    return *shown == '\0'           ? g_strdup(metric)
-           : spec->metrics->len > 1 ? g_strdup_printf("%s, %s", shown, metric)
+    g_autofree char *shown = plot_short_series(spec, series);
+    const char *of = plot_metric_name(spec, metric);
+    return *shown == '\0'           ? g_strdup(of)
+           : spec->metrics->len > 1 ? g_strdup_printf("%s, %s", shown, of)
                                     : g_strdup(shown);
 }
 
@@ -371,7 +382,7 @@ static void take_common(const struct plot_spec *spec, struct plot_data *data)
     const struct plot_curve *first = data->curves->len > 1 ? data->curves->pdata[0] : NULL;
     g_autofree char *words = first != NULL ? words_of(data, first->series, true) : g_strdup("");
     g_autofree char *said = unsaid(spec, words);
-    data->common = plot_short_series(said);
+    data->common = plot_short_series(spec, said);
     for (guint i = 0; *words != '\0' && i < data->curves->len; i++) {
         struct plot_curve *curve = data->curves->pdata[i];
         g_autofree char *own = words_of(data, curve->series, false);

@@ -70,9 +70,11 @@ struct plot_curve *plot_curve_new(struct plot_data *data, char *label, char *ser
 char *plot_curve_label(const struct plot_spec *spec, const char *series, const char *metric);
 /* The title of a panel with what its curves have in common, "Latency (local)"; g_free(). */
 char *plot_title_with_common(const char *title, const struct plot_data *data);
-/* "op=read transfer_bytes=64" -> "read transfer_bytes=64": values that say what they are alone;
+/* "op=read transfer_bytes=64" -> "read transfer_bytes=64": labels, values that say what they are alone;
  * g_free(). */
-char *plot_short_series(const char *series);
+char *plot_short_series(const struct plot_spec *spec, const char *series);
+/* The metric's label, or its name. */
+const char *plot_metric_name(const struct plot_spec *spec, const char *metric);
 /* Of PLOT_STACK: the sum of the parts at a category; whether a part is large enough anywhere to be
  * seen. */
 double plot_stack_height(const struct plot_data *data, guint row);

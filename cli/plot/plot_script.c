@@ -56,9 +56,9 @@ char *plot_y_name(const struct plot_spec *spec)
     enum { LONGEST = 48 };
     if (*spec->y_label != '\0')
         return g_strdup(spec->y_label);
-    GString *name = g_string_new(spec->metrics->pdata[0]);
+    GString *name = g_string_new(plot_metric_name(spec, spec->metrics->pdata[0]));
     for (guint i = 1; i < spec->metrics->len; i++) {
-        const char *metric = spec->metrics->pdata[i];
+        const char *metric = plot_metric_name(spec, spec->metrics->pdata[i]);
         if (name->len + strlen(metric) > LONGEST) {
             g_string_append(name, ", ...");
             break;
@@ -449,8 +449,8 @@ char *plot_ratio_title(const struct plot_panel *panel)
     const char *more = published ? " (published)" : "";
     if (data->ratio_name != NULL)
         return g_strdup_printf("numbers: %s%s", data->ratio_name, more);
-    g_autofree char *of = plot_short_series(panel->spec->ratio_of);
-    g_autofree char *to = plot_short_series(panel->spec->ratio_to);
+    g_autofree char *of = plot_short_series(panel->spec, panel->spec->ratio_of);
+    g_autofree char *to = plot_short_series(panel->spec, panel->spec->ratio_to);
     return g_strdup_printf("numbers: %s over %s%s", of, to, more);
 }
 

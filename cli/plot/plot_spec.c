@@ -45,7 +45,9 @@ static const struct param_desc params[] = {
     { .type = PARAM_END },
 };
 
-static const char *const list_names[] = { "y", "metric", "series", "measured", "relative_to" };
+static const char *const list_names[] = { "y",        "metric", "series",
+                                          "measured", "labels", "relative_to" };
+static const char *const label_names[] = { "of", "label", NULL };
 static const char *const measured_names[] = { "series", "file", "label", NULL };
 
 /* Adds the strings of a setting that is a string or a list of strings, and where each stands. */
@@ -89,8 +91,8 @@ static void check_names(struct config_node *group, const char *const *names,
     }
 }
 
-static const char *measured_string(struct config_node *group, const char *key, const char *def,
-                                   struct sim_error_list *errors)
+static const char *group_string(struct config_node *group, const char *key, const char *def,
+                                struct sim_error_list *errors)
 {
     struct config_node *node = config_get(group, key);
     if (node != NULL && config_kind(node) == CONFIG_STRING)
@@ -116,14 +118,66 @@ static void read_measured(struct config_node *list, struct plot_spec *spec,
         }
         check_names(group, measured_names, errors);
         const struct plot_measured measured = {
-            .series = measured_string(group, "series", "", errors),
-            .file = measured_string(group, "file", NULL, errors),
-            .label = measured_string(group, "label", "", errors),
+            .series = group_string(group, "series", "", errors),
+            .file = group_string(group, "file", NULL, errors),
+            .label = group_string(group, "label", "", errors),
             .node = group,
         };
         if (measured.file != NULL)
             g_array_append_val(spec->measured, measured);
     }
+}
+
+/* A value of an axis as a filter has it; a metric is looked for when all panels are read. */
+static void check_label(const struct scenario *scenario, const struct plot_label *label,
+                        struct sim_error_list *errors)
+{
+    const struct filter_table known = scenario_file_table(scenario);
+    g_autofree char *fault = NULL;
+    if (strchr(label->of, '=') == NULL)
+        return;
+    struct filter *filter = filter_parse(label->of, &fault);
+    if (filter != NULL)
+        fault = filter_fault(filter, &known, 1);
+    filter_free(filter);
+    if (fault != NULL)
+        sim_error_add(errors, config_file(label->node), config_line(label->node), "%s.of: %s",
+                      config_path(label->node), fault);
+}
+
+/* own: the list is this panel's, not that of the figure, which is checked once. */
+static void read_labels(const struct scenario *scenario, struct config_node *list, bool own,
+                        struct plot_spec *spec, struct sim_error_list *errors)
+{
+    struct sim_error_list said = { 0 };
+    struct sim_error_list *list_errors = own ? errors : &said;
+    if (config_kind(list) != CONFIG_LIST)
+        config_mistake(list, list_errors, "a list of groups { of, label }", NULL);
+    for (unsigned i = 0; config_kind(list) == CONFIG_LIST && i < config_count(list); i++) {
+        struct config_node *group = config_child(list, i);
+        if (config_kind(group) != CONFIG_GROUP) {
+            config_mistake(group, list_errors, "a group { of, label }", NULL);
+            continue;
+        }
+        check_names(group, label_names, list_errors);
+        const struct plot_label label = { group_string(group, "of", NULL, list_errors),
+                                          group_string(group, "label", NULL, list_errors), group };
+        if (label.of == NULL || label.label == NULL)
+            continue;
+        check_label(scenario, &label, list_errors);
+        g_array_append_val(spec->labels, label);
+    }
+    sim_error_release(&said);
+}
+
+const char *plot_label_of(const struct plot_spec *spec, const char *of)
+{
+    for (guint i = 0; i < spec->labels->len; i++) {
+        const struct plot_label *label = &g_array_index(spec->labels, struct plot_label, i);
+        if (strcmp(label->of, of) == 0)
+            return label->label;
+    }
+    return NULL;
 }
 
 static const char **axis_names(const struct scenario *scenario)
@@ -172,6 +226,7 @@ static struct plot_spec *new_spec(struct config_node *group)
     spec->series = g_ptr_array_new();
     spec->relative_to = g_ptr_array_new();
     spec->measured = g_array_new(FALSE, FALSE, sizeof(struct plot_measured));
+    spec->labels = g_array_new(FALSE, FALSE, sizeof(struct plot_label));
     return spec;
 }
 
@@ -185,6 +240,7 @@ static void free_spec(gpointer pointer)
     g_ptr_array_free(spec->series, TRUE);
     g_ptr_array_free(spec->relative_to, TRUE);
     g_array_free(spec->measured, TRUE);
+    g_array_free(spec->labels, TRUE);
     g_free(spec->shown);
     g_free(spec->ratio_of);
     g_free(spec->ratio_to);
@@ -413,8 +469,10 @@ static void set_defaults(struct plot_spec *spec)
     spec->y_max = isnan(spec->y_max) ? 1.0 : spec->y_max;
 }
 
+/* first_panel: what a figure says for all its panels is checked with the first. */
 static void complete(struct scenario *scenario, struct plot_spec *spec,
-                     const struct plot_spec *whole, struct sim_error_list *errors)
+                     const struct plot_spec *whole, bool *first_panel,
+                     struct sim_error_list *errors)
 {
     struct config_node *measured = setting(spec, whole, "measured");
     if (!is_key_position(spec->key))
@@ -426,6 +484,11 @@ static void complete(struct scenario *scenario, struct plot_spec *spec,
         refuse(spec, "x_unit", "`y_unit`: values of the metric are along y", errors);
     } else if (measured != NULL)
         read_measured(measured, spec, errors);
+    struct config_node *labels = setting(spec, whole, "labels");
+    if (labels != NULL)
+        read_labels(scenario, labels, config_get(spec->group, "labels") != NULL || *first_panel,
+                    spec, errors);
+    *first_panel = false;
     read_filter(scenario, spec, whole, errors);
     read_reference(spec, whole, errors);
     read_ratio(spec, whole, errors);
@@ -433,7 +496,7 @@ static void complete(struct scenario *scenario, struct plot_spec *spec,
 }
 
 static void read_panel(struct scenario *scenario, struct config_node *group,
-                       const struct plot_spec *whole, struct plot_figure *figure,
+                       const struct plot_spec *whole, bool *first_panel, struct plot_figure *figure,
                        struct sim_error_list *errors)
 {
     if (!config_expect(group, CONFIG_GROUP, errors, "a group { y, ... }"))
@@ -443,25 +506,51 @@ static void read_panel(struct scenario *scenario, struct config_node *group,
         return;
     g_ptr_array_add(figure->panels, panel);
     inherit(panel, whole);
-    complete(scenario, panel, whole, errors);
+    complete(scenario, panel, whole, first_panel, errors);
 }
 
 static void read_panels(struct scenario *scenario, struct plot_spec *whole,
                         struct plot_figure *figure, struct sim_error_list *errors)
 {
     struct config_node *panels = config_get(whole->group, "panels");
+    bool first_panel = true;
     figure->title = *whole->title != '\0' ? whole->title : scenario_title(scenario);
     if (panels == NULL) {
         whole->title = figure->title;
         g_ptr_array_add(figure->panels, whole);
-        complete(scenario, whole, NULL, errors);
+        complete(scenario, whole, NULL, &first_panel, errors);
         return;
     }
     if (config_kind(panels) != CONFIG_LIST || config_count(panels) == 0)
         config_mistake(panels, errors, "a list of groups ( { y, ... }, ... )", NULL);
     for (unsigned i = 0; config_kind(panels) == CONFIG_LIST && i < config_count(panels); i++)
-        read_panel(scenario, config_child(panels, i), whole, figure, errors);
+        read_panel(scenario, config_child(panels, i), whole, &first_panel, figure, errors);
     free_spec(whole);
+}
+
+/* A label of no panel's metric is of nothing. */
+static void check_labels(const struct plot_figure *figure, struct sim_error_list *errors)
+{
+    g_autoptr(GPtrArray) metrics = g_ptr_array_new();
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_direct_hash, g_direct_equal);
+    for (guint i = 0; i < figure->panels->len; i++) {
+        const struct plot_spec *spec = figure->panels->pdata[i];
+        for (guint k = 0; k < spec->metrics->len; k++)
+            g_ptr_array_add(metrics, spec->metrics->pdata[k]);
+    }
+    g_ptr_array_add(metrics, NULL);
+    for (guint i = 0; i < figure->panels->len; i++) {
+        const struct plot_spec *spec = figure->panels->pdata[i];
+        for (guint k = 0; k < spec->labels->len; k++) {
+            const struct plot_label *label = &g_array_index(spec->labels, struct plot_label, k);
+            if (strchr(label->of, '=') == NULL && g_hash_table_add(seen, label->node) &&
+                !g_strv_contains((const char *const *)metrics->pdata, label->of))
+                config_mistake(config_get(label->node, "of"), errors,
+                               "a metric that the figure shows, or a value of an axis, "
+                               "\"<axis>=<value>\"",
+                               (const char *const *)metrics->pdata);
+        }
+    }
 }
 
 bool plot_figure_read(struct scenario *scenario, struct plot_figure *figure,
@@ -476,6 +565,8 @@ bool plot_figure_read(struct scenario *scenario, struct plot_figure *figure,
     struct plot_spec *whole = read_group(scenario, plot, true, errors);
     if (whole != NULL)
         read_panels(scenario, whole, figure, errors);
+    if (errors->n_messages == before)
+        check_labels(figure, errors);
     return errors->n_messages == before;
 }
 

@@ -28,6 +28,13 @@ struct plot_measured {
     struct config_node *node; /* for messages */
 };
 
+/* What a curve is called instead of a name of the scenario. */
+struct plot_label {
+    const char *of; /* a value of an axis, "config=local", or a metric */
+    const char *label;
+    struct config_node *node; /* for messages */
+};
+
 /* One panel of a figure. All strings but those said to be owned belong to the scenario's
  * configuration. */
 struct plot_spec {
@@ -43,6 +50,7 @@ struct plot_spec {
     struct config_node *x_node;
     GPtrArray *series; /* const char *: the axes that tell the curves apart */
     GArray *measured;  /* struct plot_measured */
+    GArray *labels;    /* struct plot_label */
     bool normalised;   /* values of PLOT_LINES relative to the first of their curve */
     bool slowdown;     /* of what is relative: the reference over the value */
     /* const char *: values of PLOT_LINES and PLOT_BARS relative to those of that curve at the same x,
@@ -98,6 +106,8 @@ static inline bool plot_is_distribution(const struct plot_spec *spec)
 
 /* Whether a part of relative_to names a place along x, not a curve. */
 bool plot_is_own_reference(const struct plot_spec *spec, const char *relative_to);
+/* The label of "config=local", or of a metric; NULL if it has none. */
+const char *plot_label_of(const struct plot_spec *spec, const char *of);
 /* The value of an axis at a point, NULL if there is no such axis. */
 const char *plot_axis_value(const struct scenario *scenario, size_t point, const char *axis);
 /* "op=read transfer_bytes=64": the values of the series' axes at a point; g_free(). */

@@ -406,7 +406,13 @@ has "an axis of several metrics is named by all" "$out" "set ylabel 'latency_mea
 sed -i 's/series = .*/series = ["op", "transfer_bytes"]; kind = "cdf"; metric = "latency_ns"; };/; /^    y = /d
     s/kind = "bars"; x = "op";//' p/panels.cfg
 has "beside a name that needs none" "$(script p/panels)" "title 'read transfer_bytes=64'"
+sed -i 's/^plot = {/& labels = ( { of = "op=read"; label = "a read"; }, { of = "latency_ns"; label = "time"; } );/' p/panels.cfg
+has "unless it has a label" "$(script p/panels)" "title 'a read transfer_bytes=64'"
 mv panels.cfg p/panels.cfg
+cp f/panels.cfg f/labels.cfg && sed -i 's/^plot = {/& labels = ( { of = "latency_mean_ns"; label = "mean"; }, { of = "op=write_read"; label = "wr"; } );/' f/labels.cfg
+"$nudma" run f/labels --scenarios . --db f.db -q --filter transfer_bytes=64 >/dev/null
+out=$("$nudma" plot f/labels --scenarios . --db f.db -F gnuplot)
+is "all panels have the labels of the figure" "$(grep -c "title 'wr'$" <<<"$out") $(grep -c "^set ylabel 'mean'" <<<"$out")" "2 3"
 
 # ---- Values on the frame -------------------------------------------------------------------------
 figure p/zero.cfg $size 'x = "transfer_bytes"; y = ["latency_mean_ns", "server.s1.dram_read_bytes"]; series = ["op"]; y_min = 0.0;'
@@ -450,6 +456,10 @@ refused "a slowdown against nothing" $size 'x = "transfer_bytes"; y = "latency_m
     'plot.slowdown: .*relative_to or normalised beside it'
 refused "a filter" $size 'x = "transfer_bytes"; y = "latency_mean_ns"; filter = "op=raed";' \
     'plot.filter: axis op has no value "raed"; did you mean "read"'
+refused "a label of no value" $size 'x = "transfer_bytes"; y = "latency_mean_ns"; labels = ( { of = "op=raed"; label = "a"; } );' \
+    'plot.labels.\[0\].of: axis op has no value "raed"; did you mean "read"'
+refused "a label of no metric" $size 'x = "transfer_bytes"; labels = ( { of = "latency_mean"; label = "a"; } ); panels = ( { y = "latency_mean_ns"; }, { y = "throughput_gbit_s"; } );' \
+    'plot.labels.\[0\].of: .*a metric that the figure shows.*did you mean "latency_mean_ns"'
 refused "no panels" $size 'x = "transfer_bytes"; y = "latency_mean_ns"; panels = ();' 'plot.panels: .*a list of groups'
 refused "a misspelt setting of a panel" $size 'x = "transfer_bytes"; panels = ( { z = "latency_mean_ns"; y = "latency_mean_ns"; } );' \
     'plot.panels.\[0\].z: unknown setting'
