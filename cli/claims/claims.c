@@ -229,11 +229,19 @@ void claims_evaluate_of(GPtrArray *files, const char *scenario, struct results_d
     evaluate_files(files, scenario, db, errors);
 }
 
+/* The name alone: point and metric may be put together by the expression. */
 bool claim_stands_with(const struct claim *claim, const char *scenario)
 {
-    g_autoptr(GArray) references = claim_references(claim);
-    return references->len > 0 &&
-           strcmp(g_array_index(references, struct claim_reference, 0).scenario, scenario) == 0;
+    GMatchInfo *match = NULL;
+    GRegex *regex = g_regex_new("\\bv\\s*\\(\\s*'((?:[^']|'')*)'", G_REGEX_CASELESS, 0, NULL);
+    bool same = false;
+    if (g_regex_match(regex, claim->expr, 0, &match)) {
+        g_autofree char *first = g_match_info_fetch(match, 1);
+        same = strcmp(first, scenario) == 0;
+    }
+    g_match_info_free(match);
+    g_regex_unref(regex);
+    return same;
 }
 
 struct claim *claims_at(const struct claims_file *file, guint index)

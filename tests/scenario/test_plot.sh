@@ -350,7 +350,9 @@ claims = (
     { id = "f.none"; use = "K"; expr = "v('f/fig07_reads','op=read transfer_bytes=8','latency_mean_ns')";
       lo = 700.0; hi = 800.0; published = "750"; text = "no results"; },
     { id = "f.other"; use = "K"; expr = "v('p/bars','from=s0 to=s0','read_gbyte_s')/v('f/fig07_reads','op=read transfer_bytes=64','latency_mean_ns')";
-      lo = 0.0; hi = 1.0; published = "<1"; text = "stands with another scenario"; } );
+      lo = 0.0; hi = 1.0; published = "<1"; text = "stands with another scenario"; },
+    { id = "f.put"; use = "K"; expr = "(select max(v('f/panels','op=read transfer_bytes='||column1,'latency_mean_ns')) from (values ('64')))";
+      lo = 0.0; hi = 1000.0; published = "<1000"; text = "of a point that is put together"; } );
 CLAIMS
 "$nudma" run f --scenarios . --db f.db -q --filter transfer_bytes=64 >/dev/null; is "a figure of a paper" $? 0
 sqlite3 f.db "update metric_row set value = case (select point from run where id = run_id)
@@ -378,6 +380,7 @@ out=$("$nudma" plot f/panels --scenarios . --db f.db -F gnuplot)
 is "a name has one colour in all panels" "$(grep -o "rgb '[^']*' [^']*title '[rw][a-z_]*'" <<<"$out" |
     sed "s/' .* title '/ /" | sort | uniq -c | awk '{ print $1 }' | paste -sd ' ')" "2 2"
 is "what is compared has one axis" "$(grep '^set yrange' <<<"$out" | sort | uniq -c | awk '{ print $1 }')" 3
+has "a claim whose point is put together stands with its scenario" "$out" "1 of 1 published value holds: put [0-9.]+, published <1000"
 is "no curve hides another" "$(grep -c ' dt (' <<<"$out")" 0
 sqlite3 f.db "update metric_row set value = case (select point from run where id = run_id)
     when 'op=read transfer_bytes=64' then 100 else 700 end where run_id in (select id from run where scenario = 'f/panels')
