@@ -213,7 +213,9 @@ static void append_y_axis(GString *script, const struct plot_panel *panel,
     }
     if (spec->log_y < 2 && isnan(spec->y_max))
         g_string_append_printf(script, "set offsets 0, 0, graph %s, 0\n",
-                               has_numbers(panel) ? "0.07" : "0.02");
+                               !has_numbers(panel)     ? "0.02"
+                               : plot_is_small(output) ? "0.14"
+                                                       : "0.07");
     g_string_append(script, "set yrange [");
     if (!isnan(spec->y_min))
         g_string_append_printf(script, "%.17g", spec->y_min);
