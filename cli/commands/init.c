@@ -102,7 +102,7 @@ static int init(const struct cli_options *options, const char *workload, const c
 int cli_init(int argc, char **argv)
 {
     struct cli_options options = { 0 };
-    g_autofree char *workload = g_strdup(TEMPLATE_DEFAULT), *platform = g_strdup("r730");
+    g_autofree char *workload = NULL, *platform = NULL;
     const GOptionEntry entries[] = {
         { "workload", 0, 0, G_OPTION_ARG_STRING, &workload,
           "What puts load on it: pcie_bench (an adapter's DMA; the default), memory, netperf, fio",
@@ -122,7 +122,8 @@ int cli_init(int argc, char **argv)
         if (files[0] != NULL && files[1] != NULL)
             fprintf(stderr, "nudma init: %s: expected one file\n", files[1]);
         else
-            status = init(&options, workload, platform,
+            status = init(&options, workload != NULL ? workload : "pcie_bench",
+                          platform != NULL ? platform : "r730",
                           files[0] != NULL ? files[0] : "scenario.cfg");
     }
     cli_options_release(&options);
