@@ -37,7 +37,7 @@ finish() { # finish TREE PACKAGE: what every package has
     {
         echo "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/"
         printf '\nFiles: *\nCopyright: 2026 the nudma authors\nLicense: BSD-3-Clause\n'
-        sed '1,/^Copyright/d; s/^$/./; s/^/ /; 1{/^ \.$/d}' LICENSE
+        sed '1,/^Copyright/d; s/^$/./; s/^/ /' LICENSE | sed '1{/^ \.$/d}'
     } >"$doc/copyright"
     {
         printf 'nudma (%s) unstable; urgency=medium\n\n  * %s\n\n' "$version" \
@@ -78,6 +78,7 @@ mkdir "$folder/debian"
 printf 'Source: nudma\n\nPackage: nudma\nArchitecture: any\n' >"$folder/debian/control"
 depends=$(cd "$folder" && dpkg-shlibdeps -O nudma/usr/bin/nudma 2>/dev/null | sed -n 's/^shlibs:Depends=//p')
 rm -rf "$folder/debian"
+[ -n "$depends" ] || { echo 'make-deb.sh: dpkg-shlibdeps says nothing of what nudma depends on' >&2; exit 1; }
 finish "$tree" nudma
 finish "$dev" libnudma-dev
 control "$tree" nudma science "$depends" "gnuplot-nox | gnuplot, graphviz" \

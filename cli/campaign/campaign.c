@@ -299,7 +299,7 @@ static bool start_workers(struct running *running)
     return true;
 }
 
-/* Stores what a job has brought for all that are the same. The job may have moved afterwards. */
+/* Stores what a job has brought for all that are the same. Jobs may move: `job` is a copy. */
 static void share(struct running *running, const struct plan_job *job,
                   const struct worker_report *report)
 {
@@ -323,7 +323,7 @@ static void share(struct running *running, const struct plan_job *job,
         g_array_append_val(points, other->point);
     }
     for (guint i = 0; i < points->len; i++)
-        add_seeds(running, g_array_index(points, size_t, i)); /* may move the jobs, this one, too */
+        add_seeds(running, g_array_index(points, size_t, i)); /* may move the jobs */
 }
 
 static void store_job(void *context, size_t index, const struct worker_report *report)
@@ -347,16 +347,17 @@ static void store_job(void *context, size_t index, const struct worker_report *r
         return;
     }
     running->n_twice += !campaign->force && results_was_there(campaign->db);
-    const size_t point = job->point;
     plan_set_state(campaign->plan, job, report->error == NULL ? PLAN_DONE : PLAN_FAILED);
-    if (report->error != NULL && !plan_point(campaign->plan, point)->may_fail)
+    const struct plan_job ended = *job;
+    if (report->error != NULL && !plan_point(campaign->plan, ended.point)->may_fail)
         running->any_failed = true;
     progress_run(&running->progress, job, report->error, report->log);
+    add_seeds(running,
+              ended.point); /* may move the jobs; those that share this one wait for these, too */
     if (report->error == NULL)
-        share(running, job, report);
+        share(running, &ended, report);
     else
-        let_run(running, job);
-    add_seeds(running, point); /* may move the jobs */
+        let_run(running, &ended);
 }
 
 /* True when all is done, or nothing more can be; false if it was interrupted. */

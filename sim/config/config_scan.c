@@ -308,7 +308,7 @@ static void take_open(struct scanner *s, struct config_place place, char open)
         syntax_error(s, place, "groups and lists nested deeper than %d", MAX_BRACKETS);
         return;
     }
-    if (s->is_twice)
+    if (s->is_twice && in_group(s))
         set_twice(s, s->known, &s->twice);
     s->known = NULL;
     s->is_twice = false;
@@ -340,6 +340,8 @@ static void take_close(struct scanner *s, struct config_place place, char close)
         return;
     }
     emit(s, place, close == ']' ? ")" : &close, 1, s->after_string);
+    s->known = NULL;
+    s->is_twice = false;
     s->n_brackets--;
     value_done(s);
     s->after_string = false;

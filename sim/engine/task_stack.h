@@ -38,7 +38,7 @@ struct task_stack {
 struct task_stacks *task_stacks_new(void);
 /* Frees all stacks, also those in use. */
 void task_stacks_free(struct task_stacks *stacks);
-/* Returns a stack of at least `bytes` usable bytes, a spare one if there is one of its size. Never
+/* Returns a stack of at least `bytes` bytes, less the canary of one in a shared mapping; a spare one if there is one of its size. Never
  * NULL: ends the process when memory is exhausted. */
 struct task_stack *task_stacks_take(struct task_stacks *stacks, size_t bytes);
 /* The stack becomes spare. */

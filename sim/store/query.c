@@ -334,7 +334,7 @@ struct results_cursor *results_origins(struct results_db *db)
 struct results_cursor *results_costs(struct results_db *db, const char *scenario)
 {
     return ask(db, ROW_COST,
-               "SELECT p.text, avg(r.wall_s), max(r.peak_memory_bytes) FROM run_row r"
+               "SELECT p.text, avg(nullif(r.wall_s, 0)), max(r.peak_memory_bytes) FROM run_row r"
                " JOIN label p ON p.id = r.point_id WHERE" OF_SCENARIO
                " AND r.status = 'done' GROUP BY r.point_id",
                scenario, NULL, NULL);

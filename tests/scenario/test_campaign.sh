@@ -56,6 +56,10 @@ is "and have the same results" \
 is "each its parameters" "$(query same.db "select count(distinct run_id) - (select count(*) from run) from param")" 0
 out=$("$nudma" run "${same[@]}" --seeds 2 --db same.db 2>&1 >/dev/null); is "with a seed more" $? 0
 is "that is run once, too" "$(query same.db "select sum(wall_s = 0) from run where seed = 2")" 1
+"$nudma" run "${same[@]:0:2}" -f 'op=read_write transfer_bytes=128' --seeds 5 --db same_until.db -q \
+    --until 'throughput_gbit_s 0.000001%' >/dev/null 2>&1
+is "seeds that an interval asks for are run once, too" \
+    "$(query same_until.db "select count(*), sum(wall_s = 0) from run where seed > 3 and point not like '%host=t6%'")" "4|2"
 for scenario in "${same[0]}" "${same[1]}"; do
     "$nudma" run "$scenario" "${same[@]:2}" --db apart.db -q >/dev/null
 done

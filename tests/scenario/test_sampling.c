@@ -148,6 +148,10 @@ static void test_all_of_it(void **unused)
                " sample_interval_us = 100; };",
         NETWORK "programs = { p = { type = \"netperf\"; migrate_after_us = 700; }; };\n"
                 "measure = { warmup_us = 300; duration_us = 800; precision_ratio = 0.2; };",
+        NETWORK
+        "programs = { p = { type = \"pktgen\"; };"
+        " q = { type = \"stream\"; pairs = 1; first_core = 0; socket = 1; array_bytes = 65536; start_us = 1000; }; };\n"
+        "measure = { warmup_us = 300; duration_us = 800; precision_ratio = 0.2; };",
         NETWORK "programs = { p = { type = \"pktgen\"; };"
                 " q = { type = \"pagerank\"; scale = 10; threads_per_socket = 1;"
                 " first_core = 1; }; };\n"

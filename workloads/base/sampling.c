@@ -7,8 +7,8 @@
  *
  * Known: half the 95 % interval of the mean is at most the precision. Neighbouring windows know of each
  * other while they are shorter than a load's swings, which makes the interval too narrow (or, of what comes
- * at a steady beat, too wide). So it is taken from windows in pairs and in fours, of which at least eight are
- * left, and the wider counts:
+ * at a steady beat, too wide). So it is taken from batches of two lengths, one twice the other, the longer ones at least
+ * eight, and the wider counts:
  * batches that are still correlated widen as they grow (Law, Simulation Modeling and Analysis, 5th ed.,
  * section 9.5.3; Pawlikowski, ACM Computing Surveys 22, 1990). Looked at after half and three quarters of
  * measure.duration_us: looking again and again favours lucky ends, and loads that drift slowly (TCP that is

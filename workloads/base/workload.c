@@ -55,8 +55,18 @@ void workload_measure_no_effect(struct workload *workload, const char *key, cons
 bool workload_measured(struct workload *workload, const struct stat_mean *mean)
 {
     const struct measure_params *measure = &workload->measure;
-    return (measure->transactions != 0 && mean->n >= measure->transactions) ||
-           stat_precision_reached(&workload->precision, mean);
+    if (measure->transactions != 0 && mean->n >= measure->transactions)
+        return true;
+    if (!stat_precision_reached(&workload->precision, mean))
+        return false;
+    if (!workload->is_noted) {
+        char text[128];
+        snprintf(text, sizeof(text), "%llu transactions, whose mean is known to %.3g %%",
+                 (unsigned long long)mean->n, 100 * measure->precision_ratio);
+        run_result_note(workload->result, "sampled", text);
+        workload->is_noted = true;
+    }
+    return true;
 }
 
 bool workload_goes_on(const struct workload *workload)

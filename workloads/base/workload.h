@@ -37,6 +37,7 @@ struct workload {
     struct config_node *group; /* `workload` of the scenario, NULL if it has none */
     struct measure_params measure;
     struct stat_precision precision; /* of the main metric; by measure.precision_ratio */
+    bool is_noted;                   /* that it was reached */
     struct run_result *result;
     const volatile int *interrupt;
     void *state; /* ops->state_bytes, params read into it */

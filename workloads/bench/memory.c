@@ -461,7 +461,9 @@ static void read_lines(void *context, struct sampling *sampling)
                  (double)read_bytes(memory->workload, 0), -1);
 }
 
-#define AHEAD_PS SIM_PS_PER_US /* more than any quantum: no task is further ahead of global time */
+#define AHEAD_PS \
+    (2 *         \
+     SIM_PS_PER_US) /* more than any quantum, a microsecond at most: no task is further ahead of global time */
 
 /* As much of the warm-up as is needed; tasks are told of its end before they are there. */
 static void warm_up(struct memory_state *memory)

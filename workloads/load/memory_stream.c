@@ -73,6 +73,7 @@ static void memory_stream_check(struct program *program, struct sim_error_list *
 {
     struct memory_stream *stream = program->state;
     stream->program = program;
+    program->eventful = stream->start_ps != 0;
     stream->host = program_lending_host(program, "on", stream->host_name, errors);
     if (stream->host == NULL)
         return;

@@ -59,6 +59,7 @@ static void stream_check(struct program *program, struct sim_error_list *errors)
 {
     struct stream *stream = program->state;
     stream->program = program;
+    program->eventful = stream->start_ps != 0;
     stream->host = program_host(program, "host", stream->host_name, errors);
     if (stream->host == NULL)
         return;

@@ -303,7 +303,6 @@ static void test_no_stream(void **state)
     physmem_free(mem);
 }
 
-/* What does not fit leaves the content as it was. */
 /* All bytes of the content: of streams, each by its position; of what is no stream, those that are known. */
 static void test_all_bytes(void **state)
 {
@@ -328,6 +327,7 @@ static void test_all_bytes(void **state)
     }
 }
 
+/* What does not fit leaves the content as it was. */
 static void test_too_many_extents(void **state)
 {
     struct physmem *mem = new_memory();

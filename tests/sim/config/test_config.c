@@ -433,6 +433,12 @@ static void what_includes_may_say_the_same_before(void **state)
     assert_string_equal(config_string(at(config, "d.type")), "a.b");
     assert_int_equal(config_count(at(config, "d")), 3);
     config_free(config);
+    /* what comes next in a list is no value of the setting that was named last */
+    write_file("inc/last.cfg", "type = \"a.b\";\n");
+    config = load_good(
+        f, "l = ( { type = \"a.b\"; @include \"inc/last.cfg\"\n }, { type = \"c\"; }, 5 );\n");
+    assert_string_equal(config_string(at(config, "l.[1].type")), "c");
+    config_free(config);
     write_file("x.cfg", "type = \"a.c\";\n@include \"device.cfg\"\n");
     assert_null(config_load("x.cfg", "inc", &f->errors));
     EXPECT(
