@@ -169,12 +169,12 @@ static void ring_write(struct trace_file *file)
 {
     struct ring *ring = &file->ring;
 
-    while (ring->first != ring->end && file->error == 0) {
+    while (ring->first != ring->end) {
         const uint32_t bytes = ring_length(ring, ring->first);
-        if (append(file, ring->memory + ring->first + LENGTH_BYTES, bytes)) {
+        if (file->error == 0 && append(file, ring->memory + ring->first + LENGTH_BYTES, bytes)) {
             file->counts.bytes += bytes;
-            file->n_buffered_records++;
-        } else {
+            file->n_buffered_records += file->n_buffered != 0;
+        } else { /* refused, now or before */
             file->counts.records--;
             file->counts.dropped++;
         }
