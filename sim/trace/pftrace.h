@@ -6,7 +6,7 @@
 
 #include "sim/engine/types.h"
 
-#define PFTRACE_BYTES_MAX      1024u /* of what each function writes */
+#define PFTRACE_BYTES_MAX      2048u /* of what each function writes, for each packet of it */
 #define PFTRACE_TEXT_BYTES_MAX 128u  /* longer texts are cut */
 #define PFTRACE_NOTES_MAX      6u
 
@@ -28,7 +28,7 @@ struct pftrace_event {
     unsigned n_notes;
 };
 
-/* Each returns the bytes written to `to`. */
+/* Each returns the bytes written to `to`; pftrace_event() writes two packets, of an instant one. */
 /* A track: number (not 0), that of the one above it (0: none), name; unit: of a counter, NULL for slices. */
 size_t pftrace_track(uint8_t *to, uint64_t track, uint64_t parent, const char *name,
                      const char *unit);
