@@ -72,12 +72,14 @@ struct perfetto_place *perfetto_place(struct perfetto *perfetto, uint64_t parent
 {
     struct perfetto_place *place = perfetto->places;
 
-    while (place != NULL && strncmp(place->name, name, sizeof(place->name) - 1) != 0)
+    while (place != NULL &&
+           (place->parent != parent || strncmp(place->name, name, sizeof(place->name) - 1) != 0))
         place = place->next;
     if (place != NULL)
         return place;
     place = sim_zalloc(1, sizeof(*place));
     place->next = perfetto->places;
+    place->parent = parent;
     place->track = perfetto_track(perfetto, parent, name, NULL);
     snprintf(place->name, sizeof(place->name), "%.*s", (int)sizeof(place->name) - 1, name);
     perfetto->places = place;
@@ -104,25 +106,55 @@ void perfetto_slice(struct perfetto *perfetto, struct perfetto_place *place,
 
 /* ---- Links ----------------------------------------------------------------------------------- */
 
-/* A TLP has the wire from start_ps on: an interval that is over gets its value. */
+/* Writes the value of direction->interval: of the part of it that is in the window and before end_ps. */
+static void write_interval(struct perfetto_direction *direction, sim_time end_ps)
+{
+    const struct trace_window *window = direction->perfetto->window;
+    const sim_time begin_ps = direction->interval * INTERVAL_PS;
+    const sim_time from_ps = SIM_MAX(begin_ps, window->from_ps);
+    const sim_time until_ps = SIM_MIN(begin_ps + INTERVAL_PS, SIM_MIN(end_ps, window->until_ps));
+
+    if (until_ps > from_ps)
+        perfetto_counter(direction->perfetto, direction->busy_track, from_ps,
+                         100.0 * (double)direction->busy_ps / (double)(until_ps - from_ps));
+    direction->busy_ps = 0;
+}
+
+/* Writes what is over before `interval`: the one that is counted and, once, zero for those behind it. */
+static void next_interval(struct perfetto_direction *direction, uint64_t interval, sim_time end_ps)
+{
+    if (interval <= direction->interval)
+        return;
+    write_interval(direction, end_ps);
+    if (++direction->interval < interval)
+        write_interval(direction, end_ps);
+    direction->interval = interval;
+}
+
+/* A TLP has the wire from start_ps on: each interval gets its share, what is behind the window counts nowhere. */
 static void count_busy(struct perfetto_direction *direction, sim_time start_ps, sim_time wire_ps)
 {
-    struct perfetto *perfetto = direction->perfetto;
-    const uint64_t interval = start_ps / INTERVAL_PS;
+    const struct trace_window *window = direction->perfetto->window;
+    const sim_time end_ps = SIM_MIN(start_ps + wire_ps, window->until_ps);
 
-    if (interval > direction->interval) {
-        /* The first interval may have begun before the window. */
-        const sim_time at_ps = SIM_MAX(direction->interval * INTERVAL_PS,
-                                       perfetto->window->from_ps);
-        perfetto_counter(perfetto, direction->busy_track, at_ps,
-                         100.0 * (double)direction->busy_ps / (double)INTERVAL_PS);
-        if (interval > direction->interval + 1)
-            perfetto_counter(perfetto, direction->busy_track,
-                             (direction->interval + 1) * INTERVAL_PS, 0);
-        direction->interval = interval;
-        direction->busy_ps = 0;
+    /* The first time: nothing is known of what was before the window. */
+    direction->interval = SIM_MAX(direction->interval, window->from_ps / INTERVAL_PS);
+    for (sim_time at_ps = start_ps; at_ps < end_ps;) {
+        next_interval(direction, at_ps / INTERVAL_PS, SIM_TIME_MAX);
+        const sim_time to_ps = SIM_MIN(end_ps, (direction->interval + 1) * INTERVAL_PS);
+        direction->busy_ps += to_ps - at_ps;
+        at_ps = to_ps;
     }
-    direction->busy_ps += wire_ps;
+    direction->busy_until_ps = end_ps;
+}
+
+/* The run ends now, but for the TLP that may still be on the wire. */
+static void end_busy(struct perfetto_direction *direction)
+{
+    const sim_time end_ps = SIM_MAX(sim_now(direction->perfetto->sim), direction->busy_until_ps);
+
+    if (direction->busy_until_ps != 0)
+        next_interval(direction, end_ps / INTERVAL_PS + 1, end_ps);
 }
 
 static void tap_tlp(struct pcie_tap *tap, const struct pcie_port *from, const struct tlp *tlp,
@@ -229,8 +261,7 @@ void perfetto_end(struct perfetto *perfetto, struct trace_file_counts *counts)
         return;
     for (uint32_t i = 0; i < perfetto->n_directions; i++) {
         struct perfetto_direction *direction = &perfetto->direction[i];
-        if (direction->busy_ps != 0)
-            count_busy(direction, sim_now(perfetto->sim) + INTERVAL_PS, 0);
+        end_busy(direction);
         pcie_port_remove_tap(direction->port, &direction->tap);
     }
     perfetto_flow_release(perfetto);

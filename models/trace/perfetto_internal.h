@@ -16,6 +16,7 @@ struct perfetto_lane {
 };
 struct perfetto_place {
     struct perfetto_place *next;
+    uint64_t parent; /* what has the same name below another track is another place */
     char name[PERFETTO_NAME_BYTES];
     uint64_t track; /* for instants, and above the lanes */
     struct perfetto_lane *lane;
@@ -31,7 +32,7 @@ struct perfetto_direction {
     uint64_t track, waiting_track, busy_track;
     uint32_t n_waiting;
     uint64_t interval; /* of busy_ps */
-    sim_time busy_ps;
+    sim_time busy_ps, busy_until_ps;
 };
 
 /* A DMA transfer that is followed. */
@@ -83,7 +84,7 @@ uint64_t perfetto_track(struct perfetto *perfetto, uint64_t parent, const char *
 bool perfetto_wants(struct perfetto *perfetto, sim_time at_ps);
 void perfetto_event(struct perfetto *perfetto, const struct pftrace_event *event);
 void perfetto_counter(struct perfetto *perfetto, uint64_t track, sim_time at_ps, double value);
-/* The place of that name, made below `parent` if it is not there. */
+/* The place of that name below `parent`, made if it is not there. */
 struct perfetto_place *perfetto_place(struct perfetto *perfetto, uint64_t parent, const char *name);
 /* A slice of the place, on a lane of which nothing else is then. */
 void perfetto_slice(struct perfetto *perfetto, struct perfetto_place *place,

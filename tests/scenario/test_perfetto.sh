@@ -48,6 +48,26 @@ events() { # events FILE AWK: with these names; at: name of the track
         "$1.tsv"
 }
 
+# The directions of links of which counters say another time in use than slices: each value holds until the next
+# multiple of 10 us, or the end of the window or of the run. Times are rounded down to nanoseconds.
+wires() { # wires FILE [LENGTH OF THE WINDOW IN NS]
+    events "$1" 'at ~ / > / { last = ns > last ? ns : last; from = from == "" || ns < from ? ns : from }
+        at ~ / > [^:]*$/ && type == "SLICE_BEGIN" { begin[at] = ns }
+        at ~ / > [^:]*$/ && type == "SLICE_END" { s[at, ++n[at]] = begin[at]; e[at, n[at]] = ns }
+        at ~ /: wire in use$/ { sub(/: wire in use$/, "", at); c[at, ++m[at]] = ns; v[at, m[at]] = name }
+        function least(a, b) { return a < b ? a : b }
+        END { last = '"${2:-0}"' ? least(last, from + '"${2:-0}"') : last
+            for (at in n) {
+                slices = counters = 0
+                for (i = 1; i <= n[at]; i++) slices += least(e[at, i], last) - least(s[at, i], last)
+                for (i = 1; i <= m[at]; i++)
+                    counters += v[at, i] / 100 * (least((int(c[at, i] / 10000) + 1) * 10000, last) - c[at, i])
+                off = counters - slices
+                if (slices > 200 && (off < 0 ? -off : off) > n[at]) print at, slices, counters
+                some += slices > 200 }
+            if (!some) print "none is in use" }'
+}
+
 out=$("$nudma" run lend.cfg --trace all.pftrace --tlp all.tlp --trace-from measurement 2>&1)
 is "exit status" $? 0
 has "says what it has written" "$out" '^all.pftrace: [0-9]+ records, [0-9]+ bytes$'
@@ -76,11 +96,7 @@ is "as many slices on links as TLPs" "$(events all.pftrace 'type == "SLICE_BEGIN
     "$(grep -vc '^#' all.tlp)"
 is "every DMA transfer is on a link, too" "$(events all.pftrace 'flow != "" && at ~ / > / { on[flow] = 1 }
     name ~ /^DMA/ { dma[flow] = 1 } END { for (f in dma) if (!(f in on)) print f }')" ""
-is "the wire is in use as long as its slices say" \
-    "$(events all.pftrace 'at == "ssd.p0 > chassis.p3" && type == "SLICE_BEGIN" { from = ns }
-    at == "ssd.p0 > chassis.p3" && type == "SLICE_END" { slices += ns - from }
-    at == "ssd.p0 > chassis.p3: wire in use" { counters += name / 100 * 10000 }
-    END { print (slices > 1000 && counters > 0.97 * slices && counters < 1.03 * slices) }')" 1
+is "the wire is in use as long as its slices say" "$(wires all.pftrace)" ""
 is "transfers are under way, and none in the end" \
     "$(events all.pftrace 'at == "ssd DMA transfers under way" { most = name > most ? name : most; last = name }
     END { print (most > 0), last }')" "1 0"
@@ -99,6 +115,18 @@ decode short.pftrace
 is "a window: nothing is wrong with it" "$(faults short.pftrace | head)" ""
 is "40 us at most" "$(events short.pftrace 'type == "SLICE_BEGIN" { from = from == "" || ns < from ? ns : from
     to = ns > to ? ns : to } END { print (to - from > 10000 && to - from <= 40001) }')" 1
+"$nudma" run pcie_bench/bandwidth_size -f 'op=write transfer_bytes=256' --trace wire.pftrace \
+    --trace-from measurement --trace-until +3 >wire.out 2>&1
+decode wire.pftrace
+is "3 us of a loaded wire: in use as long as its slices say" "$(wires wire.pftrace 3000)" ""
+is "with one value: no other ends in the window" "$(events wire.pftrace 'at ~ /: wire in use/ { print (name > 80) }')" 1
+"$nudma" run device_lending/fig04_ntb_dma -f 'direction=write path=ram_to_ram transfer_bytes=65536' \
+    --trace ntb.pftrace --trace-from measurement --trace-until +13 >ntb.out 2>&1
+decode ntb.pftrace
+is "over an interval's end" "$(wires ntb.pftrace 13000)" ""
+is "a bridge is one as well if it is a device that does DMA" \
+    "$(awk -F '\t' '$1 == "track" { name[$2] = $4; if ($4 == "a_ntb") print name[$3] }' ntb.pftrace.tsv | sort)" \
+    "$(printf 'devices\nswitches, bridges, root complexes')"
 { cat "$here/settings/net.cfg" && echo 'title = "x"; text = "y";'; } >net.cfg
 "$nudma" run net.cfg --trace net.pftrace --trace-from measurement --trace-until +150 >net.out 2>&1
 decode net.pftrace
