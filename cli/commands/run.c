@@ -209,6 +209,27 @@ static bool take_trace(struct run_request *request)
     return in_range("--trace", n, 1, TRACE_STEPS_MAX);
 }
 
+/* Files, the way of an address, or steps: a run shows one of these. */
+static bool is_one_trace(const struct run_request *request)
+{
+    const struct trace_files *files = &request->trace_files;
+    const char *file = files->pcap != NULL  ? "--pcap"
+                       : files->tlp != NULL ? "--tlp"
+                                            : "--trace FILE.pftrace";
+    const char *const chosen[] = { trace_files_wanted(files) ? file : NULL,
+                                   request->trace_text != NULL ? "--trace-address" : NULL,
+                                   request->n_steps != 0 ? "--trace N" : NULL };
+    const char *first = NULL;
+    for (size_t i = 0; i < G_N_ELEMENTS(chosen); i++) {
+        if (chosen[i] != NULL && first != NULL) {
+            fprintf(stderr, "nudma run: %s and %s: expected one of them\n", first, chosen[i]);
+            return false;
+        }
+        first = chosen[i] != NULL ? chosen[i] : first;
+    }
+    return true;
+}
+
 /* What texts say; false with what is wrong printed. n_seeds is negative if nobody said. */
 static bool take_texts(struct run_request *request)
 {
@@ -235,7 +256,7 @@ static bool take_texts(struct run_request *request)
     if (request->trace_text != NULL &&
         !trace_address_parse(request->trace_text, &request->followed, &request->trace_device))
         return false;
-    if (!take_trace(request) || !trace_files_parse(&request->trace_files))
+    if (!take_trace(request) || !is_one_trace(request) || !trace_files_parse(&request->trace_files))
         return false;
     return parse_size("--memory", request->memory_text, &request->memory_bytes) &&
            parse_size("--run-memory", request->run_memory_text, &request->limits.memory_bytes);

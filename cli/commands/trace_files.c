@@ -108,6 +108,28 @@ static bool parse_snap(const char *text, uint32_t *snap_bytes)
     return false;
 }
 
+/* Each file has a name of its own: the second one would write over the first. */
+static bool are_apart(const struct trace_files *files)
+{
+    const struct {
+        const char *option, *path;
+    } file[] = { { "--pcap", files->pcap },
+                 { "--tlp", files->tlp },
+                 { "--trace", files->perfetto } };
+    for (size_t i = 0; i < G_N_ELEMENTS(file); i++)
+        for (size_t k = 0; k < i && file[i].path != NULL; k++) {
+            g_autofree char *a = g_canonicalize_filename(file[i].path, NULL);
+            g_autofree char *b = file[k].path != NULL ? g_canonicalize_filename(file[k].path, NULL)
+                                                      : NULL;
+            if (g_strcmp0(a, b) != 0)
+                continue;
+            fprintf(stderr, "nudma run: %s %s: expected another file than that of %s\n",
+                    file[i].option, file[i].path, file[k].option);
+            return false;
+        }
+    return true;
+}
+
 /* What only means something with another option. */
 static bool is_complete(const struct trace_files *files)
 {
@@ -157,13 +179,18 @@ bool trace_files_parse(struct trace_files *files)
     sim_time from_ps = 0;
     files->window.until_ps = SIM_TIME_MAX;
     files->from_measurement = g_strcmp0(files->from, "measurement") == 0;
-    if (!is_complete(files) || !parse_snap(files->pcap_snap, &files->snap_bytes) ||
+    if (!is_complete(files) || !are_apart(files) ||
+        !parse_snap(files->pcap_snap, &files->snap_bytes) ||
         !parse_time("--trace-until", is_length ? until + 1 : until,
                     is_length ? &files->length_ps : &files->window.until_ps) ||
         !parse_limit(files->limit, &files->window) ||
         !parse_filter(files->tlp_filter, &files->filter) ||
         (!files->from_measurement && !parse_time("--trace-from", files->from, &from_ps)))
         return false;
+    if (is_length && files->length_ps == 0) {
+        fprintf(stderr, "nudma run: --trace-until %s: expected a time of more than 0\n", until);
+        return false;
+    }
     if (files->from_measurement)
         files->window.from_ps = SIM_TIME_MAX;
     else
@@ -304,6 +331,18 @@ static bool say(const char *path, const char *what, const struct trace_file_coun
     return counts->error == 0;
 }
 
+/* Whether the window had ended before its beginning was known; says so. */
+static bool was_too_early(const struct trace_files *files)
+{
+    if (!files->from_measurement || files->window.from_ps <= files->window.until_ps)
+        return false;
+    fprintf(stderr,
+            "nudma run: --trace-until %s is before the measurement, nothing was recorded: expected "
+            "a later time, or +US from the measurement on\n",
+            files->until);
+    return true;
+}
+
 static int finish(const struct recording *recording, const char *name, const char *error)
 {
     const struct trace_files *files = recording->files;
@@ -316,10 +355,10 @@ static int finish(const struct recording *recording, const char *name, const cha
     good = say(files->perfetto, "records", &recording->perfetto_counts, &files->window) && good;
     if (recording->tlp_summary != NULL)
         printf("%s", recording->tlp_summary);
-    if (error != NULL) {
+    if (error != NULL)
         fprintf(stderr, "%s: %s\n", name, error);
+    if (error != NULL || (!interrupted && was_too_early(files)))
         good = false;
-    }
     if (interrupted)
         fprintf(stderr, "interrupted; the trace has what happened until then\n");
     return interrupted ? CLI_INTERRUPTED : good ? CLI_DONE : CLI_FAILED;

@@ -129,8 +129,21 @@ mistake "half a request" "--pcap-snap: expected --pcap FILE as well" net.cfg --p
 mistake "a time" "--trace-until soon: expected a simulated time" net.cfg --pcap x.pcapng --trace-until soon
 mistake "a limit" "--trace-limit 3,rung: expected a size" net.cfg --pcap x.pcapng --trace-limit 3,rung
 mistake "a snap length" "--pcap-snap 0: expected headers, all, or 1..262144 bytes" net.cfg --pcap x.pcapng --pcap-snap 0
+mistake "no time" "--trace-until [+]0: expected a time of more than 0" net.cfg --pcap x.pcapng --trace-until +0
+mistake "one file twice" "--tlp ./x.pcapng: expected another file than that of --pcap" net.cfg --pcap x.pcapng \
+    --tlp ./x.pcapng
+mistake "one file twice, the third" "--trace x.pftrace: expected another file than that of --pcap" net.cfg \
+    --pcap x.pftrace --trace x.pftrace
+mistake "a file and steps" "--pcap and --trace N: expected one of them" net.cfg --pcap x.pcapng --trace 5
+mistake "a file and an address" "--tlp and --trace-address: expected one of them" net.cfg --tlp x.pcapng --trace-address
+mistake "an address and steps" "--trace-address and --trace N: expected one of them" net.cfg --trace-address --trace 5
 mistake "an empty window" "--trace-from 9 is after --trace-until 3" net.cfg --pcap x.pcapng --trace-from 9 --trace-until 3
 is "nothing was written" "$(ls x.pcapng 2>/dev/null)" ""
+out=$("$nudma" run net.cfg --pcap early.pcapng --trace-from measurement --trace-until 5 2>&1)
+is "a window that ends before the measurement: exit status" $? 1
+has "a window that ends before the measurement" "$out" "--trace-until 5 is before the measurement, nothing was recorded"
+"$nudma" run net.cfg --pcap later.pcapng --trace-from measurement --trace-until 1s >/dev/null 2>&1
+is "one that ends after it: exit status" $? 0
 out=$(pcap net.cfg nowhere/x.pcapng)
 is "no such folder: exit status" $? 1
 is "no such folder" "$out" "nudma run: nowhere/x.pcapng: No such file or directory"
