@@ -1,3 +1,9 @@
+/*
+ * Models: which TLPs a protocol analyser keeps: by link and port, type and requester.
+ * Does not model: filters by address, length or tag (awk does these on the log).
+ * Timing: none; links are matched once, before the run, TLPs by a mask of types and their requester.
+ * Sources: docs/traces.md; PCI Express Base 3.1, 2.2.1 (types), 2.2.6.2 (requester IDs).
+ */
 #include "models/trace/tlp_filter.h"
 
 #include <fnmatch.h>
@@ -9,22 +15,6 @@ const char *const tlp_type_names[] = { "MRd",    "MWr", "DMWr", "CfgRd0", "CfgWr
 _Static_assert(SIM_N_ELEMENTS(tlp_type_names) == N_TLP_TYPES + 1, "a name for each type");
 
 static const char *const keys[] = { "link", "from", "to", "type", "requester", NULL };
-
-/* The nearest of the names as the end of a message. */
-static const char *suggestion(const char *found, const char *const *names, char *text, size_t bytes)
-{
-    const char *nearest = sim_nearest_name(found, names);
-    size_t n = 0;
-
-    if (nearest != NULL) {
-        snprintf(text, bytes, "did you mean \"%s\"?", nearest);
-        return text;
-    }
-    n += (size_t)snprintf(text, bytes, "expected one of");
-    for (; *names != NULL && n < bytes; names++)
-        n += (size_t)snprintf(text + n, bytes - n, " %s", *names);
-    return text;
-}
 
 /* "a,b" -> "a\0b\0\0" */
 static bool take_patterns(char *to, const char *values)
@@ -42,7 +32,7 @@ static bool take_patterns(char *to, const char *values)
 
 static bool take_types(struct tlp_filter *filter, char *values, struct sim_error_list *errors)
 {
-    char text[200], *rest = NULL;
+    char *rest = NULL;
 
     for (char *name = strtok_r(values, ",", &rest); name != NULL;
          name = strtok_r(NULL, ",", &rest)) {
@@ -50,8 +40,8 @@ static bool take_types(struct tlp_filter *filter, char *values, struct sim_error
         while (tlp_type_names[type] != NULL && strcmp(tlp_type_names[type], name) != 0)
             type++;
         if (tlp_type_names[type] == NULL) {
-            sim_error_add(errors, NULL, 0, "--tlp-filter: type %s: %s", name,
-                          suggestion(name, tlp_type_names, text, sizeof(text)));
+            sim_error_add(errors, NULL, 0, "--tlp-filter: type %s: ", name);
+            sim_error_suggest(errors, name, tlp_type_names);
             return false;
         }
         filter->types |= 1u << type;
@@ -59,9 +49,26 @@ static bool take_types(struct tlp_filter *filter, char *values, struct sim_error
     return true;
 }
 
+/* Whether each value of "a,b" has characters: an empty pattern would end the list. */
+static bool are_values(const char *values)
+{
+    const size_t bytes = strlen(values);
+
+    return bytes != 0 && *values != ',' && values[bytes - 1] != ',' && strstr(values, ",,") == NULL;
+}
+
+static bool is_repeated(const char *key, struct sim_error_list *errors)
+{
+    sim_error_add(errors, NULL, 0,
+                  "--tlp-filter: %s stands there twice: expected one term, with all values: "
+                  "%s=VALUE,VALUE",
+                  key, key);
+    return false;
+}
+
 static bool take_term(struct tlp_filter *filter, char *term, struct sim_error_list *errors)
 {
-    char text[200], *values = strchr(term, '=');
+    char *values = strchr(term, '=');
     const struct {
         const char *key;
         char *to;
@@ -70,7 +77,7 @@ static bool take_term(struct tlp_filter *filter, char *term, struct sim_error_li
                      { "to", filter->to },
                      { "requester", filter->requester } };
 
-    if (values == NULL || values[1] == '\0') {
+    if (values == NULL || !are_values(values + 1)) {
         sim_error_add(
             errors, NULL, 0,
             "--tlp-filter: '%s': expected KEY=VALUE,... with the keys link, from, to, type, "
@@ -82,16 +89,20 @@ static bool take_term(struct tlp_filter *filter, char *term, struct sim_error_li
     for (size_t i = 0; i < SIM_N_ELEMENTS(patterns); i++) {
         if (strcmp(term, patterns[i].key) != 0)
             continue;
+        if (*patterns[i].to != '\0')
+            return is_repeated(term, errors);
         if (take_patterns(patterns[i].to, values))
             return true;
         sim_error_add(errors, NULL, 0, "--tlp-filter: %s: expected at most %u characters", term,
                       TLP_FILTER_TEXT_BYTES - 2);
         return false;
     }
+    if (strcmp(term, "type") == 0 && filter->types != 0)
+        return is_repeated(term, errors);
     if (strcmp(term, "type") == 0)
         return take_types(filter, values, errors);
-    sim_error_add(errors, NULL, 0, "--tlp-filter: there is no key %s: %s", term,
-                  suggestion(term, keys, text, sizeof(text)));
+    sim_error_add(errors, NULL, 0, "--tlp-filter: there is no key %s: ", term);
+    sim_error_suggest(errors, term, keys);
     return false;
 }
 

@@ -45,5 +45,7 @@ const char *sim_nearest_name(const char *found, const char *const *names);
 /* The end of a message: `did you mean "x"?`, or `expected one of "a", "b"` if nothing is near and
  * the names are few, or "", also where `found` is one of them. The caller g_free()s it. */
 char *sim_suggestion(const char *found, const char *const *names);
+/* Appends it to the last message of `errors`. */
+void sim_error_suggest(struct sim_error_list *errors, const char *found, const char *const *names);
 
 #endif

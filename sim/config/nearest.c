@@ -107,3 +107,11 @@ char *sim_suggestion(const char *found, const char *const *names)
         g_string_append_printf(text, "%s\"%s\"", i ? ", " : "", names[i]);
     return g_string_free(text, FALSE);
 }
+
+void sim_error_suggest(struct sim_error_list *errors, const char *found, const char *const *names)
+{
+    char *suggestion = sim_suggestion(found, names);
+
+    sim_error_append(errors, errors->n_messages - 1, suggestion);
+    g_free(suggestion);
+}

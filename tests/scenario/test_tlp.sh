@@ -76,6 +76,10 @@ mistake() { # mistake NAME PATTERN FILTER
 mistake "a type" 'type MRD: did you mean "MRd"\?' type=MRD
 mistake "a key" 'there is no key lnk: did you mean "link"\?' lnk=nic
 mistake "no key" "'nic': expected KEY=VALUE" nic
+mistake "an empty value" "'link=,x': expected KEY=VALUE" link=,x
+mistake "an empty value at the end" "'type=MRd,': expected KEY=VALUE" type=MRd,
+mistake "a key twice" 'link stands there twice: expected one term' 'link=nic.* link=server.*'
+mistake "a list of types twice" 'type stands there twice: expected one term' 'type=MRd type=MWr'
 mistake "no link" "no link matches link, from and to; there are server.s0.rp0-nic.p0, server.s1.rp0-nic.p1" link=disk
 { cat "$settings/memory.cfg" && echo 'title = "x"; text = "y";'; } >memory.cfg
 has "no links" "$(tlp x.tlp memory.cfg)" "--tlp: the scenario has no PCIe links"
