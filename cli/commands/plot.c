@@ -484,8 +484,8 @@ int cli_figures(int argc, char **argv)
         { "quick", 0, 0, G_OPTION_ARG_NONE, &run.quick,
           "Only the few points that a scenario names as its fast subset", NULL },
         { "precision", 0, 0, G_OPTION_ARG_STRING, &run.precision_text,
-          "End warm-ups and measurements of steady loads once what is measured is known to RATIO, '1%'; "
-          "the scenario's times are the most that they take",
+          "End measurements of steady loads, after half of their time at the earliest, once what is measured is "
+          "known to RATIO, '1%'; results say which",
           "RATIO" },
         { "quiet", 'q', 0, G_OPTION_ARG_NONE, &run.quiet, "No progress, only faults", NULL },
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &folder,

@@ -399,8 +399,8 @@ int cli_run(int argc, char **argv)
           "mean; 'METRIC 2.5' within 2.5 of the metric's unit",
           "'METRIC 1%'" },
         { "precision", 0, 0, G_OPTION_ARG_STRING, &request.precision_text,
-          "End warm-ups and measurements of steady loads once what is measured is known to RATIO, '1%'; "
-          "the scenario's times are the most that they take",
+          "End measurements of steady loads, after half of their time at the earliest, once what is measured is "
+          "known to RATIO, '1%'; results say which",
           "RATIO" },
         { "missing", 0, 0, G_OPTION_ARG_NONE, &request.missing,
           "Run only what the database does not have (the default)", NULL },
