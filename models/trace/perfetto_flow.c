@@ -90,23 +90,45 @@ static void write_flow(struct perfetto *perfetto, struct perfetto_flow *flow)
                                    .notes = notes,
                                    .n_notes = SIM_N_ELEMENTS(notes) };
 
-    snprintf(name, sizeof(name), "DMA %s, %llu bytes", flow->write ? "write" : "read",
-             (unsigned long long)flow->bytes);
+    snprintf(name, sizeof(name), "DMA %s, %llu bytes%s", flow->write ? "write" : "read",
+             (unsigned long long)flow->bytes, flow->given_up ? ", given up" : "");
     perfetto_slice(perfetto, flow->device, &event);
 }
 
-static void end(struct tlp_trace_sink *sink, uint32_t transfer)
+/* Ends the flow if nothing more comes of it. */
+static void end_if_over(struct perfetto *perfetto, struct perfetto_flow **at)
 {
-    struct perfetto *perfetto = SIM_CONTAINER(sink, struct perfetto, sink);
-    struct perfetto_flow **at = flow_at(perfetto, transfer), *flow = *at;
+    struct perfetto_flow *flow = *at;
 
-    if (flow == NULL || --flow->n_stamps != 0 || flow->sent_bytes < flow->bytes)
+    if (flow->n_stamps != 0 || (flow->sent_bytes < flow->bytes && !flow->given_up))
         return;
     write_flow(perfetto, flow);
     count(perfetto, flow->device, -1);
     *at = flow->next;
     flow->next = perfetto->spare;
     perfetto->spare = flow;
+}
+
+static void give_up(struct tlp_trace_sink *sink, uint32_t transfer)
+{
+    struct perfetto *perfetto = SIM_CONTAINER(sink, struct perfetto, sink);
+    struct perfetto_flow **at = flow_at(perfetto, transfer);
+
+    if (*at == NULL)
+        return;
+    (*at)->given_up = true;
+    end_if_over(perfetto, at);
+}
+
+static void end(struct tlp_trace_sink *sink, uint32_t transfer)
+{
+    struct perfetto *perfetto = SIM_CONTAINER(sink, struct perfetto, sink);
+    struct perfetto_flow **at = flow_at(perfetto, transfer);
+
+    if (*at == NULL)
+        return;
+    (*at)->n_stamps--;
+    end_if_over(perfetto, at);
 }
 
 /* ---- Where TLPs come by ---------------------------------------------------------------------- */
@@ -228,7 +250,7 @@ uint64_t perfetto_flow_of(const struct perfetto *perfetto, const struct tlp *tlp
 void perfetto_flow_init(struct perfetto *perfetto)
 {
     perfetto->sink = (struct tlp_trace_sink){
-        .begin = begin, .join = join, .copy = copy, .end = end, .record = record
+        .begin = begin, .join = join, .copy = copy, .give_up = give_up, .end = end, .record = record
     };
     perfetto->trace = tlp_trace_new(NULL, 0, 0);
     perfetto->trace->sink = &perfetto->sink;

@@ -39,7 +39,7 @@ struct perfetto_direction {
 struct perfetto_flow {
     struct perfetto_flow *next;
     uint32_t number, n_stamps;
-    bool write;
+    bool write, given_up; /* given_up: what was sent is all that comes */
     struct perfetto_place *device;
     char root[PERFETTO_NAME_BYTES]; /* the root complex that it has reached */
     uint64_t address, bytes, sent_bytes;

@@ -218,6 +218,14 @@ static void follow(struct pcie_dma *dma, struct pcie_dma_request *request, struc
         tlp_trace_join(trace, dma->model, tlp, request->transfer);
 }
 
+/* Its trace waits for no more TLPs. */
+static void stop_following(const struct pcie_dma *dma, const struct pcie_dma_request *request)
+{
+    if (dma->model->trace != NULL && request->issued_bytes != 0 &&
+        request->issued_bytes < request->bytes)
+        tlp_trace_give_up(dma->model->trace, request->transfer);
+}
+
 /* The completion's stamp is the request's; what it was part of ends here. */
 static void take_stamp(struct pcie_dma_request *request, const struct tlp *tlp)
 {
@@ -233,6 +241,7 @@ static void give_up_read(struct pcie_dma *dma, struct pcie_dma_request *request,
         request->error = (uint8_t)status;
     if (request == dma->read_head)
         read_pop(dma);
+    stop_following(dma, request);
 }
 
 static bool bus_master_lost_read(struct pcie_dma *dma, struct pcie_dma_request *request)
@@ -249,6 +258,7 @@ static bool bus_master_lost_write(struct pcie_dma *dma, struct pcie_dma_request 
     dma->stats.bus_master_off++;
     request->error = PCIE_DMA_BUS_MASTER_OFF;
     write_pop(dma);
+    stop_following(dma, request);
     finish(dma, request, PART_DEVICE);
     return true;
 }

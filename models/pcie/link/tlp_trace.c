@@ -124,6 +124,14 @@ void tlp_trace_join(struct stamp_trace *trace, const struct model *device, struc
     trace->sink->join(trace->sink, transfer, tlp);
 }
 
+void tlp_trace_give_up(struct stamp_trace *trace, uint32_t transfer)
+{
+    if (trace->sink == NULL || transfer == 0)
+        return;
+    tlp_trace_flush(trace);
+    trace->sink->give_up(trace->sink, transfer);
+}
+
 uint32_t tlp_trace_choose(struct stamp_trace *trace, const struct model *device, struct tlp *tlp,
                           uint64_t transfer_bytes)
 {

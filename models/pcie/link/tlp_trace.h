@@ -143,6 +143,8 @@ struct tlp_trace_sink {
     /* Another TLP of the transfer is sent; its latency stamp counts from now on, as does a copy. */
     void (*join)(struct tlp_trace_sink *sink, uint32_t transfer, const struct tlp *tlp);
     void (*copy)(struct tlp_trace_sink *sink, uint32_t transfer);
+    /* No more TLPs of it are sent; those that are under way still end. */
+    void (*give_up)(struct tlp_trace_sink *sink, uint32_t transfer);
     /* One of these stamps is freed. */
     void (*end)(struct tlp_trace_sink *sink, uint32_t transfer);
     /* Everything but TRACE_SENT and TRACE_BRANCH, one record later than it happened. */
@@ -191,6 +193,8 @@ uint32_t tlp_trace_choose(struct stamp_trace *trace, const struct model *device,
 /* Called when the device sends a further TLP of a transfer with that number. */
 void tlp_trace_join(struct stamp_trace *trace, const struct model *device, struct tlp *tlp,
                     uint32_t transfer);
+/* Called when the device sends no more TLPs of a transfer of which it has sent one, and not all. */
+void tlp_trace_give_up(struct stamp_trace *trace, uint32_t transfer);
 /* Hands the last record to the sink. */
 void tlp_trace_flush(struct stamp_trace *trace);
 /* Makes the stamp, a copy of a traced one, a leg of its own. */

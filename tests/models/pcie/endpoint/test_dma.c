@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "hw/pci_regs.h"
+#include "models/pcie/link/tlp_trace.h"
 
 #define MEMORY_BYTES (1u << 20)
 #define MEMORY_BASE  UINT64_C(0x100000000)
@@ -878,6 +879,89 @@ static void nothing_goes_out_without_bus_master(void **state)
     bench_free(&bench);
 }
 
+/* A sink that follows every transfer, and counts. */
+struct follower {
+    struct tlp_trace_sink sink;
+    uint32_t n_begun, given_up; /* given_up: the last number */
+    int n_given_up, n_stamps;
+};
+
+static uint32_t follower_begin(struct tlp_trace_sink *sink, const struct model *device,
+                               const struct tlp *tlp, uint64_t transfer_bytes)
+{
+    (void)device, (void)tlp, (void)transfer_bytes;
+    return ++SIM_CONTAINER(sink, struct follower, sink)->n_begun;
+}
+
+static void follower_join(struct tlp_trace_sink *sink, uint32_t transfer, const struct tlp *tlp)
+{
+    (void)transfer, (void)tlp;
+    SIM_CONTAINER(sink, struct follower, sink)->n_stamps++;
+}
+
+static void follower_copy(struct tlp_trace_sink *sink, uint32_t transfer)
+{
+    (void)transfer;
+    SIM_CONTAINER(sink, struct follower, sink)->n_stamps++;
+}
+
+static void follower_end(struct tlp_trace_sink *sink, uint32_t transfer)
+{
+    (void)transfer;
+    SIM_CONTAINER(sink, struct follower, sink)->n_stamps--;
+}
+
+static void follower_record(struct tlp_trace_sink *sink, const struct tlp_trace_record *record)
+{
+    (void)sink, (void)record;
+}
+
+static void follower_give_up(struct tlp_trace_sink *sink, uint32_t transfer)
+{
+    struct follower *follower = SIM_CONTAINER(sink, struct follower, sink);
+    follower->given_up = transfer;
+    follower->n_given_up++;
+}
+
+/* Of a transfer that has sent a part a trace is told that no more comes; of others it is not. */
+static void a_trace_is_told_of_transfers_given_up(void **state)
+{
+    (void)state;
+    struct bench bench = bench_new();
+    struct pcie_dma *dma = &bench.requester->dma;
+    struct follower follower = { .sink = { .begin = follower_begin,
+                                           .join = follower_join,
+                                           .copy = follower_copy,
+                                           .give_up = follower_give_up,
+                                           .end = follower_end,
+                                           .record = follower_record } };
+    struct stamp_trace *trace = tlp_trace_new(NULL, 0, 0);
+    trace->sink = &follower.sink;
+    dma->model->trace = trace;
+    struct transfer *whole = read_now(&bench, 0, 4096);
+    run(&bench);
+    check_done(whole, PCIE_DMA_OK);
+    assert_int_equal(follower.n_begun, 1);
+    assert_int_equal(follower.n_given_up, 0);
+    dma->params.read_tlps_max = 4;
+    struct transfer *part = read_now(&bench, 0, 8 * 512), *none = read_now(&bench, 0, 512);
+    sim_run(bench.sim, sim_now(bench.sim) + 100 * SIM_PS_PER_NS, NULL);
+    cfg_write(&bench.requester->cfg, PCI_COMMAND, 2, 0);
+    run(&bench);
+    check_done(part, PCIE_DMA_BUS_MASTER_OFF);
+    check_done(none, PCIE_DMA_BUS_MASTER_OFF);
+    assert_int_equal(follower.n_begun, 2);
+    assert_int_equal(follower.n_given_up, 1);
+    assert_int_equal(follower.given_up, 2);
+    assert_int_equal(follower.n_stamps, 0);
+    dma->model->trace = NULL;
+    transfer_free(whole);
+    transfer_free(part);
+    transfer_free(none);
+    bench_free(&bench);
+    tlp_trace_free(trace);
+}
+
 static void send_stray(struct bench *bench, uint16_t requester_id, uint16_t tag)
 {
     struct tlp *tlp = tlp_new(bench->pcie, TLP_CPLD);
@@ -1089,6 +1173,7 @@ int main(void)
         cmocka_unit_test(time_out_is_enabled_late),
         cmocka_unit_test(time_out_that_is_enabled_ends_what_waits),
         cmocka_unit_test(nothing_goes_out_without_bus_master),
+        cmocka_unit_test(a_trace_is_told_of_transfers_given_up),
         cmocka_unit_test(strays_are_counted_and_dropped),
         cmocka_unit_test(wrong_completions_fail_the_run),
         cmocka_unit_test(bulk_carries_the_head_of_each_line),
