@@ -16,6 +16,11 @@ struct counts {
     double bytes, mappings, events;
 };
 
+#if SIM_ASAN
+/* Of sanitizer/allocator_interface.h, which gcc does not bring along. */
+size_t __sanitizer_get_current_allocated_bytes(void);
+#endif
+
 /* Bytes that are allocated now; 0: the allocator does not tell. */
 static double allocated(void)
 {
