@@ -127,9 +127,9 @@ run() { # run CONFIG <LIST-OF-TESTS
         */test_determinism.sh) continue ;; # has its own place
         # not about a build, or always about that one
         */test_scripts.sh | */test_install.sh | */test_logic_alone.sh | */test_faults.sh) [ "$config" = gcc ] || continue ;;
-        # what whole runs come to, or what is left of one that is killed: other tests have the
-        # sanitizers look at the same code
-        */test_claims_tables.sh | */test_claims.sh | */test_quantum.c | */test_kill.sh | */test_array.sh) [ "$config" = gcc ] || continue ;;
+        # what whole runs come to, what is left of one that is killed, what figures look like: other tests
+        # (test_report.sh draws them, too) have the sanitizers look at the same code
+        */test_claims_tables.sh | */test_claims.sh | */test_quantum.c | */test_kill.sh | */test_array.sh | */test_plot.sh) [ "$config" = gcc ] || continue ;;
         esac
         case $test in *"$word"*) echo "$config ${test%.c}" ;; esac
     done | tee -a "$RESULTS/expected" | xargs -r -P "$jobs" -n 2 bash -c 'run_one "$@"' run_one

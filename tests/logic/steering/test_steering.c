@@ -790,12 +790,12 @@ static void rig_free(struct rig *rig)
     k_free(rig);
 }
 
-/* Seeds of a property: all in the first build, an eighth in the others, which look at the same code for
+/* Seeds of a property: half in the first build, an eighth in the others, which look at the same code for
  * other faults. STEERING_SEEDS in the environment multiplies them. */
 static unsigned seeds(unsigned n)
 {
     const char *more = getenv("STEERING_SEEDS");
-    n = test_rounds(n, 8);
+    n = test_rounds(n / 2, 4);
     return more != NULL ? n * (unsigned)atoi(more) : n;
 }
 
