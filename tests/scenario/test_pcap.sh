@@ -130,6 +130,7 @@ mistake "a time" "--trace-until soon: expected a simulated time" net.cfg --pcap 
 mistake "a limit" "--trace-limit 3,rung: expected a size" net.cfg --pcap x.pcapng --trace-limit 3,rung
 mistake "a snap length" "--pcap-snap 0: expected headers, all, or 1..262144 bytes" net.cfg --pcap x.pcapng --pcap-snap 0
 mistake "no time" "--trace-until [+]0: expected a time of more than 0" net.cfg --pcap x.pcapng --trace-until +0
+mistake "the scenario itself" "--pcap ./net.cfg: found the scenario, expected another file" net.cfg --pcap ./net.cfg
 mistake "one file twice" "--tlp ./x.pcapng: expected another file than that of --pcap" net.cfg --pcap x.pcapng \
     --tlp ./x.pcapng
 mistake "one file twice, the third" "--trace x.pftrace: expected another file than that of --pcap" net.cfg \
