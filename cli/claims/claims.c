@@ -67,6 +67,17 @@ static void read_kind(struct config_node *node, struct claim *claim, struct sim_
                        "another kind: only baselines (use = \"C\") may be fitted", NULL);
 }
 
+/* The name alone: point and metric may be put together by the expression. NULL: it names none. */
+static char *first_scenario(const char *expr)
+{
+    GMatchInfo *match = NULL;
+    GRegex *regex = g_regex_new("\\bv\\s*\\(\\s*'((?:[^']|'')*)'", G_REGEX_CASELESS, 0, NULL);
+    char *first = g_regex_match(regex, expr, 0, &match) ? g_match_info_fetch(match, 1) : NULL;
+    g_match_info_free(match);
+    g_regex_unref(regex);
+    return first;
+}
+
 static bool read_claim(struct config_node *node, struct claim *claim, struct sim_error_list *errors)
 {
     const size_t before = errors->n_messages;
@@ -97,6 +108,7 @@ static bool read_claim(struct config_node *node, struct claim *claim, struct sim
     if (errors->n_messages != before)
         return false;
     read_published(claim);
+    claim->scenario = first_scenario(claim->expr);
     return true;
 }
 
@@ -119,8 +131,10 @@ static void read_claims(struct claims_file *file, struct config_node *list,
 static void free_file(gpointer pointer)
 {
     struct claims_file *file = pointer;
-    for (guint i = 0; i < file->claims->len; i++)
+    for (guint i = 0; i < file->claims->len; i++) {
+        g_free(claims_at(file, i)->scenario);
         g_free(claims_at(file, i)->band_misses);
+    }
     g_array_free(file->claims, TRUE);
     config_free(file->config);
     g_free(file->path);
@@ -205,43 +219,16 @@ static void evaluate(struct claim *claim, struct results_db *db, struct sim_erro
     claim->verdict = judge(claim);
 }
 
-/* scenario: NULL for all */
-static void evaluate_files(GPtrArray *files, const char *scenario, struct results_db *db,
-                           struct sim_error_list *errors)
+void claims_evaluate(GPtrArray *files, const char *scenario, struct results_db *db,
+                     struct sim_error_list *errors)
 {
     for (guint i = 0; i < files->len; i++) {
         const struct claims_file *file = files->pdata[i];
         for (guint k = 0; k < file->claims->len; k++) {
-            if (scenario == NULL || claim_stands_with(claims_at(file, k), scenario))
+            if (scenario == NULL || g_strcmp0(claims_at(file, k)->scenario, scenario) == 0)
                 evaluate(claims_at(file, k), db, errors);
         }
     }
-}
-
-void claims_evaluate(GPtrArray *files, struct results_db *db, struct sim_error_list *errors)
-{
-    evaluate_files(files, NULL, db, errors);
-}
-
-void claims_evaluate_of(GPtrArray *files, const char *scenario, struct results_db *db,
-                        struct sim_error_list *errors)
-{
-    evaluate_files(files, scenario, db, errors);
-}
-
-/* The name alone: point and metric may be put together by the expression. */
-bool claim_stands_with(const struct claim *claim, const char *scenario)
-{
-    GMatchInfo *match = NULL;
-    GRegex *regex = g_regex_new("\\bv\\s*\\(\\s*'((?:[^']|'')*)'", G_REGEX_CASELESS, 0, NULL);
-    bool same = false;
-    if (g_regex_match(regex, claim->expr, 0, &match)) {
-        g_autofree char *first = g_match_info_fetch(match, 1);
-        same = strcmp(first, scenario) == 0;
-    }
-    g_match_info_free(match);
-    g_regex_unref(regex);
-    return same;
 }
 
 struct claim *claims_at(const struct claims_file *file, guint index)

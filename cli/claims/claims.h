@@ -35,7 +35,8 @@ enum claim_kind {
 struct claim {
     const char *id, *expr, *published, *text;
     const char *misses; /* why it is known not to come out; NULL */
-    bool baseline;      /* use "C": may be calibrated on; else "K": has to come out by itself */
+    char *scenario; /* the first that expr names, with which the claim stands; owned; NULL: none */
+    bool baseline;  /* use "C": may be calibrated on; else "K": has to come out by itself */
     enum claim_kind kind;
     bool has_scenario; /* all scenarios that it names are there */
     double lo, hi;
@@ -73,14 +74,10 @@ struct claim_reference {
  * claims.cfg beside scenarios; struct claims_file, owned. Mistakes go to errors. */
 GPtrArray *claims_load(const struct cli_options *options, char **arguments,
                        struct sim_error_list *errors);
-/* Sets value and verdict of every claim; invalid expressions go to errors. */
-void claims_evaluate(GPtrArray *files, struct results_db *db, struct sim_error_list *errors);
-
-/* The same for the claims alone that stand with the scenario: claim_stands_with(). */
-void claims_evaluate_of(GPtrArray *files, const char *scenario, struct results_db *db,
-                        struct sim_error_list *errors);
-/* A claim stands with the first scenario that its expression names. */
-bool claim_stands_with(const struct claim *claim, const char *scenario);
+/* Sets value and verdict of every claim, or of those that stand with the scenario if it is not NULL;
+ * invalid expressions go to errors. */
+void claims_evaluate(GPtrArray *files, const char *scenario, struct results_db *db,
+                     struct sim_error_list *errors);
 
 /* After claims_evaluate(): the same for each variant of the claim's points that `nudma run --bands` has
  * stored; sets the band of every claim. */

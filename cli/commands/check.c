@@ -262,7 +262,7 @@ static int check_files(const struct check_request *request, GPtrArray *files, st
 {
     struct sim_error_list errors = { 0 };
     struct claims_tally all = { 0 };
-    claims_evaluate(files, db, &errors);
+    claims_evaluate(files, NULL, db, &errors);
     claims_evaluate_bands(files, db, &errors);
     if (errors.n_messages > 0) {
         cli_report(&errors);

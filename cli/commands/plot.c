@@ -483,9 +483,7 @@ int cli_figures(int argc, char **argv)
           "Run each point with N seeds; figures then have 95 % intervals", "N" },
         { "quick", 0, 0, G_OPTION_ARG_NONE, &run.quick,
           "Only the few points that a scenario names as its fast subset", NULL },
-        { "precision", 0, 0, G_OPTION_ARG_STRING, &run.precision_text,
-          "End measurements of steady loads, after half of their time at the earliest, once what is measured is "
-          "known to RATIO, '1%'; results say which",
+        { "precision", 0, 0, G_OPTION_ARG_STRING, &run.precision_text, RUN_PRECISION_TEXT,
           "RATIO" },
         { "quiet", 'q', 0, G_OPTION_ARG_NONE, &run.quiet, "No progress, only faults", NULL },
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &folder,

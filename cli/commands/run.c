@@ -398,9 +398,7 @@ int cli_run(int argc, char **argv)
           "More seeds, at most --seeds N, until half a metric's 95 % interval is within 1 % of the "
           "mean; 'METRIC 2.5' within 2.5 of the metric's unit",
           "'METRIC 1%'" },
-        { "precision", 0, 0, G_OPTION_ARG_STRING, &request.precision_text,
-          "End measurements of steady loads, after half of their time at the earliest, once what is measured is "
-          "known to RATIO, '1%'; results say which",
+        { "precision", 0, 0, G_OPTION_ARG_STRING, &request.precision_text, RUN_PRECISION_TEXT,
           "RATIO" },
         { "missing", 0, 0, G_OPTION_ARG_NONE, &request.missing,
           "Run only what the database does not have (the default)", NULL },

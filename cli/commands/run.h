@@ -29,6 +29,11 @@ struct run_request {
     char *command_line;
 };
 
+/* Of --precision=RATIO, for --help. */
+#define RUN_PRECISION_TEXT                                                                      \
+    "End measurements of steady loads, after half of their time at the earliest, once what is " \
+    "measured is known to RATIO, '1%'; results say which"
+
 /* Defaults: a worker per processor, seed 1. */
 void run_request_init(struct run_request *request);
 /* False with what is wrong printed; reads --precision. */

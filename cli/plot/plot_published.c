@@ -10,7 +10,7 @@ static void choose(struct plot_published *published, const struct scenario *scen
     published->file = file;
     for (guint i = 0; file != NULL && i < file->claims->len; i++) {
         struct claim *claim = claims_at(file, i);
-        if (claim_stands_with(claim, scenario_name(scenario)))
+        if (g_strcmp0(claim->scenario, scenario_name(scenario)) == 0)
             g_ptr_array_add(published->claims, claim);
     }
 }
@@ -28,7 +28,7 @@ void plot_published_read(struct plot_published *published, const struct scenario
         return;
     published->files = claims_load(options, arguments, &errors);
     if (errors.n_messages == 0)
-        claims_evaluate_of(published->files, scenario_name(scenario), db, &errors);
+        claims_evaluate(published->files, scenario_name(scenario), db, &errors);
     if (errors.n_messages == 0 && published->files->len == 1)
         choose(published, scenario, published->files->pdata[0]);
     sim_error_release(&errors);

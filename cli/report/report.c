@@ -261,7 +261,7 @@ static int save(const struct report *report, const char *path)
 static int make_report(struct report *report, bool all, const char *path)
 {
     sort_into_papers(report);
-    claims_evaluate(report->claims, report->db, &report->errors);
+    claims_evaluate(report->claims, NULL, report->db, &report->errors);
     if (results_failed(report->db))
         return CLI_FAILED;
     if (report->errors.n_messages > 0)

@@ -256,7 +256,7 @@ static void append_claims(struct report *report, const struct report_paper *pape
     g_autofree char *label = g_strdup_printf("Claims of %s", scenario);
     for (guint i = 0; paper->claims != NULL && i < paper->claims->claims->len; i++) {
         const struct claim *claim = claims_at(paper->claims, i);
-        if (claim_stands_with(claim, scenario)) {
+        if (g_strcmp0(claim->scenario, scenario) == 0) {
             if (n++ == 0) {
                 g_string_append(html, "<h4>Claims</h4>\n");
                 begin_claims(html, label);
@@ -275,7 +275,7 @@ void report_other_claims(struct report *report, const struct report_paper *paper
         const struct claim *claim = claims_at(paper->claims, i);
         bool shown = false;
         for (guint k = 0; k < paper->scenarios->len && !shown; k++)
-            shown = claim_stands_with(claim, scenario_name(paper->scenarios->pdata[k]));
+            shown = g_strcmp0(claim->scenario, scenario_name(paper->scenarios->pdata[k])) == 0;
         if (!shown) {
             if (n++ == 0) {
                 g_string_append(report->html, "<h3>Other claims</h3>\n");

@@ -154,7 +154,7 @@ static struct results_db *known_results(void)
 static void evaluate(GPtrArray *files)
 {
     struct sim_error_list errors = { 0 };
-    claims_evaluate(files, known_results(), &errors);
+    claims_evaluate(files, NULL, known_results(), &errors);
     for (guint i = 0; i < files->len; i++) {
         const struct claims_file *file = files->pdata[i];
         for (guint k = 0; k < file->claims->len; k++) {
