@@ -9,20 +9,10 @@
 
 #include "models/pcie/link/tlp_trace.h"
 #include "sim/config/scenario.h"
+#include "tests/support/scenario_fixture.h"
 #include "workloads/experiment.h"
 
 #define NEVER UINT32_MAX /* no run has so many transfers: it goes to its end, and frees all */
-
-static const char *const roots[] = { "scenarios", NULL };
-
-static struct scenario *load(const char *name)
-{
-    struct sim_error_list errors = { 0 };
-    struct scenario *scenario = scenario_load(name, roots, NULL, &errors);
-    if (errors.n_messages != 0)
-        fail_msg("%s", errors.message[0]);
-    return scenario;
-}
 
 static struct config *point_of(struct scenario *scenario, size_t index)
 {
@@ -68,7 +58,7 @@ static struct experiment_outcome run(struct scenario *scenario, size_t index)
 static void unchanged(const char *name, size_t index, const char *device, uint64_t nth_write,
                       uint64_t nth_read)
 {
-    struct scenario *scenario = load(name);
+    struct scenario *scenario = scenario_named(name);
     struct experiment_outcome plain = run(scenario, index), followed = { 0 };
     struct stamp_trace *trace = follow(scenario, index, device, nth_write, nth_read, &followed);
     assert_true(trace->n_records > 5);
@@ -161,7 +151,7 @@ static void check_read(const struct stamp_trace *trace)
 static void test_every_step_follows_from_the_one_before(void **state)
 {
     (void)state;
-    struct scenario *scenario = load("examples/borrowed_nic");
+    struct scenario *scenario = scenario_named("examples/borrowed_nic");
     struct stamp_trace *trace = follow(scenario, 0, "nic", 4, NEVER, NULL);
     assert_int_equal(trace->n_lost, 0);
     check_write(trace);
@@ -177,7 +167,7 @@ static void test_every_step_follows_from_the_one_before(void **state)
 static void test_shortest_way(void **state)
 {
     (void)state;
-    struct scenario *scenario = load("examples/borrowed_nic");
+    struct scenario *scenario = scenario_named("examples/borrowed_nic");
     struct stamp_trace *trace = follow(scenario, 1, NULL, 1, NEVER, NULL);
     assert_string_equal(trace->device_name, "nic");
     assert_int_equal(find(trace, TLP_TRACE_WRITE, TRACE_ROUTE, "chassis")->route.why,

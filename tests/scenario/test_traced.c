@@ -13,9 +13,8 @@
 #include "models/trace/perfetto.h"
 #include "models/trace/tlp_log.h"
 #include "sim/config/scenario.h"
+#include "tests/support/scenario_fixture.h"
 #include "workloads/experiment.h"
-
-static const char *const roots[] = { "scenarios", NULL };
 
 struct recording {
     struct trace_window window;
@@ -100,15 +99,6 @@ static void detach(void *arg)
     perfetto_end(recording->perfetto, &recording->perfetto_counts);
 }
 
-static struct scenario *load(const char *name)
-{
-    struct sim_error_list errors = { 0 };
-    struct scenario *scenario = scenario_load(name, roots, NULL, &errors);
-    if (errors.n_messages != 0)
-        fail_msg("%s", errors.message[0]);
-    return scenario;
-}
-
 static struct experiment_outcome observe(struct recording *recording, struct scenario *scenario)
 {
     const struct experiment_observer observer = { recording, attach, detach, &recording->ended };
@@ -159,7 +149,7 @@ static struct experiment_outcome run(struct scenario *scenario)
 
 static void unchanged(const char *name, bool ethernet)
 {
-    struct scenario *scenario = load(name);
+    struct scenario *scenario = scenario_named(name);
     struct recording recording = recording_new(false);
     const struct experiment_outcome plain = run(scenario), traced = observe(&recording, scenario);
     assert_int_equal(recording.ended, 0);
@@ -182,7 +172,7 @@ static void test_nothing_changes(void **state)
 
 static void counts_agree(const char *name)
 {
-    struct scenario *scenario = load(name);
+    struct scenario *scenario = scenario_named(name);
     struct recording recording = recording_new(true);
     observe(&recording, scenario);
     assert_true(recording.n_compared >= 2);

@@ -112,6 +112,16 @@ void two_hosts(struct lf_rig *rig, bool borrower_iommu, bool lender_iommu)
     lf_host_add(rig, &b, 1, 2);
 }
 
+void three_hosts(struct lf_rig *rig, bool iommu)
+{
+    struct fake_options o = lend_plain;
+    lend_rig_init(rig);
+    o.iommu = iommu;
+    rig->through_switch = true;
+    for (unsigned i = 0; i < 3; i++)
+        lf_host_add(rig, &o, 1, i == 1 ? 2 : 0);
+}
+
 void start_all(struct lf_rig *rig)
 {
     for (unsigned i = 0; i < rig->n_hosts; i++) {

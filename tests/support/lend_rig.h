@@ -40,6 +40,9 @@ void lend_rig_init(struct lf_rig *rig);
 
 void two_hosts(struct lf_rig *rig, bool borrower_iommu, bool lender_iommu);
 
+/* Three behind a switch; the second has two devices. Not started. */
+void three_hosts(struct lf_rig *rig, bool iommu);
+
 void start_all(struct lf_rig *rig);
 
 #define DEVICE(i) ((uint16_t)((0x20 + (i)) << 8))

@@ -7,6 +7,15 @@
 #include <sanitizer/lsan_interface.h>
 #endif
 
+struct scenario *scenario_named(const char *name)
+{
+    static const char *const roots[] = { "scenarios", NULL };
+    struct sim_error_list errors = { 0 };
+    struct scenario *scenario = scenario_load(name, roots, NULL, &errors);
+    fixture_fail(&errors);
+    return scenario;
+}
+
 char *scenario_run_into(const char *text, struct run_result *result)
 {
     struct sim_error_list errors = { 0 };

@@ -2,10 +2,13 @@
 #ifndef TESTS_SUPPORT_SCENARIO_FIXTURE_H
 #define TESTS_SUPPORT_SCENARIO_FIXTURE_H
 
+#include "sim/config/scenario.h"
 #include "sim/store/results.h"
 #include "tests/support/world_fixture.h"
 #include "workloads/experiment.h"
 
+/* That of a name below scenarios/, or of a file; scenario_free(). */
+struct scenario *scenario_named(const char *name);
 /* Runs `text` with seed 1. NULL, or what the run failed with; g_free(). */
 char *scenario_run_into(const char *text, struct run_result *result);
 /* The same of a run that must succeed; run_result_free(). */

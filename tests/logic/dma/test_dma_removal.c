@@ -192,22 +192,25 @@ static void last_user(void *arg)
     w->n_done++;
 }
 
-static void begin_shared(void *arg)
+static struct world *use(void *arg)
 {
     struct world *w = arg;
     assert_ptr_equal(dma_channel_request(w->core, NULL, DMA_SHARED), &w->channel);
     copy(w, COPIES);
     k_thread_new(w->kernel, "waiter", 1, waiter, w);
+    return w;
+}
+
+static void begin_shared(void *arg)
+{
+    struct world *w = use(arg);
     k_thread_new(w->kernel, "last user", 2, last_user, w);
     k_thread_new(w->kernel, "requester", 3, requester, w);
 }
 
 static void begin(void *arg)
 {
-    struct world *w = arg;
-    assert_ptr_equal(dma_channel_request(w->core, NULL, DMA_SHARED), &w->channel);
-    copy(w, COPIES);
-    k_thread_new(w->kernel, "waiter", 1, waiter, w);
+    struct world *w = use(arg);
     k_thread_new(w->kernel, "ender", 2, ender, w);
     k_thread_new(w->kernel, "remover", 3, remover, w);
 }

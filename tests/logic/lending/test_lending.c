@@ -540,15 +540,10 @@ static void expect_lendable(struct lf_rig *rig, struct lf_host *host)
     assert_false(lent(rig));
 }
 
-static struct lf_rig *three_hosts(bool iommu)
+static struct lf_rig *cluster(bool iommu)
 {
     struct lf_rig *rig = calloc(1, sizeof *rig);
-    struct fake_options o = lend_plain;
-    lend_rig_init(rig);
-    o.iommu = iommu;
-    rig->through_switch = true;
-    for (unsigned i = 0; i < 3; i++)
-        lf_host_add(rig, &o, 1, i == 1 ? 2 : 0);
+    three_hosts(rig, iommu);
     rig->host[1].device[0].f.flr = true;
     lf_put(&rig->host[1].device[0].f, LF_CAP_PCIE + 4, 4, 0x10000000);
     start_all(rig);
@@ -559,7 +554,7 @@ static void test_borrower_dies(void **state)
 {
     (void)state;
     for (unsigned iommu = 0; iommu < 2; iommu++) {
-        struct lf_rig *rig = three_hosts(iommu);
+        struct lf_rig *rig = cluster(iommu);
         struct lend_usage before = lend_usage(rig->host[1].lend);
         uint64_t pages = rig->host[1].kernel->iommu_pages_live;
         struct attempt a;
@@ -595,7 +590,7 @@ static void test_reclaim(void **state)
 {
     (void)state;
     for (unsigned iommu = 0; iommu < 2; iommu++) {
-        struct lf_rig *rig = three_hosts(iommu);
+        struct lf_rig *rig = cluster(iommu);
         struct attempt a;
         lf_call(&rig->host[1], reclaim_body, &(int){ -EALREADY });
         borrow_one(rig, &a);
@@ -616,7 +611,7 @@ static void test_cable(void **state)
 {
     (void)state;
     for (unsigned end = 0; end < 2; end++) {
-        struct lf_rig *rig = three_hosts(end == 0);
+        struct lf_rig *rig = cluster(end == 0);
         struct attempt a;
         borrow_one(rig, &a);
         /* Only one end sees it; the other gets no heartbeat. */
@@ -642,7 +637,7 @@ static void test_cable(void **state)
 
 static void test_lender_dies(void **state)
 {
-    struct lf_rig *rig = three_hosts(true);
+    struct lf_rig *rig = cluster(true);
     struct attempt a;
     (void)state;
     lf_call(&rig->host[0], discover, &(int){ 2 });
@@ -689,7 +684,7 @@ static void slow_body(struct lf_host *host, void *arg)
 
 static void test_slow_lender(void **state)
 {
-    struct lf_rig *rig = three_hosts(true);
+    struct lf_rig *rig = cluster(true);
     struct attempt a = { .id = DEVICE(0), .peer = 2 };
     (void)state;
     expect_lendable(rig, &rig->host[0]);

@@ -158,12 +158,7 @@ static void expect_holdings(struct lf_rig *rig, const struct holdings *before)
 static struct lf_rig *cluster(bool iommu)
 {
     struct lf_rig *rig = calloc(1, sizeof *rig);
-    struct fake_options o = lend_plain;
-    lend_rig_init(rig);
-    o.iommu = iommu;
-    rig->through_switch = true;
-    for (unsigned i = 0; i < 3; i++)
-        lf_host_add(rig, &o, 1, i == 1 ? 2 : 0);
+    three_hosts(rig, iommu);
     start_all(rig);
     return rig;
 }
