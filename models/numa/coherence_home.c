@@ -344,8 +344,8 @@ static sim_time write_to_home_llc(struct numa *n, unsigned socket, struct holder
     return t;
 }
 
-/* Where a write of a device here to the line goes: into the own LLC, for another socket's memory as
- * remote_dma_write says; with DDIO off to DRAM. */
+/* Where a write of a device here to the line goes, if its LLC has the line or may take it: into that LLC, for
+ * another socket's memory as remote_dma_write says; with DDIO off to DRAM. */
 static enum remote_dma_write write_policy(const struct numa *n, unsigned socket, uint64_t line)
 {
     if (!n->params->cache->ddio)
@@ -362,8 +362,10 @@ static __attribute__((noinline)) sim_time dma_write_rest(struct numa *n, unsigne
                                                          enum numa_source *source)
 {
     const struct numa_cache_params *p = n->params->cache;
-    const enum remote_dma_write policy = write_policy(n, socket, line);
     const struct holder h = agent_find(n, socket, line);
+    enum remote_dma_write policy = write_policy(n, socket, line);
+    if (n->io_fills_none && h.way < 0 && policy == REMOTE_DMA_DEVICE_SIDE_LLC)
+        policy = REMOTE_DMA_DRAM_INVALIDATE;
 
     at_ps += p->iio_ps + p->llc_request_ps; /* the slice's answer */
     sim_stamp_mark(stamp, PART_CACHE, at_ps);

@@ -222,6 +222,11 @@ void numa_warm_drop_all(struct numa *n)
         n->ops->drop_all(n);
 }
 
+void numa_warm_by_misses(struct numa *n, bool on)
+{
+    n->io_fills_none = on;
+}
+
 void numa_warm_core(struct numa *n, unsigned core, struct hpa hpa, uint64_t bytes)
 {
     if (bytes == 0)

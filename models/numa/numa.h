@@ -156,6 +156,14 @@ void numa_warm_load(struct numa *numa, unsigned core, struct hpa hpa);
  * cache has the lines, but an in-memory directory still lists those of other sockets' memory. */
 void numa_warm_forgotten(struct numa *numa, unsigned socket, struct hpa hpa, uint64_t bytes);
 
+/*
+ * While it is on, what a device writes goes to DRAM unless an LLC has the line: each line that cores read
+ * is brought in by a core's miss. A line of a buffer that is written and read over and over leaves DDIO's
+ * ways like that, at its first miss, anyway; this lets all of them miss at once (docs/models/memory.md#warm).
+ * Time passes, traffic is counted.
+ */
+void numa_warm_by_misses(struct numa *numa, bool on);
+
 /* ---- Statistics ------------------------------------------------------------------------------ */
 /* Returns the index-th table of statistics with its prefix ("s0.") and its state; false beyond the
  * last. They count bytes of DRAM and interconnect by cause. */

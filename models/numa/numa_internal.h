@@ -165,8 +165,9 @@ struct numa {
     uint64_t lines;           /* their numbers are below */
     uint32_t ddio_mask;
     uint32_t light_ratio_256;
-    bool llc_fast; /* inclusive, FAST_LLC_*, narrow tags */
-    bool quiet;    /* warming: state changes, no time passes, nothing is counted */
+    bool llc_fast;      /* inclusive, FAST_LLC_*, narrow tags */
+    bool io_fills_none; /* numa_warm_by_misses() */
+    bool quiet;         /* warming: state changes, no time passes, nothing is counted */
     sim_time l1_ps, l2_ps;
     char (*prefix)[8]; /* "s0." for the statistics */
 };

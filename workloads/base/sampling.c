@@ -224,26 +224,28 @@ static bool looks_at(unsigned windows)
     return windows == 16 || windows == 24 || windows == 32 || windows == 48;
 }
 
-void sampling_warm_up(struct sampling *sampling)
+void sampling_warm_up(struct sampling *sampling, sim_time left_ps)
 {
     struct workload *workload = sampling->workload;
     const bool never = false;
-    const sim_time begin_ps = sim_now(workload->sim), warmup_ps = workload->measure.warmup_ps;
+    const sim_time begin_ps = sim_now(workload->sim);
+    const sim_time before_ps = workload->measure.warmup_ps - left_ps;
     const double ratio = workload->measure.precision_ratio;
     begin(sampling);
     for (unsigned i = 1; i <= WARMUP_WINDOWS && workload_goes_on(workload); i++) {
         /* In this order: the products of long times do not fit. */
         workload_run_until(workload, &never,
-                           i == WARMUP_WINDOWS ? begin_ps + warmup_ps
-                                               : begin_ps + i * (warmup_ps / WARMUP_WINDOWS));
+                           i == WARMUP_WINDOWS ? begin_ps + left_ps
+                                               : begin_ps + i * (left_ps / WARMUP_WINDOWS));
         if (i == WARMUP_WINDOWS || !workload_goes_on(workload))
             break;
         end_window(sampling);
-        if (looks_at(i) && sim_now(workload->sim) - begin_ps >= workload->measure.warmup_min_ps &&
+        if (looks_at(i) &&
+            before_ps + sim_now(workload->sim) - begin_ps >= workload->measure.warmup_min_ps &&
             known(sampling, i / 2, i, 2 * ratio, ratio))
             break;
     }
-    sampling->warmup_ps = sim_now(workload->sim) - begin_ps;
+    sampling->warmup_ps = before_ps + sim_now(workload->sim) - begin_ps;
 }
 
 void sampling_measure(struct sampling *sampling, const bool *done, sim_time until_ps,

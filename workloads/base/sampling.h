@@ -52,10 +52,10 @@ void sampling_release(struct sampling *sampling);
 void sampling_add(struct sampling *sampling, const char *name, const char *what,
                   enum sampling_kind kind, double sum, double n);
 
-/* Runs the warm-up, for measure.warmup_us at most. From measure.warmup_min_us on it ends once no quantity
+/* Runs what is left of the warm-up, for left_ps at most. From measure.warmup_min_us on it ends once no quantity
  * has drifted over the second half of what has been simulated by more than the precision, where that is
  * known. */
-void sampling_warm_up(struct sampling *sampling);
+void sampling_warm_up(struct sampling *sampling, sim_time left_ps);
 /* As workload_run_parts(); ends earlier, before *done, once all quantities are known. */
 void sampling_measure(struct sampling *sampling, const bool *done, sim_time until_ps,
                       settle_sample_fn *sample, void *context);

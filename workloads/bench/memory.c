@@ -471,7 +471,7 @@ static void warm_up(struct memory_state *memory)
     struct workload *workload = memory->workload;
     const bool never = false;
     if (memory->sampled) {
-        sampling_warm_up(&memory->sampling);
+        sampling_warm_up(&memory->sampling, workload->measure.warmup_ps);
         memory->begin_ps = SIM_MIN(memory->begin_ps, sim_now(workload->sim) + AHEAD_PS);
         memory->end_ps = memory->begin_ps + workload->measure.duration_ps;
     }

@@ -470,7 +470,7 @@ static void measure(struct bench_state *bench)
     if (bench->measure == BENCH_BANDWIDTH)
         workload->precision.ratio = 0; /* that of a latency does not end it */
     if (sampled)
-        sampling_warm_up(&bench->sampling);
+        sampling_warm_up(&bench->sampling, workload->measure.warmup_ps);
     else
         workload_run_until(workload, &never, sim_now(workload->sim) + workload->measure.warmup_ps);
     world_stats_clear(workload->world);

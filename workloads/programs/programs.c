@@ -27,6 +27,11 @@ static const struct param_desc programs_params[] = {
           PROV_NONE, "",
           "TCP clients connect after as long at most, at random by the seed: results of several"
           " seeds do not hang on one order of events"),
+    PARAM(
+        "warm_misses_ratio", PARAM_DOUBLE, struct programs, warm_misses_ratio, 0.5, 0, 1, PROV_NONE,
+        "",
+        "share of the warm-up in which devices' writes fill no way of an LLC, so that cores' misses bring in"
+        " what they read, as they do within seconds"),
     { .type = PARAM_END },
 };
 
@@ -305,15 +310,35 @@ static void end(struct programs *all)
         lending_down(all->lending, workload->interrupt);
 }
 
+static void warm_by_misses(struct workload *workload, bool on)
+{
+    for (unsigned i = 0; i < world_n_hosts(workload->world); i++)
+        numa_warm_by_misses(host_numa(world_host_at(workload->world, i)), on);
+}
+
+static void warm_up(struct programs *all, bool sampled)
+{
+    struct workload *workload = all->workload;
+    const sim_time warmup_ps = workload->measure.warmup_ps;
+    const sim_time misses_ps = (sim_time)((double)warmup_ps * all->warm_misses_ratio);
+    const bool never = false;
+    if (misses_ps != 0) {
+        warm_by_misses(workload, true);
+        workload_run_until(workload, &never, sim_now(workload->sim) + misses_ps);
+        warm_by_misses(workload, false);
+    }
+    if (sampled)
+        sampling_warm_up(&all->sampling, warmup_ps - misses_ps);
+    else
+        workload_run_until(workload, &never, sim_now(workload->sim) + warmup_ps - misses_ps);
+}
+
 static void measure(struct programs *all)
 {
     struct workload *workload = all->workload;
     bool never = false;
     const bool sampled = may_sample(all);
-    if (sampled)
-        sampling_warm_up(&all->sampling);
-    else
-        go_on(workload, &never, sim_now(workload->sim) + workload->measure.warmup_ps);
+    warm_up(all, sampled);
     if (!workload_goes_on(workload) || all->fault[0] != '\0')
         return;
     programs_begin(all);

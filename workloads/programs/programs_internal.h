@@ -16,6 +16,7 @@ struct programs {
     /* parameters */
     const char *measured_name;
     sim_time connect_within_ps;
+    double warm_misses_ratio; /* of the warm-up: numa_warm_by_misses() */
     /* running */
     struct workload *workload;
     struct lending *lending; /* NULL: the scenario has no such group */

@@ -732,6 +732,68 @@ static void test_ddio_share(void **state)
     numa_free(h.n);
 }
 
+/* A device writes `lines` lines and a core reads each of them; how many loads have gone to DRAM. */
+static uint64_t missed(struct host *h, uint64_t lines)
+{
+    uint64_t n = 0;
+    for (uint64_t i = 0; i < lines; i++)
+        numa_dma_write(h->n, 0, fixture_hpa(h->n, 0, i * 64), 64, h->t += 100000, NULL, NULL);
+    for (uint64_t i = 0; i < lines; i++) {
+        const struct hpa hpa = fixture_hpa(h->n, 0, i * 64);
+        n += numa_load(h->n, 0, hpa, h->t += 100000, NULL).source == NUMA_LOCAL_DRAM;
+    }
+    return n;
+}
+
+/* A buffer of four times what devices may fill: all of it stays in the LLC in the end, by either way. */
+static void test_warm_by_misses(void **state)
+{
+    const uint64_t lines = (10u << 20) / 64;
+    struct host h;
+
+    (void)state;
+    fixture_t430(&h.f);
+    h.n = fixture_new(&h.f);
+    uint64_t now = missed(&h, lines);
+    assert_true(now > lines / 2);
+    while (now > 0) {
+        const uint64_t before = now;
+        now = missed(&h, lines);
+        assert_true(now < before);
+    }
+    numa_warm_drop_all(h.n);
+    numa_warm_by_misses(h.n, true);
+    assert_int_equal(missed(&h, lines), lines);
+    numa_warm_by_misses(h.n, false);
+    assert_int_equal(missed(&h, lines), 0);
+    numa_free(h.n);
+}
+
+/* What no core reads is not brought in. */
+static void test_warm_unread(void **state)
+{
+    struct host h;
+
+    (void)state;
+    fixture_t430(&h.f);
+    h.n = fixture_new(&h.f);
+    const struct numa_counters *s0 = &h.n->socket[0].counters;
+    const struct hpa held = fixture_hpa(h.n, 0, 0), other = fixture_hpa(h.n, 0, 0x10000);
+    h.t = 0;
+    dma_write(&h, 0, held, 64, NUMA_LOCAL_DRAM);
+    assert_int_equal(s0->dma_write_allocates, 1);
+    numa_warm_by_misses(h.n, true);
+    dma_write(&h, 0, other, 64, NUMA_LOCAL_DRAM);
+    dma_write(&h, 0, held, 64, NUMA_LLC);
+    assert_int_equal(s0->write_bytes[WRITE_DMA], 64);
+    dma_read(&h, 0, other, NUMA_LOCAL_DRAM);
+    numa_warm_by_misses(h.n, false);
+    dma_write(&h, 0, other, 64, NUMA_LOCAL_DRAM);
+    assert_int_equal(s0->dma_write_allocates, 2);
+    dma_read(&h, 0, other, NUMA_LLC);
+    numa_free(h.n);
+}
+
 /* ---- Others ---------------------------------------------------------------------------------- */
 
 static void test_skylake(void **state)
@@ -898,6 +960,8 @@ int main(void)
         cmocka_unit_test(test_dma_write_into_the_homes_llc),
         cmocka_unit_test(test_dma_write_without_ddio),
         cmocka_unit_test(test_ddio_share),
+        cmocka_unit_test(test_warm_by_misses),
+        cmocka_unit_test(test_warm_unread),
         cmocka_unit_test(test_skylake),
         cmocka_unit_test(test_front_side_bus),
         cmocka_unit_test(test_parameters),

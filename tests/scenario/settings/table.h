@@ -446,12 +446,12 @@ static const struct row rows[] = {
     { "memory", "memory.bw", "workload",
       "access=triad sockets=2+workload.from_socket=0 own_memory=true" },
     REASON("memory", "host", NAMES),
-    { "programs", "net", "workload", "measured=client connect_within_us=40" },
+    { "programs", "net", "workload", "measured=client connect_within_us=40 warm_misses_ratio=0" },
     { "trends", "trends", "workload", "year=2015 kind=cpu_10gbit" },
     PROGRAM("netperf", "net",
             "server=client+client=server client=server+server=client interface=pf1 direction=tx"
             " instances=4 server_socket=1 client_socket=1 first_core=1 client_first_core=1"
-            " same_core=true buffer_bytes=131072 migrate_after_us=1"),
+            " same_core=true+measure.duration_us=300 buffer_bytes=131072 migrate_after_us=1"),
     PROGRAM("iperf", "vf",
             "server=server+client=client client=client+server=server interface=pf1 parallel=1"
             " server_socket=1 client_socket=1 first_core=1 client_first_core=1 buffer_bytes=65536"),
