@@ -38,6 +38,8 @@ static const struct param_desc poller_params[] = {
 
 static const struct stat_desc poller_stats[] = {
     STAT("polls", STAT_COUNTER, struct poller, reads, "1", 0, "lines that it has read"),
+    STAT("poll_latency_ns", STAT_MEAN, struct poller, latency_ps, "ns", 0.001,
+         "from request to data"),
     { .kind = STAT_END },
 };
 
@@ -71,7 +73,6 @@ void poller_start(struct model *model, struct iova iova)
     poller->request = (struct pcie_dma_request){
         .iova = iova, .bytes = POLL_BYTES, .buffer = poller->line, .done = poll_ends
     };
-    stat_mean_init(&poller->latency_ps);
     sim_schedule_in(model->sim, &poller->next, 0);
 }
 
@@ -125,6 +126,7 @@ static void poller_init(struct model *model, struct sim_error_list *errors)
 
     pcie_function_ports(model, 1, &poller->pcie, errors);
     pcie_function_init(&poller->function, model, &desc);
+    stat_mean_init(&poller->latency_ps);
     sim_event_init(&poller->next, poll);
 }
 

@@ -23,7 +23,7 @@
 
 #define COPY_TIMEOUT_PS (2000 * SIM_PS_PER_MS)
 #define ITERATIONS_MIN  3u
-#define SAMPLE_COPIES   8u                /* before their mean may be known */
+#define SAMPLE_COPIES   8u /* before their mean may be known, and twice, four times ... as many */
 #define PART_BYTES      UINT64_C(2097152) /* the first part of a long copy */
 #define PARTS_MIN       3u
 
@@ -205,9 +205,16 @@ static double interval_ratio(const double *rate, uint32_t n)
     return stat_student_t95(n - 1) * sqrt(squares / (n - 1) / n) / mean;
 }
 
-static bool iterate(struct bandwidth *b, struct gpu_drv *gpu)
+/* Whether n copies, of more, are enough. Looks are few: the narrowest of many intervals is too narrow. */
+static bool enough(const struct bandwidth *b, uint32_t n)
 {
     const double precision = b->program->workload->measure.precision_ratio;
+    return precision != 0 && program_alone(b->program) && n >= SAMPLE_COPIES && n < b->n &&
+           (n & (n - 1)) == 0 && interval_ratio(b->gbyte_s, n) <= precision;
+}
+
+static bool iterate(struct bandwidth *b, struct gpu_drv *gpu)
+{
     const struct part all = { 0, b->transfer_bytes };
     const uint64_t first = b->tried_bytes;
     for (uint32_t i = 0; i < b->n; i++) {
@@ -215,8 +222,7 @@ static bool iterate(struct bandwidth *b, struct gpu_drv *gpu)
         if (!checked_copy(b, gpu, all, i, first + i * b->transfer_bytes, &ns))
             return false;
         b->gbyte_s[i] = (double)b->transfer_bytes / ns;
-        if (precision != 0 && program_alone(b->program) && i + 1 >= SAMPLE_COPIES && i + 1 < b->n &&
-            interval_ratio(b->gbyte_s, i + 1) <= precision) {
+        if (enough(b, i + 1)) {
             b->sampled = true;
             b->known_ratio = interval_ratio(b->gbyte_s, i + 1);
             b->n = i + 1;
