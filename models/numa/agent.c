@@ -3,7 +3,8 @@
  * snoop filter.
  *
  * Models: inclusive LLC: every line of a private cache is in it, and goes from there when it is
- *   evicted here; sharer bits, which clean evictions of private caches leave set; DDIO ways.
+ *   evicted here; sharer bits, which clean evictions of private caches leave set, and
+ *   write-backs, too, with writeback_keeps_sharer; DDIO ways.
  *   Non-inclusive LLC: a victim cache of the private caches; lines that these hold are in the snoop
  *   filter instead.
  * Does not model: cache-line forwarding between slices, quad-age replacement.
@@ -123,6 +124,16 @@ static bool owner_is_dirty(const struct numa *n, unsigned socket, uint32_t share
     const unsigned group = socket * n->groups_per_socket + (unsigned)__builtin_ctz(sharers);
 
     return core_group_peek(n, group, line) == LINE_M;
+}
+
+sim_time agent_look_ps(const struct numa *n, unsigned socket, uint32_t sharers, uint64_t line)
+{
+    const struct numa_cache_params *p = n->params->cache;
+
+    if (sharers == 0 || (sharers & (sharers - 1)) != 0)
+        return 0;
+    return owner_is_dirty(n, socket, sharers, line) ? p->core_snoop_dirty_ps
+                                                    : p->core_snoop_clean_ps;
 }
 
 struct snooped agent_snoop_holder(struct numa *n, unsigned socket, struct holder h, uint64_t line,
@@ -275,8 +286,12 @@ sim_time agent_writeback(struct numa *n, unsigned group, uint64_t line, uint32_t
 
     SIM_ASSERT(h.way >= 0, "line %llx leaves a core but its socket does not know it",
                (unsigned long long)line);
+    const struct numa_cache_params *p = n->params->cache;
     const uint32_t word = holder_word(h);
-    const uint32_t sharers = word & LINE_SHARERS_MASK & ~n->core_group[group].sharer_bit;
+    const uint32_t leaves = p->inclusive && p->writeback_keeps_sharer
+                                ? 0
+                                : n->core_group[group].sharer_bit;
+    const uint32_t sharers = word & LINE_SHARERS_MASK & ~leaves;
     const enum line_state state = dirty ? LINE_M : line_state(word);
 
     holder_put(h, state, sharers);

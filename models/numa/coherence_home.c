@@ -204,8 +204,8 @@ static __attribute__((noinline)) sim_time dma_read_rest(struct numa *n, unsigned
     return t;
 }
 
-/* A fast LLC has the line, and no core of the socket has a copy: what nearly all reads find. The rest
- * looks the line up again: to hand over where it was would cost the plain hit more than that. */
+/* A fast LLC has the line: what nearly all reads find. As agent_snoop_holder() to look; the rest looks
+ * the line up again: to hand over where it was would cost the plain hit more than that. */
 static sim_time dma_read(struct numa *n, unsigned socket, uint64_t line, sim_time at_ps,
                          struct sim_stamp *stamp, enum numa_source *source)
 {
@@ -214,10 +214,14 @@ static sim_time dma_read(struct numa *n, unsigned socket, uint64_t line, sim_tim
     if (SIM_LIKELY(n->llc_fast && stamp == NULL)) {
         const struct cache llc = llc_fast(&n->socket[socket].llc);
         const struct cache_place place = cache_place(&llc, line);
-        if (SIM_LIKELY((cache_find_bit(&llc, place) & ~place.row->shared) != 0)) {
+        const uint32_t bit = cache_find_bit(&llc, place);
+        if (SIM_LIKELY(bit != 0)) {
+            sim_time t = at_ps + p->iio_ps + p->llc_request_ps + p->llc_return_ps;
             NUMA_COUNT(n, socket, dma_read_hits);
             *source = NUMA_LLC;
-            return at_ps + p->iio_ps + p->llc_request_ps + p->llc_return_ps;
+            if ((bit & place.row->shared & place.row->owned) != 0)
+                t += agent_look_ps(n, socket, cache_sharers(&llc, place, __builtin_ctz(bit)), line);
+            return t;
         }
     }
     return dma_read_rest(n, socket, line, at_ps, stamp, source);

@@ -34,6 +34,7 @@ struct numa_cache_params {
     bool ddio;
     uint32_t ddio_ways;
     bool inclusive;
+    bool writeback_keeps_sharer;
     uint32_t filter_ways;
     sim_time llc_request_ps, llc_return_ps;
     sim_time iio_ps;
@@ -373,18 +374,23 @@ static inline __attribute__((always_inline)) bool agent_give(struct numa *n,
     return true;
 }
 /* Writes a dirty line evicted from a fast core group back to its place in the LLC. The writer was
- * the only sharer, so that no sharer remains. */
-static inline __attribute__((always_inline)) void agent_take_back(const struct cache *llc,
-                                                                  uint32_t at)
+ * the only sharer; its bit stays (writeback_keeps_sharer), or none does. */
+static inline __attribute__((always_inline)) void
+agent_take_back(const struct numa *n, const struct cache *llc, uint32_t at)
 {
     const struct cache_place p = { cache_row(llc, at >> 5), 0, at >> 5 };
+    const uint32_t bit = UINT32_C(1) << (at & 31);
 
-    cache_put(llc, p, (int)(at & 31), LINE_M, 0);
+    cache_put_state_bit(p, bit, LINE_M);
+    if (!n->params->cache->writeback_keeps_sharer)
+        cache_put_sharers_bit(llc, p, bit, 0);
 }
 struct snooped agent_snoop(struct numa *n, unsigned socket, uint64_t line, enum snoop snoop);
 /* The same for a line already found; the line stays with its holder unless SNOOP_INVALIDATE. */
 struct snooped agent_snoop_holder(struct numa *n, unsigned socket, struct holder h, uint64_t line,
                                   enum snoop snoop);
+/* The same for a look at a line that the socket's LLC owns: how long the core that may have it takes. */
+sim_time agent_look_ps(const struct numa *n, unsigned socket, uint32_t sharers, uint64_t line);
 /* Snoops the core groups in the mask, which drop the line (invalidate) or make it S. Returns
  * whether one had it M. */
 bool agent_snoop_groups(struct numa *n, unsigned socket, uint32_t mask, uint64_t line,

@@ -280,7 +280,7 @@ static inline __attribute__((always_inline)) sim_time leave(const struct access 
     if (in_l1 != 0)
         cache_drop_bits(p, in_l1);
     if (dirty)
-        agent_take_back(a->llc, at);
+        agent_take_back(a->n, a->llc, at);
     return 0;
 }
 

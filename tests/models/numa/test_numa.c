@@ -325,6 +325,60 @@ static void test_dma_read(void **state)
     numa_free(h.n);
 }
 
+/* Has a core store into a line, and then into others until the line has left its L2. */
+static void store_and_displace(struct host *h, unsigned core, struct hpa a)
+{
+    store(h, core, a);
+    for (unsigned i = 1; core_group_peek(h->n, core, a.v >> 6) != LINE_I; i++) {
+        assert_in_range(i, 1, 32);
+        store(h, core, (struct hpa){ a.v + i * h->f.cache.l2_bytes / h->f.cache.l2_ways });
+    }
+}
+
+/* A core-valid bit outlives a modified line in the L2: until another has looked and found nothing to
+ * be there, a snoop of that core. Both of an LLC whose geometry is a constant and of any other. */
+static void test_sharers_outlive_writebacks(void **state)
+{
+    const sim_time hit = IIO + REQUEST + RETURN;
+    struct host h;
+    uint64_t bad_line;
+    const char *why;
+
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        const sim_time stale = (i & 1) != 0 ? CLEAN : 0;
+        fixture_r730(&h.f);
+        h.f.cache.writeback_keeps_sharer = (i & 1) != 0;
+        if ((i & 2) != 0)
+            h.f.cache.llc_bytes *= 2;
+        h.n = fixture_new(&h.f);
+        h.t = 0;
+        assert_int_equal(h.n->core_group[0].fast, (i & 2) == 0);
+        const struct hpa a = fixture_hpa(h.n, 0, 0x10000), b = fixture_hpa(h.n, 0, 0x20000),
+                         c = fixture_hpa(h.n, 0, 0x30000);
+        /* A device's reads change nothing, so that each pays, with a latency stamp or without. */
+        store_and_displace(&h, 2, a);
+        for (int k = 0; k < 2; k++)
+            assert_int_equal(dma_read(&h, 0, a, NUMA_LLC), hit + stale);
+        const sim_time at = next(&h);
+        assert_int_equal(numa_dma_read(h.n, 0, a, 64, at, NULL, NULL) - at, hit + stale);
+        /* The core itself need not be asked, another one's load asks once. */
+        assert_int_equal(load(&h, 2, a, NUMA_LLC), LLC_LOAD);
+        store_and_displace(&h, 2, a);
+        assert_int_equal(load(&h, 3, a, NUMA_LLC), LLC_LOAD + stale);
+        assert_int_equal(dma_read(&h, 0, a, NUMA_LLC), hit + CLEAN);
+        /* A store, and a device's write. */
+        store_and_displace(&h, 2, b);
+        assert_int_equal(store(&h, 3, b), LLC_LOAD + stale);
+        store_and_displace(&h, 2, c);
+        assert_int_equal(dma_write(&h, 0, c, 64, NUMA_LLC), IIO + REQUEST + stale);
+        assert_int_equal(dma_write(&h, 0, c, 64, NUMA_LLC), IIO + REQUEST);
+        assert_int_equal(dma_read(&h, 0, c, NUMA_LLC), hit);
+        assert_true(numa_check_invariants(h.n, &why, &bad_line));
+        numa_free(h.n);
+    }
+}
+
 /* Fills both DDIO ways of the line's set with lines of a node, dirty. */
 static void fill_ddio_ways(struct host *h, unsigned node, uint64_t offset)
 {
@@ -950,6 +1004,7 @@ int main(void)
         cmocka_unit_test(test_traffic_of_loads),
         cmocka_unit_test(test_flush),
         cmocka_unit_test(test_dma_read),
+        cmocka_unit_test(test_sharers_outlive_writebacks),
         cmocka_unit_test(test_dma_write),
         cmocka_unit_test(test_remote_dma_write_policies),
         cmocka_unit_test(test_io_directory_gated),

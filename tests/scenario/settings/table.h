@@ -46,6 +46,7 @@ struct base {
 static const struct base bases[] = {
     { "bench", "bench", "" },
     { "bench.warm", "bench", "workload.op=write_read workload.cache=host_warm" },
+    { "bench.left", "bench", "workload.cache=host_warm workload.window_bytes=1048576" },
     { "bench.command", "bench", "workload.interface=command workload.op=write_read" },
     { "bench.bw", "bench", BANDWIDTH "workload.transfer_bytes=512" },
     { "bench.sampled", "bench",
@@ -153,6 +154,8 @@ static const struct base bases[] = {
         "programs.p.clients=2 programs.p.workers=2 programs.p.items=16"
         " programs.p.value_bytes=16384 programs.p.set_pct=30 measure.duration_us=400"),
     NET("stream", "stream", "programs.p.array_bytes=1048576"),
+    NET("stream.beside", "stream",
+        "programs.p.array_bytes=1048576 programs.q.type=netperf measure.duration_us=3000"),
     NET("pagerank", "pagerank", "programs.p.scale=8 programs.p.threads_per_socket=2" TO_ITS_END),
     LEND("dma", "device_dma", "programs.p.device=nfp"),
     LEND("dma.read", "device_dma", "programs.p.device=nfp programs.p.direction=read"),
@@ -361,6 +364,7 @@ static const struct row rows[] = {
     REASON("cache", "llc_slices",
            "size and ways say how many rows of lines there are; slices, how many may be"),
     SERVER("cache", "bench.remote", "inclusive=false"),
+    SERVER("cache", "bench.left", "writeback_keeps_sharer=false"),
     SERVER("cache", "bench.fsb", "l2_ways=16"),
     SERVER("cache", "pagerank", "core_snoop_clean_ns=18.8"),
     SERVER("cache", "net", "l1_write_through=true"),
@@ -475,8 +479,9 @@ static const struct row rows[] = {
             " set_pct=90 items=32 key_bytes=512 value_bytes=8192 operation_cycles=20000"
             " client_cycles=8000"),
     PROGRAM("stream", "stream",
-            "host=client pairs=0 socket=1+memory_socket=0 memory_socket=0 first_core=0"
-            " array_bytes=65536 start_us=1"),
+            "host=client pairs=0 socket=1+memory_socket=0 memory_socket=0 array_bytes=65536"
+            " start_us=1"),
+    PROGRAM("stream", "stream.beside", "first_core=0"),
     PROGRAM("stream_benchmark", "local.stream",
             "instances=1 cpu=3 node=0 array_bytes=131072 block_bytes=8192 stores=non_temporal"
             " start_us=1"),
