@@ -73,6 +73,17 @@ for op in read:RD write:WR; do
     done
 done
 
+# window FILES CONFIG CACHE -> window,average of the bulk engine's reads
+window()
+{
+    awk -F, -v c="$2" -v k="$3" '$1 == c && $2 == "lat_dma_sweep_rd_rnd_64" && $3 == "LAT_DMA_RD" &&
+        $4 == k { printf "%d,%s\n", $5, $7 }' "$in/${1}_latency.csv" | sort -n
+}
+
+# What the device wrote is cold on the T430 and the T630 (docs/sources.md#pcie-bench).
+window bdw "$base-s0-s0-s0" HWarm | curve hosts_window_t430_host_warm window_bytes,latency_mean_ns \
+    "LAT_DMA_RD 64 B random HWarm, $base-s0-s0-s0, average"
+
 # The two other hosts: host, beginning of the files, configuration.
 for host in t620:ivb:ib-Xeon-E5-2620v2_dell-t620-s0-s0-s0 t630:hsw2620:hsw-Xeon-E5-2620v3_dell-t630; do
     name=${host%%:*}
@@ -90,6 +101,11 @@ for host in t620:ivb:ib-Xeon-E5-2620v2_dell-t620-s0-s0-s0 t630:hsw2620:hsw-Xeon-
         $3 == "LAT_CMD_RD" && $4 == "Cold" { printf "%d,%s\n", $5, $7 }' "$in/${files}_latency.csv" |
         sort -n | curve "hosts_iommu_$name" window_bytes,latency_mean_ns \
         "LAT_CMD_RD 64 B random Cold, IOMMU with 4 KiB pages, $config-iommu-nosp, average"
+    for cache in host_warm:HWarm device_warm:DWarm; do
+        [ "$name $cache" = "t630 device_warm:DWarm" ] || window "$files" "$config" "${cache#*:}" |
+            curve "hosts_window_${name}_${cache%:*}" window_bytes,latency_mean_ns \
+                "LAT_DMA_RD 64 B random ${cache#*:}, $config, average"
+    done
     for op in read:RD write:WR read_write:RW; do
         awk -F, -v c="$config" -v t="BW_DMA_${op#*:}" \
             '$1 == c && $2 == t && $3 == "HWarm" { print $5 "," $6 }' \
