@@ -11,7 +11,7 @@ function_lines_max=80
 files=()
 while IFS= read -r -d '' file; do
     # bytes, which may look like text, and what other programs print
-    case $file in tests/fuzz/corpus/* | tests/cli/import/server/*) continue ;; esac
+    case $file in tests/fuzz/corpus/* | tests/cli/import/server/* | tests/cli/measure/*) continue ;; esac
     if [ -f "$file" ] && [ ! -L "$file" ]; then files+=("$file"); fi
 done < <(
     if [ $# -gt 0 ]; then printf '%s\0' "$@"; else

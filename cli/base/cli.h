@@ -26,6 +26,7 @@ int cli_topology(int argc, char **argv);
 int cli_explain(int argc, char **argv);
 int cli_init(int argc, char **argv);
 int cli_import(int argc, char **argv);
+int cli_measure(int argc, char **argv);
 int cli_merge(int argc, char **argv);
 int cli_plot(int argc, char **argv);
 int cli_figures(int argc, char **argv);

@@ -18,6 +18,8 @@ static const struct cli_command commands[] = {
     { "explain", "say what limits a point, and what would come next", cli_explain },
     { "import", "write a scenario of a real server from what lspci, lstopo, dmidecode say",
       cli_import },
+    { "measure", "say what to measure on a real server, and take it into its platform",
+      cli_measure },
     { "merge", "join results databases, of shards or of other machines", cli_merge },
     { "plot", "plot results beside what was measured", cli_plot },
     { "figures", "plot every scenario that has results, as PNG and SVG", cli_figures },

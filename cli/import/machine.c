@@ -148,6 +148,11 @@ static char *read_text(const char *path, bool must, struct sim_error_list *error
     return text;
 }
 
+char *import_read_text(const char *path, struct sim_error_list *errors)
+{
+    return read_text(path, true, errors);
+}
+
 bool import_file(struct import_machine *machine, const char *path, bool must, bool *known,
                  struct sim_error_list *errors)
 {

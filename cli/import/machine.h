@@ -98,6 +98,9 @@ void import_numactl(struct import_machine *machine, const char *file, const char
 bool import_file(struct import_machine *machine, const char *path, bool must, bool *known,
                  struct sim_error_list *errors);
 
+/* The whole text of a regular file of at most 16 MiB without NUL bytes; g_free(). NULL with the mistake. */
+char *import_read_text(const char *path, struct sim_error_list *errors);
+
 /* Fills what lspci's text left open from the bytes of a configuration space (lspci -x .. -xxxx). */
 void import_config_space(struct import_function *function, const uint8_t *bytes, size_t n);
 /* Generation of "8GT/s", 0 if it is none. */
