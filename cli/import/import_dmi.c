@@ -98,8 +98,8 @@ static void take_processor(struct reader *r, const GArray *pairs)
         return;
     add(r, &m->sockets, 1);
     const char *version = value_of(r, pairs, "Version");
-    if (m->cpu_name == NULL && *version != '\0' && strcmp(version, "Not Specified") != 0)
-        m->cpu_name = import_printable(version);
+    if (*version != '\0' && strcmp(version, "Not Specified") != 0)
+        import_set_cpu_name(m, version, r->file, r->line);
     const char *signature = value_of(r, pairs, "Signature");
     const char *numbers = strstr(signature, "Family ");
     if (numbers != NULL && sscanf(numbers, "Family %u, Model %u", &family, &model) == 2) {
@@ -248,5 +248,43 @@ void import_numactl(struct import_machine *machine, const char *file, const char
     if (with_memory > 0) {
         import_fact_set(&machine->nodes, with_memory, file, first_line);
         import_fact_set(&machine->node_bytes, largest, file, largest_line);
+    }
+}
+
+/* ---- /proc/cpuinfo: a paragraph for each thread --------------------------------------------------- */
+
+void import_cpuinfo(struct import_machine *machine, const char *file, const char *text,
+                    struct sim_error_list *errors)
+{
+    struct reader r = { machine, errors, file, 0 };
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    uint64_t threads = 0, packages = 0, cores = 0; /* cores: of each package */
+    unsigned at_cores = 1;
+    for (char **line = lines; *line != NULL; line++) {
+        r.line++;
+        char *colon = strchr(*line, ':');
+        if (colon == NULL)
+            continue;
+        *colon = '\0';
+        const char *key = g_strstrip(*line), *value = g_strstrip(colon + 1);
+        if (strcmp(key, "processor") == 0)
+            threads++;
+        else if (strcmp(key, "model name") == 0)
+            import_set_cpu_name(machine, value, file, r.line);
+        else if (strcmp(key, "cpu family") == 0)
+            fact(&r, &machine->cpu_family, count_of(&r, value));
+        else if (strcmp(key, "model") == 0)
+            fact(&r, &machine->cpu_model, count_of(&r, value));
+        else if (strcmp(key, "physical id") == 0)
+            packages = MAX(packages, count_of(&r, value) + 1);
+        else if (strcmp(key, "cpu cores") == 0) {
+            cores = count_of(&r, value);
+            at_cores = r.line;
+        }
+    }
+    if (packages > 0 && cores > 0) {
+        import_fact_set(&machine->sockets, packages, file, at_cores);
+        import_fact_set(&machine->cores, packages * cores, file, at_cores);
+        import_fact_set(&machine->threads, threads, file, at_cores);
     }
 }

@@ -222,8 +222,8 @@ static void take_info(struct reader *r, const char *name, const char *value)
     struct import_machine *m = r->machine;
     if (strcmp(name, "PCIVendor") == 0 || strcmp(name, "PCIDevice") == 0)
         take_pci_name(r, value);
-    if (strcmp(name, "CPUModel") == 0 && m->cpu_name == NULL)
-        m->cpu_name = import_printable(value);
+    if (strcmp(name, "CPUModel") == 0)
+        import_set_cpu_name(m, value, r->file, (unsigned)r->line);
     else if (strcmp(name, "CPUFamilyNumber") == 0)
         fact(r, &m->cpu_family, number(r, name, value));
     else if (strcmp(name, "CPUModelNumber") == 0)

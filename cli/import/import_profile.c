@@ -116,25 +116,83 @@ static bool names(const struct generation *g, const char *text)
     return false;
 }
 
-static const struct generation *generation_of(const struct import_machine *m)
+/* By the processor's own numbers; NULL: unknown. */
+static const struct generation *generation_by_number(const struct import_machine *m)
 {
-    for (size_t i = 0; i < SIM_N_ELEMENTS(generations); i++) {
+    for (size_t i = 0; import_known(&m->cpu_family) && i < SIM_N_ELEMENTS(generations); i++) {
         const struct generation *g = &generations[i];
-        for (int n = 0; import_known(&m->cpu_family) && n < 4 && g->model[n] != 0; n++)
+        for (int n = 0; n < 4 && g->model[n] != 0; n++)
             if (m->cpu_family.value == g->family && m->cpu_model.value == g->model[n])
                 return g;
     }
-    for (size_t i = 0; i < SIM_N_ELEMENTS(generations) && !import_known(&m->cpu_family); i++) {
-        if (names(&generations[i], m->cpu_name))
-            return &generations[i];
+    return NULL;
+}
+
+/* By the names of bridges, of which *at is the first that tells. */
+static const struct generation *generation_by_bridge(const struct import_machine *m,
+                                                     const struct import_function **at)
+{
+    for (size_t i = 0; i < SIM_N_ELEMENTS(generations); i++) {
         for (guint f = 0; f < m->functions->len; f++) {
             const struct import_function *function = m->functions->pdata[f];
             const bool bridge = function->class_code == 0x0600 || function->class_code == 0x0604;
-            if (bridge && names(&generations[i], function->text))
-                return &generations[i];
+            if (!bridge || !names(&generations[i], function->text))
+                continue;
+            *at = function;
+            return &generations[i];
         }
     }
     return NULL;
+}
+
+static const struct generation *generation_of(const struct import_machine *m)
+{
+    const struct generation *g = generation_by_number(m);
+    const struct import_function *at;
+    for (size_t i = 0;
+         g == NULL && !import_known(&m->cpu_family) && i < SIM_N_ELEMENTS(generations); i++)
+        if (names(&generations[i], m->cpu_name))
+            return &generations[i];
+    return g != NULL || import_known(&m->cpu_family) ? g : generation_by_bridge(m, &at);
+}
+
+void import_check_generation(const struct import_machine *machine, struct sim_error_list *errors)
+{
+    const struct import_function *at = NULL;
+    const struct generation *number = generation_by_number(machine);
+    const struct generation *bridge = generation_by_bridge(machine, &at);
+    if (number != NULL && bridge != NULL && number != bridge)
+        sim_error_add(
+            errors, at->file, (int)at->line,
+            "%02x:%02x.%x is of %s, but %s:%u has a processor of %s; the files are of two "
+            "machines",
+            at->bus, at->device, at->function, bridge->name, machine->cpu_model.file,
+            machine->cpu_model.line, number->name);
+}
+
+/* Intel's data sheets of the fastest parts (ark.intel.com; docs/platforms.md). */
+void import_family_rates(const char *family, double *dram_mt_s, double *link_gt_s)
+{
+    static const struct {
+        const char *family;
+        double dram_mt_s, link_gt_s;
+    } rates[] = {
+        { "sapphire_rapids", 4800, 16.0 },
+        { "skylake_sp", 2666, 10.4 },
+        { "broadwell_ep", 2400, 9.6 },
+        { "haswell_ep", 2133, 9.6 },
+        { "ivy_bridge", 1866, 8.0 },
+        { "sandy_bridge", 1600, 8.0 },
+        { "core2", 666.67, 0 },
+        { "netburst", 533.33, 0 },
+    };
+    *dram_mt_s = *link_gt_s = 0.0;
+    for (size_t i = 0; i < SIM_N_ELEMENTS(rates); i++) {
+        if (strcmp(rates[i].family, family) == 0) {
+            *dram_mt_s = rates[i].dram_mt_s;
+            *link_gt_s = rates[i].link_gt_s;
+        }
+    }
 }
 
 static bool exists(const char *const *roots, const char *file)

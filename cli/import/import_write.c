@@ -214,6 +214,12 @@ static void append_cpu(struct writer *w)
     }
     if (import_known(&m->clock_mhz))
         put_number(w, "clock_ghz", &m->clock_mhz, NULL, (double)m->clock_mhz.value / 1000.0);
+    else if (import_known(&m->name_clock_mhz))
+        put_number(w, "clock_ghz", &m->name_clock_mhz, "by the processor's name",
+                   (double)m->name_clock_mhz.value / 1000.0);
+    else
+        note(w, "no tool shows the clock of the cores: 2 GHz are the model's default (dmidecode, "
+                "lstopo --of xml and /proc/cpuinfo tell)");
     append_group(w, "cpu");
 }
 
@@ -322,10 +328,9 @@ static const struct {
              { 2133, 14.06 }, { 2400, 14.16 }, { 2666, 14.25 }, { 2933, 14.32 },
              { 3200, 13.75 }, { 4400, 16.36 }, { 4800, 16.67 }, { 5600, 16.43 } };
 
-static void put_timing(struct writer *w)
+static void put_timing(struct writer *w, uint64_t rate)
 {
     static const char *const keys[] = { "trcd_ns", "tcl_ns", "trp_ns" };
-    const uint64_t rate = w->m->dimm_mt_s.value;
     for (size_t i = 0; i < SIM_N_ELEMENTS(bins); i++)
         for (size_t k = 0; rate >= bins[i].mt_s && rate <= bins[i].mt_s + 1 && k < 3; k++)
             put_estimate(w, keys[k], "JEDEC's bin of this rate; decode-dimms shows the DIMM's",
@@ -349,6 +354,10 @@ static void put_channels(struct writer *w)
     if (is_bus(w))
         return;
     if (!import_known(dimms)) {
+        note(w,
+             "no tool shows memory modules: all %u channels of a socket are taken to have one "
+             "(dmidecode tells)",
+             channels);
         put_estimate(w, "channels", "all of the family's; dmidecode tells how many have DIMMs",
                      channels * parts);
         return;
@@ -359,6 +368,24 @@ static void put_channels(struct writer *w)
              of_socket, channels);
     put_number(w, "channels", dimms, parts > 1 ? "two halves of each DIMM" : "as many as DIMMs",
                (double)(MIN(of_socket, channels) * parts));
+}
+
+/* No tool shows the rate: the fastest of the family. */
+static void put_family_dram(struct writer *w)
+{
+    double mt_s, gt_s;
+    import_family_rates(w->family, &mt_s, &gt_s);
+    if (mt_s > 0.0) {
+        put_estimate(w, "rate_mt_s", "not shown: the fastest of the family; dmidecode tells", mt_s);
+        note(w,
+             "no tool shows the rate of the memory: %g MT/s are the most of %s (dmidecode tells)",
+             mt_s, w->family);
+        if (!is_bus(w))
+            put_timing(w, (uint64_t)mt_s);
+    } else {
+        note(w,
+             "no tool shows the rate of the memory: it is the model's default (dmidecode tells)");
+    }
 }
 
 static void append_dram(struct writer *w)
@@ -376,11 +403,27 @@ static void append_dram(struct writer *w)
     if (import_known(&m->dimm_mt_s) && m->dimm_mt_s.value >= 100 && m->dimm_mt_s.value <= 10000) {
         put_number(w, "rate_mt_s", &m->dimm_mt_s, NULL, (double)m->dimm_mt_s.value);
         if (!is_bus(w))
-            put_timing(w);
+            put_timing(w, m->dimm_mt_s.value);
+    } else {
+        put_family_dram(w);
     }
     if (import_known(&m->dimm_ranks) && m->dimm_ranks.value >= 1 && m->dimm_ranks.value <= 8)
         put_number(w, "ranks", &m->dimm_ranks, NULL, (double)m->dimm_ranks.value);
     append_group(w, "dram");
+}
+
+static void put_family_link(struct writer *w)
+{
+    double mt_s, gt_s;
+    import_family_rates(w->family, &mt_s, &gt_s);
+    if (gt_s > 0.0) {
+        put_estimate(w, "rate_gt_s", "not shown: the fastest of the family; its data sheet tells",
+                     gt_s);
+        note(w,
+             "no tool shows the rate between sockets: %g GT/s are the most of %s (the processor's "
+             "data sheet tells)",
+             gt_s, w->family);
+    }
 }
 
 static void append_interconnect(struct writer *w)
@@ -388,6 +431,8 @@ static void append_interconnect(struct writer *w)
     const struct import_fact *rate = &w->m->interconnect_mt_s;
     if (import_known(rate) && rate->value <= 64000 && !is_bus(w))
         put_number(w, "rate_gt_s", rate, "SMBIOS' external clock", (double)rate->value / 1000.0);
+    else if (w->sockets > 1 && !is_bus(w))
+        put_family_link(w);
     append_group(w, "interconnect");
 }
 

@@ -49,6 +49,19 @@ void import_fact_set(struct import_fact *fact, uint64_t value, const char *file,
         *fact = (struct import_fact){ value, file, line };
 }
 
+void import_set_cpu_name(struct import_machine *machine, const char *name, const char *file,
+                         unsigned line)
+{
+    const char *at = strchr(name, '@');
+    char *end = NULL;
+    if (machine->cpu_name != NULL)
+        return;
+    machine->cpu_name = import_printable(name);
+    const double ghz = at != NULL ? g_ascii_strtod(at + 1, &end) : 0.0;
+    if (ghz >= 0.1 && ghz <= 10.0 && g_str_has_prefix(end, "GHz"))
+        import_fact_set(&machine->name_clock_mhz, (uint64_t)(ghz * 1000.0 + 0.5), file, line);
+}
+
 char *import_printable(const char *text)
 {
     char *copy = g_strdup(text);
@@ -103,6 +116,11 @@ static bool is_numactl(const char *line)
     return g_str_has_prefix(line, "available: ");
 }
 
+static bool is_cpuinfo(const char *line)
+{
+    return g_regex_match_simple("^processor[ \t]*: [0-9]", line, 0, 0);
+}
+
 static reader_fn *reader_of(const char *line)
 {
     static const struct {
@@ -111,7 +129,7 @@ static reader_fn *reader_of(const char *line)
     } readers[] = {
         { is_lspci, import_lspci },       { is_xml, import_hwloc_xml },
         { is_lstopo, import_hwloc_text }, { is_dmidecode, import_dmidecode },
-        { is_numactl, import_numactl },
+        { is_numactl, import_numactl },   { is_cpuinfo, import_cpuinfo },
     };
     for (size_t i = 0; i < SIM_N_ELEMENTS(readers); i++)
         if (readers[i].begins(line))
@@ -170,14 +188,20 @@ bool import_file(struct import_machine *machine, const char *path, bool must, bo
     reader_fn *read = reader_of(begin);
     *known = read != NULL;
     if (read != NULL) {
-        read(machine, g_intern_string(path), text, errors);
+        struct import_machine of_file;
+        import_machine_init(&of_file);
+        read(&of_file, g_intern_string(path), text, errors);
+        if (read == import_lspci)
+            of_file.lspci = g_intern_string(path);
+        import_merge(machine, &of_file, errors);
+        import_machine_release(&of_file);
     } else if (must) {
         g_autofree char *first = g_strndup(begin, MIN(strcspn(begin, "\r\n"), 40));
         g_autofree char *shown = import_printable(first);
         sim_error_add(
             errors, path, line,
             "found \"%s\", expected what lspci -vvv, lstopo (text, or --of xml), dmidecode "
-            "or numactl -H print",
+            "or numactl -H print, or /proc/cpuinfo",
             shown);
     }
     return errors->n_messages == before;

@@ -54,7 +54,8 @@ struct import_function {
 #define IMPORT_NO_CLASS 0xffffu
 
 struct import_machine {
-    char *product, *cpu_name; /* NULL: unknown; printable ASCII */
+    char *product, *cpu_name;          /* NULL: unknown; printable ASCII */
+    struct import_fact name_clock_mhz; /* of cpu_name, "... @ 2.40GHz" */
     struct import_fact cpu_family, cpu_model;
     struct import_fact sockets, nodes, cores, threads; /* of the whole server */
     struct import_fact clock_mhz, interconnect_mt_s;
@@ -63,6 +64,7 @@ struct import_machine {
     struct import_fact node_bytes; /* the largest node, less what firmware keeps */
     struct import_fact dimms, dimm_total_bytes, dimm_mt_s, dimm_ranks;
     GPtrArray *functions; /* struct import_function, in the order of the file that has them */
+    const char *lspci;    /* the file of lspci; NULL: none */
 };
 
 void import_machine_init(struct import_machine *machine);
@@ -76,6 +78,9 @@ static inline bool import_known(const struct import_fact *fact)
 {
     return fact->file != NULL;
 }
+/* Sets the processor's name, and the clock that it may end in, unless it is known already. */
+void import_set_cpu_name(struct import_machine *machine, const char *name, const char *file,
+                         unsigned line);
 /* The text with all that is not printable ASCII replaced; g_free(). */
 char *import_printable(const char *text);
 
@@ -92,6 +97,14 @@ void import_dmidecode(struct import_machine *machine, const char *file, const ch
                       struct sim_error_list *errors);
 void import_numactl(struct import_machine *machine, const char *file, const char *text,
                     struct sim_error_list *errors);
+
+void import_cpuinfo(struct import_machine *machine, const char *file, const char *text,
+                    struct sim_error_list *errors);
+
+/* Adds what another file says, whose facts and functions it takes over. Where the two contradict each other
+ * they are of two machines, a mistake (import_merge.c). */
+void import_merge(struct import_machine *machine, struct import_machine *other,
+                  struct sim_error_list *errors);
 
 /* Reads a file by what it begins with. False: mistakes are in errors. Without `must` a file of no known
  * format is passed over: *known is false. */

@@ -53,8 +53,12 @@ const struct import_profile *import_profile_of(const struct import_function *fun
 const char *import_family_of(const struct import_machine *machine,
                              const struct import_choice *choice, GPtrArray *notes,
                              struct sim_error_list *errors);
+/* A mistake if lspci shows another processor than its family and model say. */
+void import_check_generation(const struct import_machine *machine, struct sim_error_list *errors);
 /* The highest generation of PCI Express of the processor's root ports, or of such servers. */
 unsigned import_pcie_generation(const struct import_machine *machine);
+/* The fastest memory and link between sockets of the family's processors; 0: not known. */
+void import_family_rates(const char *family, double *dram_mt_s, double *link_gt_s);
 /* "families/NAME/FILE.cfg" that has a group of the family, as @include wants it; NULL: the family has
  * none. g_free(). */
 char *import_family_file(const char *const *roots, const char *family, const char *group);

@@ -9,7 +9,7 @@ server=$OLDPWD/tests/cli/import/server
 # ---- Everything ----------------------------------------------------------------------------------
 out=$("$nudma" import "$server" -o server.cfg 2>&1); is "a folder" $? 0
 has "what is left out is said" "$out" '2 functions of processors and chip set are left out'
-is "it is drawn" "$("$nudma" topology server.cfg)" "server: 2 sockets, interconnect 2 x 9.6 GT/s
+is "it is drawn" "$("$nudma" topology server.cfg)" "server: 2 sockets, interconnect 2 x 10.4 GT/s
   each socket: 8 cores, 2.1 GHz, LLC 11 MiB, DRAM 2 x 2400 MT/s
   IOMMU on
   s0.rp0 -- Gen3 x16 -- sw.p0 (pcie.switch)
@@ -53,6 +53,54 @@ sed '/^\t.*Capabilities: \[/s/Cap.*/Capabilities: <access denied>/; /^\t\t/d; /^
 out=$("$nudma" import lspci-user.txt -o user.cfg 2>&1); is "lspci of no root" $? 0
 has "says what is missing" "$out" 'lspci shows no capabilities .*run it as root'
 has "the tree is the same" "$("$nudma" topology user.cfg)" 'sw.p1 -- Gen3 x[0-9]+ -- nvme.p0'
+
+# ---- What no tool said is said; what the family knows is taken ------------------------------------
+out=$("$nudma" import "$server/lspci.txt" -o few.cfg 2>&1); is "lspci alone" $? 0
+has "memory's rate" "$out" 'no tool shows the rate of the memory: 2666 MT/s are the most of skylake_sp'
+has "is the family's" "$(cat few.cfg)" 'rate_mt_s = \{ value = 2666; provenance = "estimate";'
+has "with its timing" "$(cat few.cfg)" 'tcl_ns = \{ value = 14.25; '
+has "the link's" "$out" 'no tool shows the rate between sockets: 10.4 GT/s are the most of skylake_sp'
+has "as well" "$(cat few.cfg)" 'rate_gt_s = \{ value = 10.4; provenance = "estimate";'
+has "channels" "$out" 'no tool shows memory modules: all 6 channels'
+has "the clock" "$out" 'no tool shows the clock of the cores: 2 GHz are the model'
+out=$("$nudma" import "$server/dmidecode.txt" -o few.cfg 2>&1)
+is "dmidecode shows rate, modules and clock" "$(grep -cE 'rate of the memory|modules|clock' <<<"$out")" 0
+sed 's/Model 85/Model 79/; /External Clock/d' "$server/dmidecode.txt" >broadwell.txt
+has "another family's link" "$("$nudma" import broadwell.txt 2>/dev/null)" 'rate_gt_s = \{ value = 9.6; '
+sed 's/2\.10GHz/2.40GHz/' "$server/lstopo.xml" >named.xml
+has "the clock by the processor's name" "$("$nudma" import named.xml 2>/dev/null)" \
+    'clock_ghz = \{ value = 2.4; provenance = "published"; source = "named.xml:[0-9]+"; \};  # by the processor'
+for ((n = 0; n < 16; n++)); do
+    printf 'processor\t: %d\ncpu family\t: 6\nmodel\t\t: 79\nmodel name\t: Intel(R) Xeon(R) CPU E5-2630 v4 @ 2.20GHz\n' $n
+    printf 'physical id\t: %d\nsiblings\t: 8\ncpu cores\t: 4\n\n' $((n % 2))
+done >cpuinfo.txt
+out=$("$nudma" import cpuinfo.txt 2>/dev/null); is "/proc/cpuinfo" $? 0
+has "its clock" "$out" 'clock_ghz = \{ value = 2.2; '
+has "its cores" "$out" 'cores_per_socket = \{ value = 4; .*two threads each'
+has "its family" "$out" 'families/broadwell_ep/cpu.cfg'
+
+# ---- Two machines --------------------------------------------------------------------------------
+two() { # two NAME PATTERN FILE...: is refused
+    local name=$1 pattern=$2
+    shift 2
+    out=$("$nudma" import "$@" -o two.cfg 2>&1); is "$name" $? 2
+    has "$name: which" "$out" "$pattern"
+    is "$name: nothing written" "$([ -e two.cfg ] || echo none)" none
+}
+sed 's/Model 85/Model 79/' "$server/dmidecode.txt" >other.txt
+two "dmidecode of two" "^other.txt:14: the processor's model: found 79, but .*dmidecode.txt:14 has 85; the files are of two machines" \
+    "$server/dmidecode.txt" other.txt
+two "lspci of another" '^.*lspci.txt:[0-9]+: [0-9a-f:.]+ is of Skylake-SP, but other.txt:14 has a processor of Broadwell-EP' \
+    other.txt "$server/lspci.txt"
+two "in any order" 'is of Skylake-SP, but other.txt:14 ' "$server/lspci.txt" other.txt
+sed 's/Core Enabled: 8/Core Enabled: 6/' "$server/dmidecode.txt" >cores.txt
+two "other cores" 'cores: found (12|16), but ' "$server/lstopo.txt" cores.txt
+two "two of lspci" 'a second output of lspci, beside ' "$server/lspci.txt" lspci-plain.txt
+sed 's/size: [0-9]* MB/size: 999999 MB/' "$server/numactl.txt" >large.txt
+two "more memory than modules" 'a node of 999999 MiB, but .* has modules of 65536 MiB' large.txt "$server/dmidecode.txt"
+sed 's/15b3:1017\]/15b3:1013]/' "$server/lstopo.xml" >device.xml
+two "other devices" 'device.xml:[0-9]+: 3b:00.0: found 15b3:1013, but .*lspci.txt:[0-9]+ has 15b3:1017; the files' \
+    "$server/lspci.txt" device.xml
 
 # ---- Families ------------------------------------------------------------------------------------
 "$nudma" import "$server" --family broadwell_ep -o other.cfg 2>/dev/null; is "another family" $? 0
