@@ -22,7 +22,7 @@ static double run_ns(struct rig *rig, uint64_t n, uint64_t page_mask)
     for (uint64_t i = 0; i < n; i++) {
         x = x * UINT64_C(6364136223846793005) + 1442695040888963407u;
         const struct iova iova = { (x >> 40 & page_mask) << 12 };
-        sum += iommu_translate(rig->iommu, ID, iova, false, i * 1000000, NULL).hpa.v;
+        sum += iommu_translate(rig->iommu, ID, iova, 64, false, i * 1000000, NULL).hpa.v;
     }
     double ns = (now_s() - start_s) * 1e9 / (double)n;
     SIM_ASSERT(sum != 1, "keeps the loop");

@@ -37,6 +37,9 @@ static const struct param_desc firmware_params[] = {
     PARAM("ecrc", PARAM_BOOL, struct host_firmware_params, ecrc, 0, 0, 1, PROV_PUBLISHED,
           "docs/sources.md#pcie-bench",
           "functions that can add a digest (ECRC) to their TLPs are told to"),
+    PARAM("iommu_tables_far", PARAM_BOOL, struct host_firmware_params, iommu_tables_far, 0, 0, 1,
+          PROV_ESTIMATE, "docs/sources.md#iommu-hosts",
+          "tables of a socket's IOMMU lie in the next socket's memory, not in its own"),
     { .type = PARAM_END },
 };
 

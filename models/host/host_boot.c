@@ -4,7 +4,8 @@
  *
  * Models: one root bus a socket with an equal share of bus numbers and MMIO windows; one
  *   Max_Payload_Size for all of them, so that peers on any two may write to each other; a domain
- *   per requester ID; an IOMMU's tables in its own socket's memory, elsewhere if there is none.
+ *   per requester ID; an IOMMU's tables in its own socket's memory or the next one's, elsewhere if there
+ *   is none.
  * Does not model: the time that drivers spend in mapping (workloads charge what they measure).
  * Timing: each configuration access takes its round trip.
  * Sources: PCI Firmware 3.0 (ECAM); Intel VT-d 3.0, chapter 6.
@@ -36,7 +37,8 @@ static bool table_page_alloc(void *context, struct hpa *hpa)
     struct host_iommu *iommu = context;
     struct host *host = iommu->host;
     struct physmem *mem = numa_physmem(host->numa);
-    unsigned socket = (unsigned)(iommu - host->iommu), n_nodes = physmem_nodes(mem);
+    unsigned n_nodes = physmem_nodes(mem);
+    unsigned socket = (unsigned)(iommu - host->iommu) + host->firmware_params.iommu_tables_far;
     for (unsigned i = 0; i < n_nodes; i++)
         if (physmem_alloc(mem, (socket + i) % n_nodes, PAGE_BYTES, PAGE_BYTES, hpa)) {
             physmem_write(mem, *hpa, zeros, PAGE_BYTES);

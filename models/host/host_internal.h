@@ -30,6 +30,7 @@ struct host_iommu {
 struct host_firmware_params {
     uint64_t mmio_high_base_bytes;
     bool ecrc;
+    bool iommu_tables_far;
 };
 
 struct host {

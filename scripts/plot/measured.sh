@@ -64,7 +64,7 @@ done
 
 for op in read:RD write:WR; do
     test=BW_DMA_${op#*:}
-    for size in 64 256 512; do
+    for size in 64 128 256 512; do
         awk -F, -v c="$base-s0-s0-s0-iommu-nosp" -v t="$test" -v s="$size" \
             '$1 == c && $2 == t && $3 == "Rand" && $4 == "Cold" && $6 == s {
                 printf "%d,%s\n", $5, $7 }' "$in/bdw_bandwidth_window.csv" |
@@ -112,5 +112,14 @@ for host in t620:ivb:ib-Xeon-E5-2620v2_dell-t620-s0-s0-s0 t630:hsw2620:hsw-Xeon-
             "$in/${files}_bandwidth_size.csv" | sort -n |
             curve "hosts_bandwidth_${name}_${op%:*}" transfer_bytes,throughput_gbit_s \
                 "BW_DMA_${op#*:} HWarm, 8 KiB window, $config, Gbit/s per direction"
+    done
+    for op in read:RD write:WR; do
+        for bytes in 64 128 256 512; do
+            awk -F, -v c="$config-iommu-nosp" -v t="BW_DMA_${op#*:}" -v b="$bytes" \
+                '$1 == c && $2 == t && $3 == "Rand" && $4 == "Cold" && $6 == b { printf "%d,%s\n", $5, $7 }' \
+                "$in/${files}_bandwidth_window.csv" | sort -n |
+                curve "hosts_iommu_bandwidth_${name}_${op%:*}_$bytes" window_bytes,throughput_gbit_s \
+                    "BW_DMA_${op#*:} $bytes B random Cold, IOMMU with 4 KiB pages, $config-iommu-nosp"
+        done
     done
 done

@@ -100,6 +100,7 @@ struct iommu_params fake_params(void)
             *(sim_time *)field = (sim_time)(p->def * 1000.0);
     }
     params.enabled = true;
+    params.walk_interval_ps = params.read_piece_ps = 0; /* walks do not hold each other up */
     return params;
 }
 
@@ -144,7 +145,7 @@ uint64_t iommu_rig_stat(const struct rig *rig, const char *name)
 struct iommu_translation iommu_rig_translate(struct rig *rig, uint16_t id, uint64_t iova,
                                              bool write, sim_time at_ps)
 {
-    return iommu_translate(rig->iommu, id, (struct iova){ iova }, write, at_ps, NULL);
+    return iommu_translate(rig->iommu, id, (struct iova){ iova }, 64, write, at_ps, NULL);
 }
 
 struct iommu_translation iommu_rig_translate_later(struct rig *rig, uint16_t id, uint64_t iova,

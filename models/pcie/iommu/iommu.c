@@ -43,8 +43,14 @@ const struct param_desc iommu_params_table[] = {
                 "entries of the cache of directory tables, 1 GiB each; 0: none"),
     PARAM_IOMMU("pdpe_ways", PARAM_U32, pdpe_ways, 16, 1, 65536, PROV_ESTIMATE, SRC_VTD,
                 "associativity of the cache of directory tables"),
-    PARAM_IOMMU("walkers", PARAM_U32, walkers, 6, 1, IOMMU_WALKERS_MAX, PROV_PUBLISHED, SRC_BENCH,
-                "page walks at a time: 290 ns each, one every 46 to 52 ns"),
+    PARAM_IOMMU("walkers", PARAM_U32, walkers, 8, 1, IOMMU_WALKERS_MAX, PROV_ESTIMATE, SRC_BENCH,
+                "page walks at a time: seven at least, 290 ns each and one every 44"),
+    PARAM_IOMMU("walk_interval_ns", PARAM_TIME, walk_interval_ps, 44, 0, 10000, PROV_PUBLISHED,
+                SRC_BENCH, "between the starts of two walks: writes of 128 B that all miss"),
+    PARAM_IOMMU("read_piece_bytes", PARAM_U32, read_piece_bytes, 128, 64, 4096, PROV_PUBLISHED,
+                SRC_BENCH, "a read that missed goes on in pieces that end at multiples of this"),
+    PARAM_IOMMU("read_piece_ns", PARAM_TIME, read_piece_ps, 8, 0, 1000, PROV_PUBLISHED, SRC_BENCH,
+                "for which each such piece holds the next walk up"),
     PARAM_IOMMU("lookup_ns", PARAM_TIME, lookup_ps, 2, 0, 1000, PROV_PUBLISHED, SRC_BENCH,
                 "look-up of context cache and IOTLB, of every translated request"),
     PARAM_IOMMU("walk_step_ns", PARAM_TIME, walk_step_ps, 5, 0, 10000, PROV_ESTIMATE, SRC_BENCH,
@@ -93,6 +99,9 @@ const char *iommu_params_error(const struct iommu_params *params)
             return "the entries of a cache must be a multiple of its ways";
     if (params->levels < 3 || params->levels > 5)
         return "levels must be 3, 4 or 5";
+    if (params->read_piece_bytes == 0 ||
+        (params->read_piece_bytes & (params->read_piece_bytes - 1)) != 0)
+        return "read_piece_bytes must be a power of two";
     if (params->walkers < 1 || params->walkers > IOMMU_WALKERS_MAX)
         return "walkers must be 1 to 64";
     return NULL;
@@ -190,8 +199,8 @@ bool iommu_settle(struct iommu *iommu, struct iommu_request *request,
 }
 
 struct iommu_translation iommu_translate(struct iommu *iommu, uint16_t requester_id,
-                                         struct iova iova, bool write, sim_time at_ps,
-                                         struct sim_stamp *stamp)
+                                         struct iova iova, unsigned bytes, bool write,
+                                         sim_time at_ps, struct sim_stamp *stamp)
 {
     if (!iommu->translating) {
         if (stamp_traced(stamp))
@@ -201,6 +210,7 @@ struct iommu_translation iommu_translate(struct iommu *iommu, uint16_t requester
     iommu->stats.requests++;
     struct iommu_request request = {
         .iova = iova.v,
+        .bytes = bytes,
         .time_ps = at_ps + iommu->params.lookup_ps,
         .requester_id = requester_id,
         .write = write,

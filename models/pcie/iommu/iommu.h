@@ -41,9 +41,12 @@ struct iommu_params {
     uint32_t pde_entries, pde_ways;   /* paging-structure cache of last-level tables (2 MiB) */
     uint32_t pdpe_entries, pdpe_ways; /* of directory tables (1 GiB) */
     uint32_t walkers;
-    sim_time lookup_ps;     /* added to every translated request, hit or miss */
-    sim_time walk_step_ps;  /* per table read, in addition to the memory access */
-    sim_time walk_fixed_ps; /* per walk */
+    sim_time walk_interval_ps; /* between the starts of two walks */
+    uint32_t read_piece_bytes; /* a read that missed goes on in such pieces ... */
+    sim_time read_piece_ps;    /* ... each of which holds the next walk up for so long */
+    sim_time lookup_ps;        /* added to every translated request, hit or miss */
+    sim_time walk_step_ps;     /* per table read, in addition to the memory access */
+    sim_time walk_fixed_ps;    /* per walk */
 };
 extern const struct param_desc iommu_params_table[];
 /* Returns a static message that says what is wrong with the parameters, NULL if nothing is. */
@@ -85,14 +88,14 @@ struct iommu_translation {
 };
 
 /*
- * Translates a request within one 4 KiB page that arrives at at_ps. Timing by reservation: a miss
- * takes the first free walker, or joins a walk for the same page that is under way. A fault writes
- * a fault record and sets the fault status; the caller must not perform the access then. While
- * remapping is off, and in pass-through, hpa = iova.
+ * Translates a request of `bytes` within one 4 KiB page that arrives at at_ps. Timing by
+ * reservation: a miss takes the first free walker, or joins a walk for the same page that is under
+ * way. A fault writes a fault record and sets the fault status; the caller must not perform the
+ * access then. While remapping is off, and in pass-through, hpa = iova.
  */
 struct iommu_translation iommu_translate(struct iommu *iommu, uint16_t requester_id,
-                                         struct iova iova, bool write, sim_time at_ps,
-                                         struct sim_stamp *stamp);
+                                         struct iova iova, unsigned bytes, bool write,
+                                         sim_time at_ps, struct sim_stamp *stamp);
 
 /* Remaps an interrupt message: a write to 0xFEEx_xxxx, which is never translated as DMA. False: the
  * message is blocked and a fault recorded. While interrupt remapping is off, returns destination

@@ -113,6 +113,7 @@ struct iommu {
     struct iommu_cache irte;  /* value, aux: the entry */
     struct iommu_stats stats;
     sim_time walker_free_ps[IOMMU_WALKERS_MAX];
+    sim_time walk_next_ps; /* no walk starts before */
     uint32_t reg[VTD_WINDOW_BYTES / 4];
 };
 
@@ -121,6 +122,7 @@ struct iommu_request {
     uint64_t iova;
     sim_time time_ps;
     uint64_t hpa;
+    uint32_t bytes;
     uint16_t requester_id;
     bool write;
     bool quiet; /* its context entry asks for no fault record */

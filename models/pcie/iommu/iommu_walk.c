@@ -1,14 +1,18 @@
 /*
- * Models: the page walkers: `walkers` servers; a miss takes the one that is free first and holds it
- *     until the entry is known. Context cache and paging-structure caches shorten a walk; what it
+ * Models: the page walks: at most `walkers` at a time, begun walk_interval after one another; the
+ *     request that a walk was for goes on through the same unit, a read in pieces, and holds the
+ *     next walk up meanwhile. Context cache and paging-structure caches shorten a walk; what it
  *     reads and may cache, it caches. Entries are checked in the order in which they are read.
  * Does not model: setting accessed and dirty bits (an option of first-level tables), speculative
  *     walks, sharing of single entry reads between walks under way.
- * Timing: start = max(at_ps + lookup_ps, first walker free)
+ * Timing: start = max(at_ps + lookup_ps, first walker free, next)
+ *         next  = start + walk_interval_ps + for each piece of a read: read_piece_ps (taken when the
+ *                 walk starts, not when it ends)
  *         end   = start + walk_fixed_ps + for each entry read: walk_step_ps + memory access
  *     entries: root and context entry unless the context is cached, then one per level from the
  *     lowest table that the caches know by then down to the leaf.
- * Sources: VT-d 3.0, 3.4 to 3.7, 6.2 (caches), 7.1 (faults), chapter 9 (entries).
+ * Sources: VT-d 3.0, 3.4 to 3.7, 6.2 (caches), 7.1 (faults), chapter 9 (entries); rates: pcie-bench
+ *     (docs/sources.md#pcie-bench).
  */
 #include "models/pcie/iommu/iommu_internal.h"
 
@@ -180,6 +184,19 @@ static void tables_walk(struct iommu *iommu, struct iommu_request *request,
         *cached = (struct iommu_entry){ table, offset_mask, request->time_ps };
 }
 
+/* For how long a walk for the request keeps others from starting. */
+static sim_time walk_holds_ps(const struct iommu_params *params,
+                              const struct iommu_request *request)
+{
+    const uint64_t last = request->iova + SIM_MAX(request->bytes, 1u) - 1;
+
+    if (request->write)
+        return params->walk_interval_ps;
+    return params->walk_interval_ps +
+           (last / params->read_piece_bytes - request->iova / params->read_piece_bytes + 1) *
+               params->read_piece_ps;
+}
+
 void iommu_walk(struct iommu *iommu, struct iommu_request *request,
                 const struct iommu_entry *context)
 {
@@ -187,7 +204,8 @@ void iommu_walk(struct iommu *iommu, struct iommu_request *request,
     for (uint32_t i = 1; i < iommu->params.walkers; i++)
         if (iommu->walker_free_ps[i] < *walker)
             walker = &iommu->walker_free_ps[i];
-    sim_time start_ps = SIM_MAX(request->time_ps, *walker);
+    sim_time start_ps = SIM_MAX(request->time_ps, SIM_MAX(*walker, iommu->walk_next_ps));
+    iommu->walk_next_ps = start_ps + walk_holds_ps(&iommu->params, request);
     stat_mean_add(&iommu->stats.walker_wait_ps, (double)(start_ps - request->time_ps));
     request->time_ps = start_ps + iommu->params.walk_fixed_ps;
 

@@ -521,8 +521,8 @@ void rc_inbound_request(struct model *rc, uint32_t port, struct tlp *tlp)
         return;
     }
     if (state->iommu != NULL) {
-        to = iommu_translate(state->iommu, tlp->requester_id, (struct iova){ tlp->address }, write,
-                             at_ps, tlp->stamp);
+        to = iommu_translate(state->iommu, tlp->requester_id, (struct iova){ tlp->address },
+                             tlp->length_bytes, write, at_ps, tlp->stamp);
         sim_stamp_mark(tlp->stamp, PART_IOMMU, to.done_ps);
     } else if (tlp_traced(tlp)) {
         tlp_trace_add(tlp->stamp, TRACE_IOMMU, rc->name, at_ps)->iommu.how = TRACE_IOMMU_NONE;

@@ -424,25 +424,36 @@ static void test_one_payload_size_per_host(void **state)
     assert_int_equal(world_device(f->world, "sw")->ports[1].mps_bytes, 128);
 }
 
-/* Each IOMMU's tables lie in the memory of its own socket. */
-static void test_iommu_tables_are_local(void **unused)
+/* Bytes of each node that the tables of both IOMMUs take; `far`: with firmware.iommu_tables_far. */
+static void table_bytes(const char *far, uint64_t used[2])
 {
     uint64_t free_bytes[2][2];
-    (void)unused;
     for (unsigned on = 0; on < 2; on++) {
         struct world_fixture f;
         struct hpa hpa;
         struct iova iova;
-        fixture_open(&f, on ? BOOT("", "true") : BOOT("", "false"));
+        fixture_open(&f, on ? far : BOOT("", "false"));
         uint16_t id = pcie_requester_id(world_device(f.world, "b"));
         assert_int_equal(host_dma_alloc(f.host, id, 0, 4096, 4096, &hpa, &iova), 0);
         for (unsigned node = 0; node < 2; node++)
             free_bytes[on][node] = physmem_free_bytes(host_physmem(f.host), node);
         fixture_close(&f);
     }
-    uint64_t used[2] = { free_bytes[0][0] - free_bytes[1][0], free_bytes[0][1] - free_bytes[1][1] };
+    for (unsigned node = 0; node < 2; node++)
+        used[node] = free_bytes[0][node] - free_bytes[1][node];
+}
+
+/* Each IOMMU's tables lie in the memory of its own socket, or of the next one. */
+static void test_where_iommu_tables_lie(void **unused)
+{
+    uint64_t used[2], far[2];
+    (void)unused;
+    table_bytes(BOOT("", "true"), used);
     assert_true(used[0] >= 4096);               /* socket 0: nothing is mapped */
     assert_true(used[1] >= used[0] + 5 * 4096); /* context table, four levels */
+    table_bytes(BOOT("", "true; }; firmware = { iommu_tables_far = true"), far);
+    assert_int_equal(far[0], used[1]);
+    assert_int_equal(far[1], used[0]);
 }
 
 /* 7 root ports with switches of 32 ports, an endpoint below some: more functions than have room,
@@ -513,7 +524,7 @@ int main(void)
         cmocka_unit_test(test_sizes_and_credits),
         WORLD_TEST(test_link_status, BOOT("", "false")),
         WORLD_TEST(test_one_payload_size_per_host, BOOT("mps_bytes = 128;", "false")),
-        cmocka_unit_test(test_iommu_tables_are_local),
+        cmocka_unit_test(test_where_iommu_tables_lie),
         cmocka_unit_test(test_too_many_functions),
         cmocka_unit_test(test_stalled_workload_fails),
     };

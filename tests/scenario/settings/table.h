@@ -423,8 +423,10 @@ static const struct row rows[] = {
 
     SERVER("iommu", "bench", "enabled=true"),
     SERVER("iommu", "bench.iommu",
-           "levels=5 iotlb_entries=256 iotlb_ways=32 context_entries=0 pde_entries=0 walkers=12"
-           " lookup_ns=4 walk_step_ns=10 walk_fixed_ns=340"),
+           "levels=5 iotlb_entries=256 iotlb_ways=32 context_entries=0 pde_entries=0 walkers=1"
+           " walk_interval_ns=400 read_piece_bytes=64+workload.transfer_bytes=256"
+           " read_piece_ns=400 lookup_ns=4 walk_step_ns=10 walk_fixed_ns=340"),
+    SERVER("firmware", "bench.iommu", "iommu_tables_far=true"),
     SERVER("iommu", "bench.sets", "pde_ways=1"),
     SERVER("iommu", "bench.walk", "pdpe_entries=0"),
     LENDER("iommu", "ping_pong.sets", "context_ways=1 pdpe_ways=1"),

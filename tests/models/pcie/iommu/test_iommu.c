@@ -155,8 +155,8 @@ static void stamp_gets_the_whole_translation(void **state)
     map(domain, 0, HOST, 4 * KIB, 4 * KIB);
     struct sim_stamp stamp;
     sim_stamp_start(&stamp, 7000);
-    struct iommu_translation t = iommu_translate(rig.iommu, ID_A, (struct iova){ 0 }, true, 7000,
-                                                 &stamp);
+    struct iommu_translation t = iommu_translate(rig.iommu, ID_A, (struct iova){ 0 }, 64, true,
+                                                 7000, &stamp);
     assert_int_equal(stamp.part_ps[PART_IOMMU], t.done_ps - 7000);
     assert_int_equal(stamp.cursor_ps, t.done_ps);
     iommu_rig_release(&rig);
@@ -203,6 +203,48 @@ static void free_walker_starts_at_once(void **state)
     /* One that comes when the second has just ended does not wait. */
     assert_int_equal(took(&rig, ID_A, 0x4000, HOST + 0x4000, at + 1000 + walk), lookup + walk);
     iommu_rig_release(&rig);
+}
+
+/* Begins a walk of one table read for a request at at_ps; returns what it took. */
+static sim_time walked(struct rig *rig, unsigned page, unsigned bytes, bool write, sim_time at_ps)
+{
+    const struct iommu_translation t = iommu_translate(
+        rig->iommu, ID_A, (struct iova){ page * PAGE_BYTES }, bytes, write, at_ps, NULL);
+    assert_int_equal(t.fault, IOMMU_OK);
+    return t.done_ps - at_ps;
+}
+
+/* However many walkers there are: a walk begins walk_interval after the one before it, and later for
+ * each piece of the read that this one was for. */
+static void walks_hold_the_next_up(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned bytes;
+        bool write;
+        unsigned n_pieces;
+    } cases[] = { { 64, true, 0 },   { 512, true, 0 },  { 64, false, 1 },
+                  { 128, false, 1 }, { 256, false, 2 }, { 512, false, 4 } };
+    struct iommu_params params = fake_params();
+    params.walkers = 64;
+    params.walk_interval_ps = 44000;
+    params.read_piece_bytes = 128;
+    params.read_piece_ps = 8000;
+    for (size_t c = 0; c < SIM_N_ELEMENTS(cases); c++) {
+        struct rig rig;
+        iommu_rig_init(&rig, &params);
+        struct iommu_domain *domain = domain_with(&rig, ID_A);
+        map(domain, 0, HOST, 2 * MIB, 4 * KIB);
+        took(&rig, ID_A, 0, HOST, 0); /* fills the paging-structure caches */
+        const sim_time at = 100000000, alone = params.lookup_ps + iommu_rig_walk_ps(&rig, 1);
+        const sim_time held = params.walk_interval_ps + cases[c].n_pieces * params.read_piece_ps;
+        for (unsigned i = 0; i < 20; i++)
+            assert_int_equal(walked(&rig, i + 1, cases[c].bytes, cases[c].write, at),
+                             alone + i * held);
+        /* What is in the IOTLB waits for nobody. */
+        assert_int_equal(walked(&rig, 1, 64, false, at + alone), params.lookup_ps);
+        iommu_rig_release(&rig);
+    }
 }
 
 static void same_page_is_joined(void **state)
@@ -613,6 +655,9 @@ static void parameters_are_checked(void **state)
     params = fake_params();
     params.walkers = 0;
     assert_non_null(iommu_params_error(&params));
+    params = fake_params();
+    params.read_piece_bytes = 96;
+    assert_non_null(iommu_params_error(&params));
 }
 
 int main(void)
@@ -624,6 +669,7 @@ int main(void)
         cmocka_unit_test(stamp_gets_the_whole_translation),
         cmocka_unit_test(walkers_bound_the_rate),
         cmocka_unit_test(free_walker_starts_at_once),
+        cmocka_unit_test(walks_hold_the_next_up),
         cmocka_unit_test(same_page_is_joined),
         cmocka_unit_test(tables_are_known_when_read),
         cmocka_unit_test(context_is_joined),
