@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/store/results_internal.h"
 #include "tests/support/scenario_fixture.h"
+#include "workloads/base/workload.h"
 
 #define PORT "{ name = \"rp0\"; socket = 0; lanes = 8; }"
 #define TWO  "{ cpu = { sockets = 2; cores_per_socket = 2; }; ports = ( " PORT " ); }; "
@@ -165,6 +167,53 @@ static void test_all_of_it(void **unused)
     }
 }
 
+/* A tenth of each interval, but the first, that of the event and the next. */
+static void test_parts_of_series(void **unused)
+{
+    struct workload workload = { .measure = { .sample_interval_ps = 50 * SIM_PS_PER_MS },
+                                 .series_event_ps = 225 * SIM_PS_PER_MS };
+    (void)unused;
+    assert_true(workload_series_long(&workload));
+    assert_int_equal(workload_simulated_ps(&workload, 430 * SIM_PS_PER_MS), 430 * SIM_PS_PER_MS);
+    workload.series_sampled = true;
+    static const unsigned ms[][2] = { { 0, 0 },     { 30, 30 },   { 50, 50 },  { 52, 52 },
+                                      { 60, 55 },   { 200, 65 },  { 225, 90 }, { 300, 165 },
+                                      { 301, 166 }, { 350, 170 }, { 430, 180 } };
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(ms); i++)
+        assert_int_equal(workload_simulated_ps(&workload, ms[i][0] * SIM_PS_PER_MS),
+                         ms[i][1] * SIM_PS_PER_MS);
+    workload.measure.sample_interval_ps = 39 * SIM_PS_PER_MS;
+    assert_false(workload_series_long(&workload));
+}
+
+#define sample_at(RESULT, I) g_array_index((RESULT)->samples, struct result_sample, I)
+
+static void test_series(void **unused)
+{
+    static const char text[] = NETWORK
+        "programs = { p = { type = \"sockperf\"; }; };\n"
+        "measure = { warmup_us = 10000; duration_us = 160000; sample_interval_us = 40000;"
+        " precision_ratio = %s; };\n";
+    struct pair pair = run_both(text, NULL);
+    (void)unused;
+    expect_near(&pair, "latency_us");
+    assert_string_equal(
+        run_result_note_text(pair.sampled, "sampled", 0),
+        "series: 52000 of 160000 us simulated, a tenth of intervals in which nothing"
+        " is done");
+    assert_int_equal(pair.exact->samples->len, 4);
+    assert_int_equal(pair.sampled->samples->len, 4);
+    for (unsigned i = 0; i < 4; i++) {
+        const struct result_sample *exact = &sample_at(pair.exact, i),
+                                   *sampled = &sample_at(pair.sampled, i);
+        assert_string_equal(sampled->name, "pf0_gbit_s");
+        assert_int_equal(sampled->t_ps, (i + 1) * 40 * SIM_PS_PER_MS);
+        assert_int_equal(exact->t_ps, sampled->t_ps);
+        assert_true(exact->value > 0 && fabs(sampled->value / exact->value - 1) < 0.02);
+    }
+    release(&pair);
+}
+
 /* 0.1 % of a swinging stream is not known in a millisecond: nothing is left out. */
 static void test_not_known(void **unused)
 {
@@ -194,9 +243,10 @@ static void test_twice(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bandwidths), cmocka_unit_test(test_copies),
-        cmocka_unit_test(test_warm_up),    cmocka_unit_test(test_all_of_it),
-        cmocka_unit_test(test_not_known),  cmocka_unit_test(test_twice),
+        cmocka_unit_test(test_bandwidths),      cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_warm_up),         cmocka_unit_test(test_all_of_it),
+        cmocka_unit_test(test_not_known),       cmocka_unit_test(test_twice),
+        cmocka_unit_test(test_parts_of_series), cmocka_unit_test(test_series),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,17 +5,51 @@
  */
 #include "workloads/base/workload.h"
 
+#define SHARE        10u /* one of so many parts of an interval is simulated */
+#define SHARE_MIN_PS (4 * SIM_PS_PER_MS)
+
+bool workload_series_long(const struct workload *workload)
+{
+    return workload->measure.sample_interval_ps / SHARE >= SHARE_MIN_PS;
+}
+
+static bool is_whole(const struct workload *workload, uint64_t interval)
+{
+    const uint64_t event = workload->series_event_ps / workload->measure.sample_interval_ps;
+    if (!workload->series_sampled || interval == 0)
+        return true;
+    return workload->series_event_ps != 0 && (interval == event || interval == event + 1);
+}
+
+static sim_time interval_ps(const struct workload *workload, uint64_t interval)
+{
+    const sim_time whole_ps = workload->measure.sample_interval_ps;
+    return is_whole(workload, interval) ? whole_ps : whole_ps / SHARE;
+}
+
+sim_time workload_simulated_ps(const struct workload *workload, sim_time measured_ps)
+{
+    sim_time sum_ps = 0;
+    if (!workload->series_sampled)
+        return measured_ps;
+    const uint64_t n = measured_ps / workload->measure.sample_interval_ps;
+    for (uint64_t i = 0; i < n; i++)
+        sum_ps += interval_ps(workload, i);
+    const sim_time rest_ps = measured_ps % workload->measure.sample_interval_ps;
+    return sum_ps + SIM_MIN(rest_ps, interval_ps(workload, n));
+}
+
 static void take_samples(struct rate_sampler *sampler)
 {
     struct workload *workload = sampler->workload;
-    const sim_time interval_ps = workload->measure.sample_interval_ps;
-    const sim_time t_ps = sim_now(workload->sim) - sampler->begin_ps;
+    const sim_time simulated_ps = interval_ps(workload, sampler->n_intervals++);
     for (unsigned i = 0; i < sampler->n_series; i++) {
         const struct rate_series *series = &sampler->series[i];
         const uint64_t count = series->count(workload, i);
-        run_result_series(workload->result, series->name, series->unit, t_ps,
+        run_result_series(workload->result, series->name, series->unit,
+                          sampler->n_intervals * workload->measure.sample_interval_ps,
                           (double)(count - sampler->last[i]) * series->scale *
-                              (double)SIM_PS_PER_S / (double)interval_ps);
+                              (double)SIM_PS_PER_S / (double)simulated_ps);
         sampler->last[i] = count;
     }
 }
@@ -25,8 +59,10 @@ static void take_samples(struct rate_sampler *sampler)
 static void schedule_next(struct rate_sampler *sampler)
 {
     struct workload *workload = sampler->workload;
-    if (sim_now(workload->sim) + workload->measure.sample_interval_ps <= sampler->end_ps)
-        sim_schedule_in(workload->sim, &sampler->event, workload->measure.sample_interval_ps);
+    const struct measure_params *measure = &workload->measure;
+    if ((sampler->n_intervals + 1) * measure->sample_interval_ps <= measure->duration_ps)
+        sim_schedule_in(workload->sim, &sampler->event,
+                        interval_ps(workload, sampler->n_intervals));
 }
 
 static void interval_ends(struct sim *sim, struct sim_event *event)
@@ -45,8 +81,6 @@ void rate_sampler_start(struct rate_sampler *sampler, struct workload *workload,
         (struct rate_sampler){ .workload = workload, .series = series, .n_series = n_series };
     if (workload->measure.sample_interval_ps == 0)
         return;
-    sampler->begin_ps = sim_now(workload->sim);
-    sampler->end_ps = sampler->begin_ps + workload->measure.duration_ps;
     for (unsigned i = 0; i < n_series; i++)
         sampler->last[i] = series[i].count(workload, i);
     sim_event_init(&sampler->event, interval_ends);

@@ -38,6 +38,8 @@ struct workload {
     struct measure_params measure;
     struct stat_precision precision; /* of the main metric; by measure.precision_ratio */
     bool is_noted;                   /* that it was reached */
+    bool series_sampled;      /* set before rate_sampler_start(): see workload_simulated_ps() */
+    sim_time series_event_ps; /* of the measurement, the same; 0: none */
     struct run_result *result;
     const volatile int *interrupt;
     void *state; /* ops->state_bytes, params read into it */
@@ -101,10 +103,19 @@ struct rate_sampler {
     const struct rate_series *series;
     unsigned n_series;
     struct sim_event event;
-    sim_time begin_ps, end_ps;
+    uint64_t n_intervals;           /* that have ended */
     uint64_t last[RATE_SERIES_MAX]; /* counts at the last sample */
 };
 
+/*
+ * How much of the first measured_ps of the measurement is simulated. All of it, unless workload->series_sampled:
+ * then of each measure.sample_interval_us the first tenth, and all of the first interval, of that in which
+ * workload->series_event_ps is, and of the next. What is left out passes for nobody: the simulation goes on
+ * where it stopped.
+ */
+sim_time workload_simulated_ps(const struct workload *workload, sim_time measured_ps);
+/* Whether a tenth of an interval is long enough to be one. */
+bool workload_series_long(const struct workload *workload);
 /* Begins now, after world_stats_clear(), if the scenario asks for samples. Recorded are t_ps, from
  * now to the end of an interval, and the mean rate within it; the last sample is that of the last
  * whole interval of measure.duration_us. series: n of them, kept; not hot. */

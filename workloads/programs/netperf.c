@@ -106,7 +106,7 @@ static void netperf_check(struct program *program, struct sim_error_list *errors
 {
     struct netperf *netperf = program->state;
     netperf->program = program;
-    program->eventful = netperf->migrate_after_ps != 0;
+    program->event_ps = netperf->migrate_after_ps;
     const char *const n_key = netperf->same_core ? NULL : "instances";
     if (!program_check_pair(program, &netperf->pair, "first_core", n_key, netperf->instances,
                             "client_first_core", "instances", netperf->instances, errors))
@@ -274,7 +274,8 @@ static void netperf_measure(struct program *program)
                               network_drops(netperf->pair.client);
     if (netperf->migrate_after_ps != 0) {
         sim_event_init(&netperf->migration, migrate);
-        sim_schedule_in(sim, &netperf->migration, netperf->migrate_after_ps);
+        sim_schedule_in(sim, &netperf->migration,
+                        workload_simulated_ps(program->workload, netperf->migrate_after_ps));
     }
 }
 

@@ -31,9 +31,10 @@ struct program {
     bool closing;  /* set and cleared by its threads: it still has what it must give back */
     bool own_time; /* set by check(): its rates are over a time of its own, and do not add up */
     bool finished;
-    bool
-        eventful; /* set by check(): it does something at a set time of the measurement, all of which
-                      is simulated */
+    /* Set by check(): it does something at a set time, of which all around is simulated; with event_ps
+     * workload_simulated_ps() says when. */
+    bool eventful;
+    sim_time event_ps;                  /* of the measurement; 0: none */
     bool has_whole;                     /* an operation began and ended while it was measured */
     unsigned n_connecting;              /* connections of it that are being made */
     unsigned n_connected_late;          /* that were made while it was measured */

@@ -235,13 +235,46 @@ static bool all_finished(const struct programs *all)
 }
 
 /* All go on alike, nothing is to happen at a set time, and nobody wants to see all of it. */
+/* Nothing ends or changes by itself; *event_ps: but what is done then. */
+static bool is_steady(const struct programs *all, sim_time *event_ps)
+{
+    *event_ps = 0;
+    for (unsigned i = 0; i < all->n_programs; i++) {
+        const struct program *program = &all->program[i];
+        if (!program->ops->steady || program->eventful || program->finite ||
+            (program->event_ps != 0 && *event_ps != 0))
+            return false;
+        *event_ps = SIM_MAX(*event_ps, program->event_ps);
+    }
+    return true;
+}
+
 static bool may_sample(const struct programs *all)
 {
     const struct measure_params *measure = &all->workload->measure;
-    for (unsigned i = 0; i < all->n_programs; i++)
-        if (!all->program[i].ops->steady || all->program[i].eventful || all->program[i].finite)
-            return false;
-    return measure->precision_ratio != 0 && measure->sample_interval_ps == 0;
+    sim_time event_ps;
+    return measure->precision_ratio != 0 && measure->sample_interval_ps == 0 &&
+           is_steady(all, &event_ps) && event_ps == 0;
+}
+
+/* A series of steady programs: a part of each interval. */
+static void plan_series(struct programs *all)
+{
+    struct workload *workload = all->workload;
+    workload->series_sampled = workload->measure.precision_ratio != 0 &&
+                               workload_series_long(workload) &&
+                               is_steady(all, &workload->series_event_ps);
+}
+
+static void note_series(struct programs *all)
+{
+    struct workload *workload = all->workload;
+    char text[128];
+    snprintf(text, sizeof(text),
+             "series: %.6g of %.6g us simulated, a tenth of intervals in which nothing is done",
+             (double)(sim_now(workload->sim) - all->begin_ps) / 1e6,
+             (double)workload->measure.duration_ps / 1e6);
+    run_result_note(workload->result, "sampled", text);
 }
 
 /* Names those that should have ended. */
@@ -341,9 +374,11 @@ static void measure(struct programs *all)
     warm_up(all, sampled);
     if (!workload_goes_on(workload) || all->fault[0] != '\0')
         return;
+    plan_series(all);
     programs_begin(all);
     all->done = any_finite(all) && all_finished(all);
-    const sim_time until_ps = all->begin_ps + workload->measure.duration_ps;
+    const sim_time until_ps = all->begin_ps +
+                              workload_simulated_ps(workload, workload->measure.duration_ps);
     if (sampled)
         sampling_measure(&all->sampling, &never, until_ps, programs_sample, all);
     else
@@ -364,6 +399,8 @@ static void measure(struct programs *all)
         programs_settled(all);
         if (sampled)
             sampling_note(&all->sampling);
+        if (workload->series_sampled)
+            note_series(all);
     }
 }
 

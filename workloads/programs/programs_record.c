@@ -327,8 +327,8 @@ void programs_settled(struct programs *all)
 {
     char name[80];
     for (unsigned p = 0; p < all->n_programs; p++)
-        if (all->program[p].finite)
-            return;
+        if (all->program[p].finite || all->program[p].event_ps != 0)
+            return; /* what is measured changes, as it is meant to */
     for (unsigned p = 0; p < all->n_programs; p++) {
         const struct program *program = &all->program[p];
         double latency_ps[SETTLE_PARTS];
