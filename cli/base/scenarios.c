@@ -73,6 +73,23 @@ char **cli_scenario_names(const struct cli_options *options, char **arguments, b
     return (char **)g_ptr_array_free(names, FALSE);
 }
 
+void cli_name_scenario_files(struct cli_options *options)
+{
+    for (char **argument = options->arguments; *argument != NULL; argument++) {
+        if (!g_str_has_suffix(*argument, ".cfg") || !g_file_test(*argument, G_FILE_TEST_IS_REGULAR))
+            continue;
+        struct sim_error_list ignored = { 0 };
+        struct scenario *scenario = scenario_load(*argument, (const char *const *)options->roots,
+                                                  NULL, &ignored);
+        if (scenario != NULL) {
+            g_free(*argument);
+            *argument = g_strdup(scenario_name(scenario));
+        }
+        scenario_free(scenario);
+        sim_error_release(&ignored);
+    }
+}
+
 static void free_scenario(gpointer scenario)
 {
     scenario_free(scenario);

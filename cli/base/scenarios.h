@@ -13,6 +13,8 @@
  */
 char **cli_scenario_names(const struct cli_options *options, char **arguments, bool beginnings,
                           struct sim_error_list *errors);
+/* Replaces arguments that are files of scenarios by the names under which their results are stored. */
+void cli_name_scenario_files(struct cli_options *options);
 /* The names of the files root/folder/NAME.cfg of all roots, sorted, NULL-terminated; g_strfreev(). */
 char **cli_names_in(const struct cli_options *options, const char *folder);
 /* An empty array of struct scenario, which it owns. */

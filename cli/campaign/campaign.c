@@ -12,7 +12,7 @@
 #include "cli/campaign/campaign.h"
 #include "cli/campaign/history.h"
 #include "cli/campaign/progress.h"
-#include "cli/results/result_set.h"
+#include "cli/results/result_older.h"
 #include "workloads/experiment.h"
 
 struct running {
@@ -41,6 +41,8 @@ static void note_origin(struct run_result *result, const struct plan_point *poin
                          strstr(point->stored_as, RESULTS_VARIANT) != NULL;
     if (*scenario_changes(scenario) != '\0' && !variant)
         run_result_note(result, &RESULT_NOTE_CHANGES[strlen("note.")], scenario_changes(scenario));
+    g_autofree char *digest = scenario_digest(scenario, point->index);
+    run_result_note(result, &RESULT_NOTE_TEXT[strlen("note.")], digest);
     if (!scenario_has_root(scenario)) {
         g_autofree char *path = g_canonicalize_filename(scenario_path(scenario), NULL);
         run_result_note(result, &RESULT_NOTE_FILE[strlen("note.")], path);

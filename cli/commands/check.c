@@ -4,7 +4,7 @@
 
 #include "cli/base/json.h"
 #include "cli/claims/claims.h"
-#include "cli/results/result_set.h"
+#include "cli/results/result_older.h"
 #include "sim/store/version.h"
 
 /* ---- As a table ------------------------------------------------------------------------------ */
@@ -114,16 +114,37 @@ static bool is_changed(struct results_db *db, const struct claim_reference *r)
     return changed;
 }
 
+/* Adds "SCENARIO POINT" of each point of the scenario that was run with another text than its file has. */
+static void find_older(GHashTable *older, const struct cli_options *options, struct results_db *db,
+                       const char *name)
+{
+    struct sim_error_list errors = { 0 };
+    struct scenario *scenario = scenario_load(name, (const char *const *)options->roots, NULL,
+                                              &errors);
+    g_autoptr(GPtrArray) points = result_older_points(db, name,
+                                                      errors.n_messages == 0 ? scenario : NULL);
+    for (guint i = 0; i < points->len; i++)
+        g_hash_table_add(older, g_strconcat(name, " ", points->pdata[i], NULL));
+    scenario_free(scenario);
+    sim_error_release(&errors);
+}
+
 /* Points behind the claims whose newest run had not settled, or is not the last; each once. */
-static void print_notes(const struct claims_file *file, struct results_db *db)
+static void print_notes(const struct cli_options *options, const struct claims_file *file,
+                        struct results_db *db)
 {
     g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GHashTable) scenarios = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GHashTable) older = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     for (guint i = 0; i < file->claims->len; i++) {
         g_autoptr(GArray) references = claim_references(claims_at(file, i));
         for (guint k = 0; k < references->len; k++) {
             const struct claim_reference *r = &g_array_index(references, struct claim_reference, k);
-            if (!g_hash_table_add(seen, g_strconcat(r->scenario, " ", r->point, NULL)))
+            g_autofree char *name = g_strconcat(r->scenario, " ", r->point, NULL);
+            if (!g_hash_table_add(seen, g_strdup(name)))
                 continue;
+            if (g_hash_table_add(scenarios, g_strdup(r->scenario)))
+                find_older(older, options, db, r->scenario);
             struct results_cursor *cursor = results_params(db, r->scenario, r->point);
             for (const struct results_param *param; (param = results_next_param(cursor)) != NULL;)
                 if (g_str_has_prefix(param->name, "note.not_settled."))
@@ -131,6 +152,8 @@ static void print_notes(const struct claims_file *file, struct results_db *db)
             results_end(cursor, NULL);
             if (is_changed(db, r))
                 printf("changed by --set: %s %s\n", r->scenario, r->point);
+            if (g_hash_table_contains(older, name))
+                printf("of an older text of the scenario: %s\n", name);
             if (is_overtaken(db, r))
                 printf("of an earlier run: %s %s: a later one has failed\n", r->scenario, r->point);
         }
@@ -148,8 +171,8 @@ static void print_summary(const char *prefix, const struct claims_tally *tally)
     cli_print_words(second, 0);
 }
 
-static void print_tables(const GPtrArray *files, const struct claims_tally *all,
-                         struct results_db *db)
+static void print_tables(const struct cli_options *options, const GPtrArray *files,
+                         const struct claims_tally *all, struct results_db *db)
 {
     for (guint i = 0; i < files->len; i++) {
         const struct claims_file *file = files->pdata[i];
@@ -162,7 +185,7 @@ static void print_tables(const GPtrArray *files, const struct claims_tally *all,
         cli_table_print(table, "", stdout);
         print_reasons(file);
         print_bands(file);
-        print_notes(file, db);
+        print_notes(options, file, db);
         cli_table_free(table);
         claims_count(file, &tally);
         printf("\n");
@@ -273,15 +296,43 @@ static int check_files(const struct check_request *request, GPtrArray *files, st
     if (request->json)
         print_json(files, &all);
     else
-        print_tables(files, &all, db);
+        print_tables(&request->options, files, &all, db);
     const unsigned excused = request->known_ok ? all.n[CLAIM_KNOWN_MISS] : 0;
     return claims_holding(&all) + excused == claims_total(&all) ? CLI_DONE : CLI_FAILED;
+}
+
+/* A scenario is no file of claims. */
+static void refuse_scenario(const struct check_request *request, const char *path,
+                            struct sim_error_list *errors)
+{
+    struct sim_error_list ignored = { 0 };
+    struct config *config =
+        g_file_test(path, G_FILE_TEST_IS_REGULAR)
+            ? config_load_searching(path, (const char *const *)request->options.roots, &ignored)
+            : NULL;
+    struct config_node *root = config != NULL ? config_root(config) : NULL;
+    const bool scenario = root != NULL && config_find(root, "claims") == NULL &&
+                          (config_find(root, "workload") != NULL ||
+                           config_find(root, "hosts") != NULL);
+    if (scenario)
+        sim_error_add(errors, path, 0,
+                      "is a scenario, expected a file of claims (docs/claims.md): the claims of a "
+                      "scenario stand in a file %s beside it",
+                      CLAIMS_FILE);
+    config_free(config);
+    sim_error_release(&ignored);
 }
 
 static int check(const struct check_request *request)
 {
     struct sim_error_list errors = { 0 };
     int status = CLI_WRONG;
+    for (char **path = request->options.arguments; *path != NULL; path++)
+        refuse_scenario(request, *path, &errors);
+    if (errors.n_messages > 0) {
+        cli_report(&errors);
+        return CLI_WRONG;
+    }
     g_autoptr(GPtrArray) files = claims_load(&request->options, request->options.arguments,
                                              &errors);
     if (errors.n_messages > 0) {

@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "cli/base/json.h"
-#include "cli/results/result_set.h"
+#include "cli/base/scenarios.h"
+#include "cli/results/result_older.h"
 #include "sim/config/unit.h"
 #include "sim/store/version.h"
 
@@ -357,8 +358,9 @@ static bool write_all(const struct export_request *request, const GPtrArray *set
     return cli_output_end(output, good) && good;
 }
 
-static int export_results(const struct export_request *request)
+static int export_results(struct export_request *request)
 {
+    cli_name_scenario_files(&request->options);
     const struct result_choice choice = { request->options.arguments, request->metrics,
                                           request->filters };
     struct sim_error_list errors = { 0 };
@@ -372,6 +374,10 @@ static int export_results(const struct export_request *request)
     g_autoptr(GPtrArray) sets = result_sets_find(db, &choice, &errors);
     int status = results_failed(db) ? CLI_FAILED : errors.n_messages > 0 ? CLI_WRONG : CLI_DONE;
     for (guint i = 0; status == CLI_DONE && i < sets->len; i++) {
+        const char *name = ((const struct result_set *)sets->pdata[i])->scenario;
+        g_autofree char *older = result_older_by_name(db, name, request->options.roots);
+        if (older != NULL)
+            fprintf(stderr, "%s: of an older text of the scenario: %s\n", name, older);
         if (!result_set_read(sets->pdata[i], db))
             status = CLI_FAILED;
     }

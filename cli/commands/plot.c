@@ -10,7 +10,7 @@
 #include "cli/commands/run.h"
 #include "cli/plot/plot_published.h"
 #include "cli/plot/plot_script.h"
-#include "cli/results/result_set.h"
+#include "cli/results/result_older.h"
 
 #define PUBLISHED_LINES 6 /* of text */
 
@@ -345,7 +345,7 @@ static void warn_of_overtaken(const struct plot_request *request, const struct s
 
 /* The title with paper and figure; a figure of runs that --set has changed, or that were sampled, says so
  * there, and beside it. The new title has to live as long as the figure; g_free(). */
-static char *set_title(const struct plot_request *request, const struct scenario *scenario,
+static char *set_title(const struct plot_request *request, struct scenario *scenario,
                        const struct plot_published *published, struct plot_figure *figure)
 {
     const char *name = scenario_name(scenario);
@@ -356,6 +356,9 @@ static char *set_title(const struct plot_request *request, const struct scenario
         fprintf(stderr, "%s: changed by %s\n", name, changes);
     if (sampled != NULL)
         fprintf(stderr, "%s: sampled: %s\n", name, sampled);
+    g_autofree char *older = result_older(request->db, name, scenario);
+    if (older != NULL)
+        fprintf(stderr, "%s: of an older text of the scenario: %s\n", name, older);
     char *title = g_strdup_printf("%s%s%s%s%s", whole, changes != NULL ? " (changed by --set)" : "",
                                   sampled != NULL ? " (sampled: " : "",
                                   sampled != NULL ? sampled : "", sampled != NULL ? ")" : "");

@@ -1,7 +1,9 @@
 /* nudma results: what is in the database as tables. */
 #include <inttypes.h>
 
+#include "cli/base/scenarios.h"
 #include "cli/plot/plot_choice.h"
+#include "cli/results/result_older.h"
 #include "cli/results/result_table.h"
 
 struct results_request {
@@ -32,7 +34,7 @@ static bool print_failures(struct results_db *db, const char *scenario)
 }
 
 /* Below its tables. */
-static bool print_remarks(struct results_db *db, const char *scenario)
+static bool print_remarks(struct results_db *db, const char *scenario, char **roots)
 {
     g_autofree char *changes = result_changes(db, scenario);
     if (changes != NULL)
@@ -40,6 +42,9 @@ static bool print_remarks(struct results_db *db, const char *scenario)
     g_autofree char *sampled = result_sampled(db, scenario);
     if (sampled != NULL)
         printf("sampled: %s\n", sampled);
+    g_autofree char *older = result_older_by_name(db, scenario, roots);
+    if (older != NULL)
+        printf("of an older text of the scenario: %s\n", older);
     return print_failures(db, scenario);
 }
 
@@ -57,8 +62,9 @@ static void order_and_choose(struct result_set *set, const struct results_reques
     sim_error_release(&errors);
 }
 
-static int print_results(const struct results_request *request, struct results_db *db)
+static int print_results(struct results_request *request, struct results_db *db)
 {
+    cli_name_scenario_files(&request->options);
     const struct result_choice choice = { request->options.arguments, request->metrics,
                                           request->filters };
     struct sim_error_list errors = { 0 };
@@ -75,7 +81,7 @@ static int print_results(const struct results_request *request, struct results_d
         const bool read = result_set_read(sets->pdata[i], db);
         if (read)
             result_layout_print(layouts->pdata[i], i == 0);
-        if (!read || !print_remarks(db, set->scenario))
+        if (!read || !print_remarks(db, set->scenario, request->options.roots))
             status = CLI_FAILED;
     }
     if (errors.n_messages > 0)

@@ -5,7 +5,7 @@
 #include "cli/base/script.h"
 #include "cli/plot/plot_script.h"
 #include "cli/report/report.h"
-#include "cli/results/result_set.h"
+#include "cli/results/result_older.h"
 
 #define PICTURE_COLUMNS 620
 #define PICTURE_ROWS    430
@@ -411,6 +411,10 @@ void report_scenario(struct report *report, const struct report_paper *paper,
     g_autofree char *sampled = n > 0 ? result_sampled(report->db, name) : NULL;
     if (sampled != NULL)
         html_add(html, "<p class=\"meta\">Sampled: ", sampled, "</p>\n", NULL);
+    g_autofree char *older = n > 0 ? result_older(report->db, name, scenario) : NULL;
+    if (older != NULL)
+        html_add(html, "<p class=\"meta\">Of an older text of the scenario: ", older, "</p>\n",
+                 NULL);
     if (n > 0)
         append_results(report, paper, scenario);
     else

@@ -395,6 +395,7 @@ struct scenario *scenario_load(const char *name_or_path, const char *const *root
     scenario_read_axes(scenario, errors);
     scenario_read_quick(scenario, errors);
     scenario_read_constraints(scenario, errors);
+    scenario->digest = scenario_digest_base(base);
     for (size_t i = 0; sets && sets[i]; i++)
         apply_set(scenario, sets[i], errors);
     scenario->changes = changes_of(sets);
@@ -424,6 +425,7 @@ void scenario_free(struct scenario *scenario)
     g_ptr_array_free(scenario->parsed, TRUE);
     config_free(scenario->base);
     g_free(scenario->changes);
+    g_free(scenario->digest);
     g_free(scenario->title);
     g_free(scenario->text);
     g_free(scenario->name);

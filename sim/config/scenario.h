@@ -40,6 +40,9 @@ const char *scenario_text(const struct scenario *scenario);  /* "" if it has non
 /* What --set has changed of what is simulated, "a.b=1; @fit.cfg"; "" without. Values of axes, which
  * stand in the names of points, and `plot` do not count. */
 const char *scenario_changes(const struct scenario *scenario);
+/* Digests of what the file says of the point, without --set: "file:1a2b3c4d memory=local:5e6f7a8b", the second of
+ * a variant. What does not change what is simulated (title, plot, values of axes) does not count. g_free(). */
+char *scenario_digest(const struct scenario *scenario, size_t point);
 /* False for a file outside of the scenarios folders, of which others may have the same name. */
 bool scenario_has_root(const struct scenario *scenario);
 /* The file with `set` and --set applied, without axis values: for `plot`. */

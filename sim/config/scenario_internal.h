@@ -33,7 +33,7 @@ struct axis {
 };
 
 struct scenario {
-    char *name, *path, *title, *text, *changes;
+    char *name, *path, *title, *text, *changes, *digest;
     bool has_root; /* the file is below one of the roots */
     char **include_dirs;
     struct config *base;
@@ -68,6 +68,8 @@ void axis_read_range(struct scenario *scenario, struct axis *axis, struct config
 void axis_read_variants(struct scenario *scenario, struct axis *axis, struct config_node *variants,
                         struct sim_error_list *errors);
 
+/* Of the file with its `set`, without what is no part of the system; g_free(). */
+char *scenario_digest_base(struct config *base);
 void axis_free(gpointer axis);
 /* Reads `axes` of the base; what is wrong is left out, with messages. */
 void scenario_read_axes(struct scenario *scenario, struct sim_error_list *errors);

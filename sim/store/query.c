@@ -201,9 +201,10 @@ struct results_cursor *results_noted_points(struct results_db *db, const char *s
                                             const char *param_name)
 {
     return ask(db, ROW_QUANTITY,
-               "SELECT DISTINCT p.text, s.value FROM newest w JOIN run_row x ON x.id = w.run_id"
+               "SELECT p.text, s.value FROM newest w JOIN run_row x ON x.id = w.run_id"
                " JOIN label p ON p.id = w.point_id" NOTED
-               " WHERE w.scenario_id = (SELECT id FROM label WHERE text = ?1)",
+               " WHERE w.scenario_id = (SELECT id FROM label WHERE text = ?1)"
+               " GROUP BY p.text, s.value ORDER BY max(x.started_utc), max(x.id)",
                scenario, param_name, NULL);
 }
 
@@ -213,7 +214,7 @@ struct results_cursor *results_failures(struct results_db *db, const char *scena
                "SELECT p.text, f.error FROM (SELECT max(r.id) AS id FROM run_row r WHERE"
                "  r.scenario_id = (SELECT id FROM label WHERE text = ?1) AND r.status = 'failed'"
                "  AND NOT EXISTS (SELECT 1 FROM run_row d WHERE d.scenario_id = r.scenario_id"
-               "   AND d.point_id = r.point_id AND d.seed = r.seed AND d.config_id = r.config_id"
+               "   AND d.point_id = r.point_id AND d.seed = r.seed"
                "   AND d.id > r.id AND d.status = 'done') GROUP BY r.point_id) newest_failed"
                " JOIN run_row f ON f.id = newest_failed.id JOIN label p ON p.id = f.point_id"
                " ORDER BY f.id",

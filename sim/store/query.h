@@ -59,10 +59,10 @@ struct results_quantity {
 struct results_cursor *results_quantities(struct results_db *db, const char *scenario);
 const struct results_quantity *results_next_quantity(struct results_cursor *cursor);
 
-/* The points of the newest runs that have the parameter, each with its value. */
+/* The points of the newest runs that have the parameter, each with its value; the newest run's comes last. */
 struct results_cursor *results_noted_points(struct results_db *db, const char *scenario,
                                             const char *param_name);
-/* Failed runs after which none of the same point, seed and configuration is done: the point, and why; of
+/* Failed runs after which none of the same point and seed is done, of whatever configuration: the point, and why; of
  * each point the newest. */
 struct results_cursor *results_failures(struct results_db *db, const char *scenario);
 

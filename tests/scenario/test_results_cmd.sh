@@ -313,5 +313,44 @@ is "the pipe stays" "$([ -p pipe ] && echo pipe)" pipe
 wait $!
 is "all of it arrives" "$(tail -n 1 piped.html)" "</html>"
 
+# ---- An edited file ------------------------------------------------------------------------------
+"$nudma" init mine.cfg >/dev/null
+"$simulate" run mine.cfg -q --db edit.db >/dev/null
+results() { "$nudma" results "$@" --db edit.db; }
+older='^of an older text of the scenario: '
+is "as it is" "$(results mine.cfg | grep -c "$older")" 0
+is "by its file as by its name" "$(results ./mine.cfg)" "$(results mine)"
+sed -i 's/^# The server/# A server/; s/title = "/title = "The /; s/y_min = 0.0/y_min = 1.0/; s/\[64, 256,/[64, 128, 256,/' mine.cfg
+is "a comment, a title, a figure, a value of an axis" "$(results mine | grep -c "$older")" 0
+sed -i 's/"host_warm"/"cold"/' mine.cfg
+has "edited, not run" "$(results mine)" "${older}8 of 8 points$"
+"$simulate" run mine.cfg -q --db edit.db -f 'transfer_bytes=64' >ran.txt
+has "run in part" "$(results mine)" "${older}6 of 8 points: memory=local transfer_bytes=1024; .*; and 3 more$"
+has "plot" "$("$nudma" plot mine.cfg --db edit.db 2>&1 >/dev/null)" "^mine: of an older text of the scenario: 6 of 8"
+has "export" "$("$nudma" export mine.cfg --db edit.db -m latency_mean_ns 2>&1 >/dev/null)" \
+    "^mine: of an older text of the scenario: 6 of 8"
+cat >mine_claims.cfg <<'END'
+claims = ( { id = "a.old"; use = "K"; lo = 1.0; hi = 9999.0; published = "600"; text = "not run again";
+             expr = "v('mine','memory=local transfer_bytes=256','latency_mean_ns')"; },
+           { id = "a.new"; use = "K"; lo = 1.0; hi = 9999.0; published = "600"; text = "run again";
+             expr = "v('mine','memory=local transfer_bytes=64','latency_mean_ns')"; } );
+END
+is "check" "$("$nudma" check mine_claims.cfg --db edit.db | grep "$older")" \
+    "of an older text of the scenario: mine memory=local transfer_bytes=256"
+mv mine.cfg away.cfg
+has "without the file, by the newest" "$(results mine)" "${older}6 of 8 points: "
+mv away.cfg mine.cfg
+"$simulate" run mine.cfg -q --db edit.db >ran.txt
+is "run again" "$(results mine | grep -c "$older")" 0
+sed -i 's/memory_socket=1/memory_socket=0/' mine.cfg
+has "one variant of an axis" "$(results mine)" "${older}5 of 10 points: memory=remote transfer_bytes=1024; "
+out=$("$nudma" check mine.cfg --db edit.db 2>&1); is "a scenario is no file of claims" $? 2
+has "is said" "$out" '^mine.cfg: is a scenario, expected a file of claims'
+"$nudma" run mine.cfg -q --db failed.db -f 'transfer_bytes=64 memory=local' --run-memory '1 MiB' >ran.txt 2>&1
+has "a failed run" "$("$nudma" results --db failed.db)" '^failed: mine memory=local transfer_bytes=64: needed more'
+sed -i 's/"cold"/"host_warm"/' mine.cfg
+"$simulate" run mine.cfg -q --db failed.db -f 'transfer_bytes=64 memory=local' >ran.txt
+is "is no more, once another text has not failed" "$("$nudma" results --db failed.db | grep -c '^failed')" 0
+
 echo "1..$cases"
 [ $failed = 0 ]
