@@ -63,11 +63,11 @@ static const struct param_desc gpu_params_table[] = {
     PARAM("inbound_write_latency_ns", PARAM_TIME, struct gpu_device, params.inbound_write_ps, 200,
           0, 10000, PROV_ESTIMATE, SOURCE, "a write of another's to where a kernel sees it"),
     PARAM("inbound_write_gbyte_s", PARAM_RATE, struct gpu_device, params.inbound_write_gbyte_s, 16,
-          0.01, 1000, PROV_ESTIMATE, SOURCE, "others' writes into its memory"),
+          0.01, 1000, PROV_ESTIMATE, SOURCE, "others' writes into its memory, an input"),
     PARAM("inbound_read_latency_ns", PARAM_TIME, struct gpu_device, params.inbound_read_ps, 450, 0,
           10000, PROV_ESTIMATE, SOURCE, "another's read of its memory to the answer"),
     PARAM("inbound_read_gbyte_s", PARAM_RATE, struct gpu_device, params.inbound_read_gbyte_s, 5,
-          0.01, 1000, PROV_ESTIMATE, SOURCE, "others' reads of its memory"),
+          0.01, 1000, PROV_ESTIMATE, SOURCE, "others' reads of its memory, an input"),
     { .type = PARAM_END },
 };
 

@@ -43,8 +43,9 @@ const struct param_desc root_complex_params_table[] = {
              "peer to peer: ingress to egress root port"),
     RC_PARAM("p2p_socket_ns", PARAM_TIME, p2p_socket_ps, 0, 0, 2000, PROV_ESTIMATE, A2,
              "peer to peer to another socket: more than the interconnect takes"),
-    RC_PARAM("p2p_line_interval_ns", PARAM_TIME, p2p_line_interval_ps, 0, 0, 100, PROV_PUBLISHED,
-             C2, "peer to peer: between lines of posted writes; 0: none"),
+    RC_PARAM(
+        "p2p_line_interval_ns", PARAM_TIME, p2p_line_interval_ps, 0, 0, 100, PROV_PUBLISHED, C2,
+        "peer to peer: between lines of posted writes, an input (64 B over it is their rate); 0: none"),
     RC_PARAM("p2p_chunk_bytes", PARAM_BYTES, p2p_chunk_bytes, 0, 0, 4096, PROV_PUBLISHED, C2,
              "peer to peer: reads leave in pieces that end at multiples of this; 0: whole"),
     RC_PARAM(
