@@ -10,8 +10,8 @@
  *   A table of runs of bus addresses stands for the GPU's page tables.
  * Does not model: layouts other than a row of bytes, remapping, compression, misses of the GPU's
  * own translation, a first copy that is slower. Timing: copy_start from the command to its first
- * request. Then reads in flight x read_bytes per round trip, or what the link takes of writes;
- * device memory serves memory_gbyte_s, of copies from it and into it.
+ * request. Then reads in flight x read_bytes per round trip, or what the link takes of writes, but
+ * copy_write_gbyte_s of all engines together at most; device memory serves memory_gbyte_s, of copies from it and into it.
  * Sources: LAUNCH_DMA in clb0b5.h and clc1b5.h of NVIDIA's open kernel modules; docs/models/gpu.md.
  */
 #include "models/gpu/gpu_internal.h"
@@ -161,6 +161,11 @@ static void chunk_written(struct pcie_dma_request *request, enum pcie_dma_status
 static void write_chunk(struct gpu_chunk *chunk, sim_time at_ps)
 {
     struct gpu_device *gpu = chunk->channel->gpu;
+    if (gpu->params.copy_write_gbyte_s > 0) {
+        at_ps = SIM_MAX(at_ps, gpu->copy_write_free_ps);
+        gpu->copy_write_free_ps = at_ps +
+                                  gpu_bytes_ps(chunk->bytes, gpu->params.copy_write_gbyte_s);
+    }
     chunk->request = (struct pcie_dma_request){ .iova = { chunk->destination },
                                                 .bytes = chunk->bytes,
                                                 .buffer = chunk->buffer,

@@ -201,6 +201,26 @@ static void test_rates(void **state)
     rig_run(&r, false, "read_requests_max = 16;", rates);
 }
 
+/* A copy engine that is slower than the link bounds writes, and not reads. */
+static void slow_writes(struct rig *r)
+{
+    struct copy_rig c = copy_open(r, 0, 4 * MIB);
+    const double out = gbyte_s(4 * MIB, write_ns(r, &c, 0, 4 * MIB));
+    const double in = gbyte_s(4 * MIB, read_ns(r, &c, 0, 4 * MIB));
+    if (out < 7.8 || out > 8.0)
+        fail_msg("writes: %.2f GB/s", out);
+    if (in < 10.0)
+        fail_msg("reads: %.2f GB/s", in);
+    copy_close(r, 0, &c);
+}
+
+static void test_slow_writes(void **state)
+{
+    struct rig r = { 0 };
+    (void)state;
+    rig_run(&r, false, "copy_write_gbyte_s = 8;", slow_writes);
+}
+
 /* Pieces that begin and end within pages, and the bytes around them. */
 static void copy_places(struct rig *r, struct copy_rig *c)
 {
@@ -879,13 +899,14 @@ static void test_resources(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rates),     cmocka_unit_test(test_places),
-        cmocka_unit_test(test_peers),     cmocka_unit_test(test_ping_pong),
-        cmocka_unit_test(test_nvme),      cmocka_unit_test(test_stuck),
-        cmocka_unit_test(test_reset),     cmocka_unit_test(test_failures),
-        cmocka_unit_test(test_resources), cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_order),     cmocka_unit_test(test_doorbells),
-        cmocka_unit_test(test_events),    cmocka_unit_test(test_goes),
+        cmocka_unit_test(test_rates),     cmocka_unit_test(test_slow_writes),
+        cmocka_unit_test(test_places),    cmocka_unit_test(test_peers),
+        cmocka_unit_test(test_ping_pong), cmocka_unit_test(test_nvme),
+        cmocka_unit_test(test_stuck),     cmocka_unit_test(test_reset),
+        cmocka_unit_test(test_failures),  cmocka_unit_test(test_resources),
+        cmocka_unit_test(test_bytes),     cmocka_unit_test(test_order),
+        cmocka_unit_test(test_doorbells), cmocka_unit_test(test_events),
+        cmocka_unit_test(test_goes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

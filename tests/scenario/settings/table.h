@@ -872,7 +872,7 @@ static const struct row rows[] = {
       "extended_tags=false+read_requests_max=0 read_requests_max=4"
       " register_latency_ns=600"
       " bar1_bytes=134217728 copy_start_us=3 read_bytes=128 copy_engines=4" },
-    { "gpu.cuda", "gpu.write", "devices.gpu0", "tx_queue_tlps=1 memory_gbyte_s=1" },
+    { "gpu.cuda", "gpu.write", "devices.gpu0", "tx_queue_tlps=1 memory_gbyte_s=1 copy_write_gbyte_s=1" },
     { "gpu.cuda", "gpu", "devices.gpu0", "memory_gbyte_s=1" },
     { "gpu.cuda", "local", "devices.gpu0",
       "mps_bytes=128 generation=2"
