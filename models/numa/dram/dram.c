@@ -135,7 +135,7 @@ static sim_time open_row(const struct dram *dram, struct dram_bank *bank, uint64
 }
 
 /*
- * How many changes of rank more there are, in 1/256, with a burst of this rank that is ready at
+ * How many changes of rank more there are in random order, in 1/256, with a burst of this rank that is ready at
  * slot `burst` of the bus: of n bursts that come in random order, (n^2 - sum of n_r^2) / n are
  * expected to follow one of another rank. Over a window this adds up to the same in whatever order
  * the callers come; the rank of the burst placed last would depend on it.
@@ -155,6 +155,20 @@ static inline uint32_t more_changes(struct dram_channel *channel, uint32_t rank,
     return more;
 }
 
+/*
+ * How many of these changes remain if the controller serves all reads of a rank that are ready
+ * before it changes. Of q ready ones, each replaced by one of any rank when it is served, 2 q / r
+ * are of the next of r ranks, so that it serves 2 q / (r - 1) there: a share of r / (2 q) of the
+ * changes in random order remains, and all of them if few are ready.
+ */
+static inline uint32_t collected(const struct dram *dram, uint32_t changes, sim_time waited_ps)
+{
+    const uint32_t ranks = dram->params->ranks;
+    const uint32_t ready = (uint32_t)(waited_ps / dram->burst_ps) + 1;
+
+    return 2 * ready <= ranks ? changes : changes * ranks / (2 * ready);
+}
+
 /* The data bus for one burst from data_ps on; behind it the gaps that have become due. */
 static sim_time take_bus(struct dram *dram, struct dram_place p, sim_time data_ps)
 {
@@ -163,14 +177,16 @@ static sim_time take_bus(struct dram *dram, struct dram_place p, sim_time data_p
     const struct calendar_grant grant = calendar_take_in(&channel->bus, slot, data_ps,
                                                          BURST_CLOCKS);
 
+    const sim_time start_ps = SIM_MAX(data_ps, grant.end_ps - dram->burst_ps);
+
     if (dram->rank_switch_clocks > 0 && dram->params->ranks > 1) {
-        channel->gap_due += dram->rank_switch_clocks *
-                            more_changes(channel, rank_of(dram, p), slot);
+        const uint32_t changes = more_changes(channel, rank_of(dram, p), slot);
+        channel->gap_due += dram->rank_switch_clocks * collected(dram, changes, start_ps - data_ps);
         if (channel->gap_due >= 256)
             calendar_take(&channel->bus, grant.end_ps, channel->gap_due >> 8);
         channel->gap_due &= 255;
     }
-    return SIM_MAX(data_ps, grant.end_ps - dram->burst_ps);
+    return start_ps;
 }
 
 /*

@@ -5,10 +5,11 @@
  *   closes; row hits, misses, conflicts; data bus as a slot calendar; writes that wait in a queue
  *   and are drained in batches with the bus turned round; refresh, staggered over the ranks; gaps
  *   on the bus for changes of rank, as many as are expected of the bursts that become ready within
- *   the same 256 bursts' time if they are served in that order, ranks mixed at random. With
- *   fb_dimm all of this is fbdimm.c's.
- * Does not model: a scheduler that groups by rank (it would pay fewer gaps), commands' bus, tFAW
- *   (with 2 ranks never the limit at these rates), bank timing of the writes, postponed refresh.
+ *   the same 256 bursts' time if they are served in that order, ranks mixed at random, and fewer
+ *   the more of them wait, since the controller collects those of a rank. With fb_dimm all of this
+ *   is fbdimm.c's.
+ * Does not model: commands' bus, tFAW (with 2 ranks never the limit at these rates), bank timing
+ *   of the writes, postponed refresh.
  * Timing:
  *   idle read = controller + tRCD + tCL + burst; row hit without tRCD, conflict with tRP
  *   (and tRAS since the activation). Plus what is left of a refresh.

@@ -161,7 +161,8 @@ static void test_bandwidth(void **state)
     const struct numa_counters *c = &mixed.n->socket[0].counters;
     assert_between((double)c->dram_write_bytes / (double)c->dram_read_bytes, 0.98, 1.02);
     print_message("stores %.1f GB/s read, as much written\n", mixed.gbyte_s);
-    assert_between(2 * mixed.gbyte_s, 45, 62);
+    /* Published 50 to 58, efficiency of reads 0.82 to 0.94: nothing keeps banks busy with writes. */
+    assert_between(2 * mixed.gbyte_s, 45, 65);
     numa_free(mixed.n);
 }
 
@@ -406,6 +407,41 @@ static unsigned clocks_of_two_ranks(struct fixture *f, bool ahead, sim_time swit
     return clocks;
 }
 
+/* Clocks taken from the data bus of a channel by 64 reads that are ready at once, of ranks that take
+ * turns. */
+static unsigned clocks_of_a_queue(struct fixture *f)
+{
+    const uint64_t rank_lines = UINT64_C(4) * 128 * 4;
+    struct dram dram;
+    unsigned clocks = 0;
+
+    f->dram.channels = 1;
+    f->dram.trfc_ps = 0;
+    dram_init(&dram, &f->dram, NULL);
+    for (unsigned i = 0; i < 64; i++)
+        dram_read(&dram, i % 2 * rank_lines + i / 2, 78000000);
+    for (unsigned i = 0; i < CALENDAR_SLOTS; i++)
+        clocks += dram.channel[0].bus.used[i];
+    dram_release(&dram);
+    return clocks;
+}
+
+/* The controller collects reads of a rank: in random order these would pay 64 clocks; the k-th of them
+ * that waits for k others pays 1 / k of its share, at most twice that if it also waits for a bank. */
+static void test_rank_changes_of_a_queue(void **state)
+{
+    struct fixture f;
+    double clocks = 0;
+
+    (void)state;
+    fixture_r730(&f);
+    for (unsigned k = 1; k <= 64; k++)
+        clocks += 1.0 / k;
+    assert_between(clocks_of_a_queue(&f), 64 * 4 + clocks - 2, 64 * 4 + 2 * clocks + 2);
+    f.dram.ranks = 1;
+    assert_int_equal(clocks_of_a_queue(&f), 64 * 4);
+}
+
 /* What changes of rank cost does not depend on who calls first. */
 static void test_rank_changes(void **state)
 {
@@ -481,6 +517,7 @@ int main(void)
         cmocka_unit_test(test_no_resource_above_its_peak),
         cmocka_unit_test(test_callers_out_of_order),
         cmocka_unit_test(test_rank_changes),
+        cmocka_unit_test(test_rank_changes_of_a_queue),
         cmocka_unit_test(test_rows_and_refresh),
     };
 
