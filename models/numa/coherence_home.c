@@ -243,7 +243,7 @@ static sim_time update(struct numa *n, unsigned socket, struct holder h, uint64_
     }
     if (shared) {
         const sim_time owned_ps =
-            home_agent_acquire(n, socket, line, WANT_OWN, READ_RFO, at_ps, stamp).done_ps;
+            home_agent_acquire(n, socket, line, WANT_OWN, READ_DMA, at_ps, stamp).done_ps;
         t = SIM_MAX(t, owned_ps);
     }
     if (h.cache == &n->socket[socket].llc) {
@@ -322,6 +322,25 @@ static sim_time write_to_llc(struct numa *n, unsigned socket, struct holder h, u
 }
 
 /*
+ * remote_dma_write = own_then_both: as into the own LLC, and the data also go to the home's DRAM at
+ * once. The line stays in the own LLC, exclusive (WbMtoE), which the directory says from then on.
+ */
+static sim_time own_then_both(struct numa *n, unsigned socket, struct holder own, uint64_t line,
+                              bool full, sim_time at_ps, struct sim_stamp *stamp,
+                              enum numa_source *source)
+{
+    sim_time t = write_to_llc(n, socket, own, line, full, at_ps, stamp, source);
+    const struct holder h = agent_find(n, socket, line);
+
+    cache_put_state(h.place, h.way, LINE_E);
+    sim_stamp_mark(stamp, PART_CACHE, t);
+    t += home_agent_write_kept(n, socket, line, t);
+    sim_stamp_mark(stamp, PART_DRAM, t);
+    NUMA_COUNT(n, socket, dma_write_to_dram);
+    return t;
+}
+
+/*
  * remote_dma_write = home_llc, a design that no machine has (IOctopus, section 2.4): the data cross
  * the interconnect and go on as if a device of the home's socket had written them. The device's own
  * socket keeps no copy; a modified one completes a partial write.
@@ -380,6 +399,8 @@ static __attribute__((noinline)) sim_time dma_write_rest(struct numa *n, unsigne
         return write_to_home_llc(n, socket, h, line, full, at_ps, stamp, source);
     if (policy == REMOTE_DMA_OWN_THEN_DRAM)
         return own_then_dram(n, socket, h, line, full, at_ps, stamp);
+    if (policy == REMOTE_DMA_OWN_THEN_BOTH)
+        return own_then_both(n, socket, h, line, full, at_ps, stamp, source);
     const sim_time t = write_to_llc(n, socket, h, line, full, at_ps, stamp, source);
     sim_stamp_mark(stamp, PART_CACHE, t);
     return t;

@@ -149,14 +149,16 @@ static bool broadcast_instead(const struct numa *n, const struct request *q)
 
 /* All others have been asked for an agent of the home's socket: what the directory says of them is
  * known now. A look changes nothing but may find that nobody has the line any more. A blind snoop that
- * found nothing leaves the directory unread. Data that are about to be written need no other write. */
+ * found nothing leaves the directory unread. Data that are about to be written need no other write.
+ * Where a stale entry is cleared (Broadwell-EP) nothing but that and remote reads is counted as a change:
+ * that others share the line now is only noted with data. */
 static void all_known(const struct numa *n, struct request *q, bool found)
 {
     const int stale = n->params->coherence->directory_stale;
     const bool own = q->want == WANT_RFO || q->want == WANT_OWN;
 
     if (found && q->want == WANT_READ)
-        q->directory_then = DIRECTORY_S;
+        q->directory_then = stale != DIRECTORY_STALE_CLEAR || q->wrote ? DIRECTORY_S : q->directory;
     else if (found && !own)
         return;
     else if (stale == DIRECTORY_STALE_CLEAR && (found || !q->blind))
@@ -270,8 +272,11 @@ static bool track(struct numa *n, const struct request *q, enum read_cause cause
 {
     struct io_directory *d = &n->socket[q->home].io_directory;
 
+    const int policy = n->params->coherence->remote_dma_write;
+
     if (q->want != WANT_OWN || cause != READ_DMA || q->from == q->home || n->quiet || d->n == 0 ||
-        !has_directory(n) || n->params->coherence->remote_dma_write != REMOTE_DMA_OWN_THEN_DRAM)
+        !has_directory(n) ||
+        (policy != REMOTE_DMA_OWN_THEN_DRAM && policy != REMOTE_DMA_OWN_THEN_BOTH))
         return false;
     const bool taken = (!n->params->coherence->io_directory_gated || may_broadcast_to_all(n, q)) &&
                        io_directory_take(d, q->home_ps);
@@ -399,4 +404,18 @@ sim_time home_agent_write_owned(struct numa *n, unsigned socket, uint64_t line,
         t = numa_send(n, home, socket, MESSAGE_RESPONSE, t);
     sim_stamp_mark(stamp, PART_INTERCONNECT, t);
     return t;
+}
+
+sim_time home_agent_write_kept(struct numa *n, unsigned socket, uint64_t line, sim_time at_ps)
+{
+    const unsigned home = home_of(n, line);
+    const sim_time idle_ps = at_ps + interconnect_idle_ps(&n->interconnect, MESSAGE_WRITEBACK);
+    sim_time t = numa_send(n, socket, home, MESSAGE_WRITEBACK, at_ps);
+
+    if (has_directory(n))
+        directory_set(&n->socket[home].directory, home_line(n, line), DIRECTORY_A);
+    t = numa_dram_write(n, line, WRITE_DMA, t);
+    io_directory_release(&n->socket[home].io_directory, t);
+    numa_send(n, home, socket, MESSAGE_RESPONSE, t);
+    return t > idle_ps ? t - idle_ps : 0;
 }

@@ -45,7 +45,8 @@ enum remote_dma_write {
     REMOTE_DMA_DEVICE_SIDE_LLC,
     REMOTE_DMA_DRAM_INVALIDATE,
     REMOTE_DMA_HOME_LLC,
-    REMOTE_DMA_OWN_THEN_DRAM
+    REMOTE_DMA_OWN_THEN_DRAM,
+    REMOTE_DMA_OWN_THEN_BOTH
 };
 
 /* How the copies of other sockets are found. */
@@ -456,6 +457,9 @@ sim_time home_agent_write(struct numa *n, unsigned from, uint64_t line, bool ful
  * that it was. */
 sim_time home_agent_write_owned(struct numa *n, unsigned socket, uint64_t line,
                                 enum write_cause cause, sim_time at_ps, struct sim_stamp *stamp);
+/* Writes a device's line that a socket owns, and keeps, to another socket's DRAM; the directory says so
+ * with the data. Returns how much later than on an idle machine the write queue there accepts them. */
+sim_time home_agent_write_kept(struct numa *n, unsigned socket, uint64_t line, sim_time at_ps);
 
 /* ---- Checks ---------------------------------------------------------------------------------- */
 /* A condition that parameters must not meet, and the message if they do. */

@@ -22,7 +22,7 @@
 #define F  "docs/sources.md#f"
 
 static const char *const remote_dma_names[] = { "device_side_llc", "dram_invalidate", "home_llc",
-                                                "own_then_dram", NULL };
+                                                "own_then_dram",   "own_then_both",   NULL };
 
 static const char *const snoop_mode_names[] = { "directory", "home", "early", NULL };
 static const char *const directory_stale_names[] = { "clear", "share", "keep", NULL };
@@ -116,10 +116,11 @@ static const struct param_desc coherence_table[] = {
         "directory_stale", struct numa_coherence_params, directory_stale, 0, directory_stale_names,
         PROV_PUBLISHED, A3,
         "what the directory says when a local read finds that no other socket has the line"),
-    COHERENCE("io_directory_entries", PARAM_U32, io_directory_entries, 0, 0, 4096, PROV_ESTIMATE,
-              "docs/sources.md#k",
-              "own_then_dram: lines of remote devices that a home tracks without the directory in "
-              "DRAM"),
+    COHERENCE(
+        "io_directory_entries", PARAM_U32, io_directory_entries, 0, 0, 4096, PROV_ESTIMATE,
+        "docs/sources.md#k",
+        "own_then_dram, own_then_both: lines of remote devices that a home tracks without the directory in "
+        "DRAM"),
     COHERENCE("io_directory_gated", PARAM_BOOL, io_directory_gated, 0, 0, 1, PROV_PUBLISHED,
               "docs/sources.md#k", "such a line is tracked only while the home may broadcast"),
     COHERENCE("write_accept_ns", PARAM_TIME, write_accept_ps, 0, 0, 500, PROV_ESTIMATE,

@@ -193,11 +193,11 @@ static void test_directory_and_broadcast(void **state)
     const struct hpa line = fixture_hpa(h.n, 0, 0x2000);
     load(&h, 14, line, NUMA_REMOTE_DRAM);
     assert_int_equal(s0->write_bytes[WRITE_DIRECTORY], 64);
-    /* The home's core has to wait for the remote answer, then both share; written again. */
+    /* The home's core has to wait for the remote answer, then both share; that is not written. */
     assert_int_equal(load(&h, 0, line, NUMA_LOCAL_DRAM),
                      L2 + REQUEST + HOME + WAY + FLIT + LOOK + CLEAN + WAY + FLIT + RETURN);
-    assert_int_equal(s0->write_bytes[WRITE_DIRECTORY], 128);
-    assert_int_equal(directory_get(&h.n->socket[0].directory, line.v >> 6), DIRECTORY_S);
+    assert_int_equal(s0->write_bytes[WRITE_DIRECTORY], 64);
+    assert_int_equal(directory_get(&h.n->socket[0].directory, line.v >> 6), DIRECTORY_A);
     /* Its store: the remote copy goes. */
     store(&h, 0, line);
     assert_int_equal(directory_get(&h.n->socket[0].directory, line.v >> 6), DIRECTORY_I);
@@ -522,6 +522,64 @@ static void test_own_then_dram(void **state)
         for (unsigned i = 0; i < 2; i++)
             numa_dma_write(h.n, 0, fixture_hpa(h.n, 1, 0x40000 + i * 64), 64, at, NULL, NULL);
         assert_int_equal(s1->io_directory_misses - misses, entries);
+        numa_free(h.n);
+    }
+}
+
+/* The data go to the home's DRAM and stay in the device's LLC, so that a consumer at home snoops: beside
+ * DRAM as long as the way there is light, after it on a loaded link. */
+static void test_own_then_both(void **state)
+{
+    const sim_time hit = IIO + REQUEST, ask = WAY + FLIT + HOME + WAY + FLIT,
+                   snoop = WAY + FLIT + LOOK + WAY + FLIT;
+    struct host h;
+
+    (void)state;
+    for (uint32_t entries = 0; entries < 2; entries++) {
+        fixture_r730(&h.f);
+        h.f.coherence.remote_dma_write = REMOTE_DMA_OWN_THEN_BOTH;
+        h.f.coherence.io_directory_entries = entries;
+        h.n = fixture_new(&h.f);
+        h.t = 0;
+        const struct hpa b = fixture_hpa(h.n, 1, 0x20000);
+        const uint64_t line = b.v >> 6;
+        const struct numa_counters *s0 = &h.n->socket[0].counters, *s1 = &h.n->socket[1].counters;
+        const struct directory *directory = &h.n->socket[1].directory;
+        const sim_time looks = entries != 0 ? LOOK : DRAM;
+        /* Nobody has it. */
+        assert_int_equal(dma_write(&h, 0, b, 64, NUMA_REMOTE_DRAM), hit + ask + looks);
+        assert_int_equal(s0->interconnect_bytes, 8 + 80);
+        assert_int_equal(s1->interconnect_bytes, 8 + 8);
+        assert_int_equal(s1->write_bytes[WRITE_DMA], 64);
+        assert_int_equal(s1->read_bytes[READ_DIRECTORY], entries != 0 ? 0 : 64);
+        assert_int_equal(s1->write_bytes[WRITE_DIRECTORY], entries != 0 ? 0 : 64);
+        assert_int_equal(directory_get(directory, home_line(h.n, line)), DIRECTORY_A);
+        assert_int_equal(numa_llc_holder(h.n, b), 0);
+        /* It is owned: the next write asks nobody, but goes home, too. A read finds it. */
+        assert_int_equal(dma_write(&h, 0, b, 64, NUMA_LLC), hit);
+        assert_int_equal(s1->write_bytes[WRITE_DMA], 128);
+        assert_int_equal(s1->interconnect_bytes, 8 + 8 + 8);
+        assert_int_equal(dma_read(&h, 0, b, NUMA_LLC), hit + RETURN);
+        /* The consumer; nobody writes the directory that it shares the line with the device's LLC. */
+        const uint64_t changes = s1->write_bytes[WRITE_DIRECTORY];
+        assert_int_equal(load(&h, 14, b, NUMA_LOCAL_DRAM), LOCAL - DRAM + snoop);
+        assert_int_equal(numa_llc_holder(h.n, b), 0);
+        assert_int_equal(directory_get(directory, home_line(h.n, line)), DIRECTORY_A);
+        /* Ownership again, for which its copy goes. Consumed on a loaded link. */
+        assert_int_equal(dma_write(&h, 0, b, 64, NUMA_LLC),
+                         hit + ask + (entries != 0 ? LOOK + CLEAN : DRAM));
+        assert_int_equal(core_group_peek(h.n, 14, line), LINE_I);
+        load_link(&h, 1, 130);
+        assert_int_equal(load(&h, 14, b, NUMA_LOCAL_DRAM), LOCAL + snoop);
+        assert_int_equal(s1->write_bytes[WRITE_DIRECTORY], changes);
+        /* Lines leave the device's LLC silently: the snoop is in vain, and that is noted. */
+        numa_warm_forgotten(h.n, 0, b, 64);
+        assert_int_equal(load(&h, 14, b, NUMA_LOCAL_DRAM), LOCAL - DRAM + snoop);
+        assert_int_equal(directory_get(directory, home_line(h.n, line)), DIRECTORY_I);
+        assert_int_equal(s1->write_bytes[WRITE_DIRECTORY], changes + 64);
+        /* Local memory is not concerned. */
+        dma_write(&h, 0, fixture_hpa(h.n, 0, 0x20000), 64, NUMA_LOCAL_DRAM);
+        assert_int_equal(s0->write_bytes[WRITE_DMA], 0);
         numa_free(h.n);
     }
 }
@@ -1012,6 +1070,7 @@ int main(void)
         cmocka_unit_test(test_snoop_modes),
         cmocka_unit_test(test_stale_directory),
         cmocka_unit_test(test_own_then_dram),
+        cmocka_unit_test(test_own_then_both),
         cmocka_unit_test(test_dma_write_into_the_homes_llc),
         cmocka_unit_test(test_dma_write_without_ddio),
         cmocka_unit_test(test_ddio_share),

@@ -121,6 +121,8 @@ static void test_invariants_inclusive(void **state)
         f.coherence.io_directory_entries = 4 * (uint32_t)(seed - 1);
         f.coherence.directory_stale = (int)(seed - 1);
         run_random(&f, seed + 17);
+        f.coherence.remote_dma_write = REMOTE_DMA_OWN_THEN_BOTH;
+        run_random(&f, seed + 18);
         f.coherence.opportunistic_broadcast = false;
         run_random(&f, seed + 20);
         f.coherence.snoop_mode = (int)(seed % 3);
@@ -212,6 +214,8 @@ static void test_invariants_non_inclusive(void **state)
         f.coherence.remote_dma_write = REMOTE_DMA_OWN_THEN_DRAM;
         f.coherence.io_directory_entries = 96;
         run_random(&f, seed + 37);
+        f.coherence.remote_dma_write = REMOTE_DMA_OWN_THEN_BOTH;
+        run_random(&f, seed + 39);
     }
 }
 
@@ -230,6 +234,8 @@ static void test_invariants_four_sockets(void **state)
     f.coherence.remote_dma_write = REMOTE_DMA_OWN_THEN_DRAM;
     f.coherence.io_directory_entries = 8;
     run_random(&f, 44);
+    f.coherence.remote_dma_write = REMOTE_DMA_OWN_THEN_BOTH;
+    run_random(&f, 45);
 }
 
 static void test_invariants_front_side_bus(void **state)

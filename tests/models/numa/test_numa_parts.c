@@ -89,7 +89,8 @@ static void test_parts_add_up(void **state)
         if ((variant & 32) != 0)
             f.coherence.remote_dma_write = REMOTE_DMA_HOME_LLC;
         if ((variant & 40) == 40)
-            f.coherence.remote_dma_write = REMOTE_DMA_OWN_THEN_DRAM;
+            f.coherence.remote_dma_write = (variant & 4) != 0 ? REMOTE_DMA_OWN_THEN_BOTH
+                                                              : REMOTE_DMA_OWN_THEN_DRAM;
         f.coherence.io_directory_entries = (variant & 1) != 0 ? 0 : 8;
         f.coherence.write_accept_ps = 27000;
         f.interconnect.flit_slots = (variant & 2) != 0 ? 3 : 1;
