@@ -44,6 +44,8 @@ struct explain_request {
     struct scenario *scenario;
     size_t point;
     uint64_t seed;
+    unsigned
+        n_seeds; /* from `seed` on, of which values are means; 0: one, or as many as noise asks for */
     const char *metric; /* NULL: the first that the scenario plots and the point records */
     unsigned n_workers;
     double threshold_ratio; /* a smaller effect is none */
@@ -61,9 +63,12 @@ struct explain_answer {
     struct run_result *base; /* owned */
     char *metric, *unit;
     bool less_is_better;
-    double value, noise_ratio;            /* half the base's confidence interval */
-    GPtrArray *resources;                 /* as of explain_resources(), owned */
-    GArray *effects;                      /* struct explain_effect, the best first */
+    double value;       /* of several seeds their mean */
+    double noise_ratio; /* half the base's confidence interval, or half of what seeds differ by */
+    unsigned n_seeds;
+    double spread_ratio;  /* of several seeds: the most less the least, of their mean */
+    GPtrArray *resources; /* as of explain_resources(), owned */
+    GArray *effects;      /* struct explain_effect, the best first */
     const struct explain_resource *limit; /* NULL: none of EXPLAIN_LIMIT matters */
     double value_without;                 /* the limit 8 times as large; NAN without a limit */
     GArray *next;                         /* struct explain_effect, then */

@@ -7,6 +7,7 @@
 #include "cli/plot/plot_spec.h"
 #include "workloads/experiment.h"
 
+#define SEEDS      3   /* as figures have */
 #define GONE_STEPS 3   /* a limit of 8 times as much is none */
 #define BUSY_RATIO 0.9 /* of its peak: a link that may be one of several in a row */
 
@@ -17,7 +18,8 @@ struct batch {
     const struct explain_resource *gone; /* changed in all of them; NULL: nothing */
     GPtrArray *resources;                /* one for each job but the first, which is without */
     const char *metric;                  /* NULL: of the first job only */
-    GArray *effects;                     /* struct explain_effect, by job */
+    GArray *effects;                     /* struct explain_effect, in this order */
+    GArray *values;                      /* double: of each, of each seed */
     struct run_result **base;            /* where the first job's goes; NULL: nowhere */
     char *error;                         /* of the first job */
 };
@@ -61,19 +63,24 @@ static void run_job(void *context, const struct worker_task *task, struct worker
     worker_run(config, task, &errors, report);
 }
 
+static unsigned n_seeds_of(const struct batch *batch)
+{
+    return MAX(batch->request->n_seeds, 1u);
+}
+
 static void keep_job(void *context, size_t job, const struct worker_report *report)
 {
     struct batch *batch = context;
-    struct explain_effect *effect = &g_array_index(batch->effects, struct explain_effect, job);
-    effect->value = (double)NAN;
+    struct explain_effect *effect = &g_array_index(batch->effects, struct explain_effect,
+                                                   job / n_seeds_of(batch));
     if (job == 0 && report->error != NULL)
         batch->error = g_strdup(report->error);
-    if (report->error != NULL)
+    if (report->error != NULL && effect->failure == NULL)
         effect->failure = g_strdup(report->error);
     if (report->error != NULL || report->result == NULL)
         return;
     if (batch->metric != NULL)
-        effect->value = run_result_value(report->result, batch->metric);
+        g_array_index(batch->values, double, job) = run_result_value(report->result, batch->metric);
     if (job == 0 && batch->base != NULL) {
         size_t n_bytes;
         g_autofree void *packed = run_result_pack(report->result, &n_bytes);
@@ -86,21 +93,36 @@ static void clear_effect(gpointer effect)
     g_free(((struct explain_effect *)effect)->failure);
 }
 
+/* NAN if one is missing. */
+static double mean_of(const double *values, unsigned n)
+{
+    double sum = 0.0;
+    for (unsigned i = 0; i < n; i++)
+        sum += values[i];
+    return sum / n;
+}
+
 /* False if the first job failed. */
 static bool run_batch(struct batch *batch)
 {
     const guint n = 1 + (batch->resources != NULL ? batch->resources->len : 0);
+    const unsigned n_seeds = n_seeds_of(batch);
     struct worker_pool *pool = worker_pool_new(
         batch->request->n_workers, (struct worker_limits){ 0 }, run_job, keep_job, batch);
     batch->effects = g_array_new(FALSE, TRUE, sizeof(struct explain_effect));
     g_array_set_clear_func(batch->effects, clear_effect);
     g_array_set_size(batch->effects, n);
-    for (guint i = 0; i < n; i++) {
-        const struct worker_task task = { .job = i, .point = i, .seed = batch->request->seed };
+    batch->values = g_array_new(FALSE, FALSE, sizeof(double));
+    g_array_set_size(batch->values, n * n_seeds);
+    for (guint i = 0; i < n; i++)
         g_array_index(batch->effects, struct explain_effect, i) = (struct explain_effect){
             .resource = i > 0 ? batch->resources->pdata[i - 1] : NULL,
-            .value = (double)NAN,
         };
+    for (guint i = 0; i < n * n_seeds; i++) {
+        const struct worker_task task = { .job = i,
+                                          .point = i / n_seeds,
+                                          .seed = batch->request->seed + i % n_seeds };
+        g_array_index(batch->values, double, i) = (double)NAN;
         while (worker_pool_full(pool))
             worker_wait(pool, -1, -1);
         if (!worker_start(pool, &task) && i == 0)
@@ -109,6 +131,10 @@ static bool run_batch(struct batch *batch)
     while (worker_pool_running(pool) > 0)
         worker_wait(pool, -1, -1);
     worker_pool_free(pool);
+    for (guint i = 0; i < n; i++)
+        g_array_index(batch->effects, struct explain_effect, i).value =
+            mean_of(&g_array_index(batch->values, double, i *n_seeds), n_seeds);
+    g_array_free(batch->values, TRUE);
     return batch->error == NULL;
 }
 
@@ -353,9 +379,16 @@ reduce(const struct explain_request *request, struct explain_answer *answer,
     if (needed->len < 2 || needed->len == n)
         return joint;
     struct explain_resource *less = explain_join((void *)needed->pdata, needed->len);
-    const struct explain_effect effect = {
-        less, answer->less_is_better ? base / (1.0 + all) : base * (1.0 + all), all, NULL
+    g_autoptr(GPtrArray) last = g_ptr_array_new();
+    g_ptr_array_add(last, less);
+    struct batch again = {
+        .request = request, .gone = gone, .resources = last, .metric = answer->metric
     };
+    run_batch(&again); /* what remains has its own value: those left out do a little */
+    const double value = g_array_index(again.effects, struct explain_effect, 1).value;
+    const struct explain_effect effect = { less, value, gain(answer, base, value), NULL };
+    g_free(again.error);
+    g_array_free(again.effects, TRUE);
     g_ptr_array_add(resources, less);
     g_array_append_val(effects, effect);
     return less;
@@ -426,9 +459,58 @@ static bool find_next(const struct explain_request *request, struct explain_answ
     return errors->n_messages == 0;
 }
 
-bool explain_point(const struct explain_request *request, struct explain_answer *answer,
+/* The same point with other seeds: whether what they differ by is more than what would count. Then values are
+ * means over them, and what differs by less is noise. */
+static void look_at_seeds(struct explain_request *request, struct explain_answer *answer)
+{
+    double least = answer->value, most = answer->value, sum = answer->value;
+    for (unsigned i = 1; i < SEEDS && request->n_seeds == 0; i++) {
+        struct explain_request other = *request;
+        other.seed += i;
+        struct batch batch = { .request = &other, .metric = answer->metric };
+        const bool runs = run_batch(&batch);
+        const double value = g_array_index(batch.effects, struct explain_effect, 0).value;
+        g_array_free(batch.effects, TRUE);
+        g_free(batch.error);
+        if (!runs || !isfinite(value))
+            return;
+        least = fmin(least, value);
+        most = fmax(most, value);
+        sum += value;
+    }
+    const double mean = sum / SEEDS;
+    answer->n_seeds = 1;
+    if (!(mean > 0.0) ||
+        !((most - least) / mean > fmax(request->threshold_ratio, 2.0 * answer->noise_ratio)))
+        return;
+    answer->n_seeds = request->n_seeds = SEEDS;
+    answer->spread_ratio = (most - least) / mean;
+    answer->noise_ratio = answer->spread_ratio / 2.0;
+    answer->value = mean;
+}
+
+/* Of the workload first: those without a dot. */
+static char *unknown_metric(const struct run_result *result, const char *metric)
+{
+    g_auto(GStrv) names = run_result_names(result, RECORD_METRIC);
+    g_autofree char *near = sim_suggestion(metric, (const char *const *)names);
+    g_autoptr(GString) own = g_string_new(NULL);
+    for (char **name = names; *name != NULL; name++)
+        if (strchr(*name, '.') == NULL)
+            g_string_append_printf(own, "%s%s", own->len > 0 ? ", " : "", *name);
+    if (g_str_has_prefix(near, "did you mean"))
+        return g_strdup_printf("the point records no metric \"%s\"; %s", metric, near);
+    return g_strdup_printf(
+        "the point records no metric \"%s\"; expected one of %s, or those of hosts, "
+        "devices and links (nudma results -m '*')",
+        metric, own->str);
+}
+
+bool explain_point(const struct explain_request *asked, struct explain_answer *answer,
                    struct sim_error_list *errors, char **error)
 {
+    struct explain_request with_seeds = *asked;
+    const struct explain_request *request = &with_seeds;
     struct batch base = { .request = request, .base = &answer->base };
     *answer = (struct explain_answer){ .value = (double)NAN, .value_without = (double)NAN };
     *error = NULL;
@@ -444,7 +526,7 @@ bool explain_point(const struct explain_request *request, struct explain_answer 
     if (!isfinite(answer->value)) {
         *error = answer->metric == NULL
                      ? g_strdup("the point records no metric that it plots; --metric names one")
-                     : g_strdup_printf("the point records no metric %s", answer->metric);
+                     : unknown_metric(answer->base, answer->metric);
         return false;
     }
     answer->unit = g_strdup(unit_of(answer->metric));
@@ -452,6 +534,7 @@ bool explain_point(const struct explain_request *request, struct explain_answer 
     g_autofree char *interval = g_strconcat(answer->metric, ".ci95", NULL);
     const double ci95 = run_result_value(answer->base, interval);
     answer->noise_ratio = isfinite(ci95) && answer->value > 0.0 ? ci95 / answer->value : 0.0;
+    look_at_seeds(&with_seeds, answer);
     const double threshold = fmax(request->threshold_ratio, 2.0 * answer->noise_ratio);
     answer->resources = find_resources(request, NULL, 1, answer->base, errors);
     if (answer->resources == NULL)

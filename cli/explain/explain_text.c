@@ -53,8 +53,11 @@ static void append_limit(GString *out, const struct explain_answer *answer)
     g_string_append(out, "\nWhat limits it\n");
     if (answer->limit == NULL) {
         g_string_append(
-            out, "  No single resource: with twice as much of any, nothing changes. What is left "
-                 "are latencies, below.\n");
+            out, answer->n_seeds > 1
+                     ? "  No single resource: with twice as much of any, nothing changes by more "
+                       "than the seeds differ.\n"
+                     : "  No single resource: with twice as much of any, nothing changes. What "
+                       "is left are latencies, below.\n");
         return;
     }
     const struct explain_effect *effect = effect_of(answer->effects, answer->limit);
@@ -233,6 +236,12 @@ char *explain_text(const struct explain_answer *answer)
     g_string_append_printf(out, "%s is ", answer->metric);
     append_value(out, answer, answer->value);
     g_string_append_printf(out, " (%s is better)\n", answer->less_is_better ? "less" : "more");
+    if (answer->n_seeds > 1)
+        g_string_append_printf(
+            out,
+            "This and all below are means over %u seeds, which differ by %.1f %%: "
+            "smaller changes are noise and do not count.\n",
+            answer->n_seeds, 100.0 * answer->spread_ratio);
     append_limit(out, answer);
     append_others(out, answer, EXPLAIN_LIMIT, "More of these helps, too");
     append_next(out, answer);

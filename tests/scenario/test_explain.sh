@@ -93,7 +93,29 @@ has "no single limit" "$out" '^  No single resource'
 has "latencies by effect" "$out" '^  latency of the root complex of server: '
 has "where the time goes" "$out" '^ +[0-9.]+ %  root_complex, 192 ns'
 out=$(explain pcie_bench/latency_size --metric none); is "an unknown metric" $? 1
-has "is named" "$out" 'records no metric none'
+has "is named, and what there is" "$out" 'records no metric "none"; expected one of latency_mean_ns, '
+has "or the nearest" "$(explain pcie_bench/latency_size --metric throughput_gbits --set measure.transactions=50)" \
+    'records no metric "throughput_gbits"; did you mean "throughput_gbit_s"'
+
+# Of several together those that matter; the value is that of the settings shown, not of all that were tried.
+two=(--set workload.op=read --set workload.transfer_bytes=64 --set devices.nic.reads_in_flight=8
+    --set devices.nic.read_requests_max=8 --set devices.nic.word_ns=0.15)
+out=$(explain "${a[@]}" "${two[@]}")
+has "two together" "$out" '^  only together: read requests in flight of nic, reads in flight of the engine of nic'
+mapfile -t shown < <(sed -n 's/^    \(.*\) = \([^ ]*\) instead of .*/--set\n\1=\2/p' <<<"$out")
+is "their settings" "${#shown[@]}" 4
+"$simulate" run "${a[@]}" "${two[@]}" "${shown[@]}" --db shown.db -q >/dev/null
+is "give what it says" "$(sed -n 's/^  it is \([0-9.]*\) .*/\1/p' <<<"$out")" \
+    "$("$nudma" export adapter --db shown.db -m throughput_gbit_s 2>/dev/null | awk -F, 'NR == 2 { sub(/\r/, ""); print 0 + $4 }')"
+
+# ---- Noise ---------------------------------------------------------------------------------------
+chance=(pcie_bench/latency_window --set measure.transactions=30 --point 'cache=device_warm window_bytes=3145728' -m throughput_gbit_s)
+out=$(explain "${chance[@]}"); is "thirty random reads" $? 0
+has "differ by seed" "$out" '^This and all below are means over 3 seeds, which differ by [0-9.]+ %: smaller changes are noise'
+differ=$(sed -n 's/.*which differ by \([0-9.]*\) %.*/\1/p' <<<"$out")
+least=$(grep -oE '\([0-9.]+ % better' <<<"$out" | tr -d '(' | sort -g | head -n 1 | cut -d' ' -f1)
+is "nothing smaller is named" "$(awk "BEGIN { print ($least >= $differ) }")" 1
+is "what is steady needs one" "$(explain "${a[@]}" | grep -c 'means over')" 0
 out=$("$nudma" explain 2>&1); is "no scenario" $? 2
 out=$(explain adapter.cfg --point op=x); is "no such axis" $? 2
 
