@@ -27,7 +27,14 @@ static const struct workload_ops *find_ops(struct config_node *root, struct conf
         names[i] = workload_at(i)->type;
     *group = config_get(root, "workload");
     if (*group == NULL) {
-        sim_error_add(errors, config_file(root), 0, "there is no group `workload`");
+        const bool part = config_find(root, "hosts") ==
+                          NULL; /* whatever it sets is no mistake then */
+        sim_error_add(errors, config_file(root), 0,
+                      part ? "neither hosts nor workload are in it: no scenario, but a part that "
+                             "scenarios @include?"
+                           : "there is no group `workload`");
+        for (unsigned i = 0; part && i < config_count(root); i++)
+            config_mark_read(config_child(root, i));
         return NULL;
     }
     if (config_kind(*group) != CONFIG_GROUP) {

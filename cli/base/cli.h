@@ -66,6 +66,9 @@ void cli_print_version(void);
 GPtrArray *cli_filters(const char *const *texts, struct sim_error_list *errors);
 /* Prints all mistakes to standard error, one a line, and releases the list. */
 void cli_report(struct sim_error_list *errors);
+/* Where scenarios are looked for, existing folders only: --scenarios (`option`; NULL: not given) and
+ * NUDMA_SCENARIOS come first; a folder found by two ways counts once. g_strfreev(). */
+char **cli_roots(const char *option);
 /* The path of the first existing root/name, g_free(); NULL if there is none. */
 char *cli_find_file(const struct cli_options *options, const char *name);
 /* True if both paths exist and are the same file. */

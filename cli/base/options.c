@@ -41,8 +41,7 @@ static char *same_file_key(const char *folder)
     return key;
 }
 
-/* --scenarios and NUDMA_SCENARIOS come first; a folder found by two ways counts once. */
-static char **find_roots(const char *option)
+char **cli_roots(const char *option)
 {
     g_autoptr(GPtrArray) found = g_ptr_array_new();
     g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
@@ -191,6 +190,13 @@ bool cli_parse(struct cli_options *options, const char *usage, const char *summa
         *status = CLI_WRONG;
         return false;
     }
+    const char *environment = g_getenv("NUDMA_SCENARIOS");
+    if (environment != NULL && *environment != '\0' &&
+        !g_file_test(environment, G_FILE_TEST_IS_DIR)) {
+        fprintf(stderr, "NUDMA_SCENARIOS=%s: no such folder\n", environment);
+        *status = CLI_WRONG;
+        return false;
+    }
     if (g_strcmp0(options->db, RESULTS_IN_MEMORY) == 0) {
         fprintf(stderr, "%s: --db %s: would keep nothing, expected a file\n", g_get_prgname(),
                 options->db);
@@ -199,7 +205,7 @@ bool cli_parse(struct cli_options *options, const char *usage, const char *summa
     }
     if (options->db == NULL)
         options->db = g_build_filename("results", default_db, NULL);
-    options->roots = find_roots(options->scenarios);
+    options->roots = cli_roots(options->scenarios);
     return true;
 }
 

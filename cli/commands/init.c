@@ -7,7 +7,8 @@
 #include "workloads/experiment.h"
 
 #define TEMPLATE_DEFAULT  "pcie_bench"
-#define TEMPLATE_PLATFORM "platforms/r730.cfg" /* what --platform replaces */
+#define PLATFORM_DEFAULT  "r730"
+#define TEMPLATE_PLATFORM "platforms/" PLATFORM_DEFAULT ".cfg" /* what --platform replaces */
 
 /* The path of folder/name.cfg, g_free(); NULL with the nearest names printed. */
 static char *find(const struct cli_options *options, const char *option, const char *folder,
@@ -22,7 +23,10 @@ static char *find(const struct cli_options *options, const char *option, const c
     g_autofree char *all = g_strjoinv(", ", names);
     fprintf(stderr, "nudma init: %s %s: expected %s%s%s%s\n", option, name,
             lists_all ? "one of " : "a machine of scenarios/platforms", lists_all ? all : "",
-            *suggestion != '\0' ? "; " : "", suggestion);
+            *suggestion != '\0' ? "; "
+            : lists_all         ? ""
+                                : "; nudma list --names=platforms shows them",
+            suggestion);
     return NULL;
 }
 
@@ -99,16 +103,26 @@ static int init(const struct cli_options *options, const char *workload, const c
     return CLI_DONE;
 }
 
+/* The templates that there are, as far as is known before --scenarios is read; g_free(). */
+static char *about_workloads(void)
+{
+    struct cli_options options = { .roots = cli_roots(NULL) };
+    g_auto(GStrv) names = cli_names_in(&options, "templates");
+    g_autofree char *all = g_strjoinv(", ", names);
+    g_strfreev(options.roots);
+    return g_strdup_printf(
+        "What puts load on it: %s (default " TEMPLATE_DEFAULT ", an adapter's DMA)", all);
+}
+
 int cli_init(int argc, char **argv)
 {
     struct cli_options options = { 0 };
     g_autofree char *workload = NULL, *platform = NULL;
+    g_autofree char *about = about_workloads();
     const GOptionEntry entries[] = {
-        { "workload", 0, 0, G_OPTION_ARG_STRING, &workload,
-          "What puts load on it: pcie_bench (an adapter's DMA; the default), memory, netperf, fio",
-          "NAME" },
+        { "workload", 0, 0, G_OPTION_ARG_STRING, &workload, about, "NAME" },
         { "platform", 0, 0, G_OPTION_ARG_STRING, &platform,
-          "The machine, of scenarios/platforms (default r730)", "NAME" },
+          "The machine, of scenarios/platforms (default " PLATFORM_DEFAULT ")", "NAME" },
         { .long_name = NULL },
     };
     int status = CLI_DONE;
@@ -122,8 +136,8 @@ int cli_init(int argc, char **argv)
         if (files[0] != NULL && files[1] != NULL)
             fprintf(stderr, "nudma init: %s: expected one file\n", files[1]);
         else
-            status = init(&options, workload != NULL ? workload : "pcie_bench",
-                          platform != NULL ? platform : "r730",
+            status = init(&options, workload != NULL ? workload : TEMPLATE_DEFAULT,
+                          platform != NULL ? platform : PLATFORM_DEFAULT,
                           files[0] != NULL ? files[0] : "scenario.cfg");
     }
     cli_options_release(&options);

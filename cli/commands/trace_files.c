@@ -2,6 +2,7 @@
 #include "cli/commands/trace_files.h"
 
 #include <errno.h>
+#include <glib/gstdio.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -324,13 +325,22 @@ static void detach(void *arg)
     perfetto_end(recording->perfetto, &recording->perfetto_counts);
 }
 
+/* Half a head at most is in it, which nothing can read. */
+static bool remove_half(const char *path, int error)
+{
+    const bool full = error == ENOSPC || error == EFBIG || error == EDQUOT || error == EIO;
+    return full && g_file_test(path, G_FILE_TEST_IS_REGULAR) && g_unlink(path) == 0;
+}
+
 /* What became of a file; false: the file system refused. */
 static bool say(const char *path, const char *what, const struct trace_file_counts *counts,
                 const struct trace_window *window)
 {
     if (path == NULL)
         return true;
-    if (counts->error != 0)
+    if (counts->error != 0 && counts->records == 0 && remove_half(path, counts->error))
+        fprintf(stderr, "nudma run: %s: %s; nothing is written\n", path, g_strerror(counts->error));
+    else if (counts->error != 0)
         fprintf(stderr, "nudma run: %s: %s; it ends after %" G_GUINT64_FORMAT " %s\n", path,
                 g_strerror(counts->error), counts->records, what);
     else
@@ -361,11 +371,25 @@ static bool was_too_early(const struct trace_files *files)
     return true;
 }
 
-static int finish(const struct recording *recording, const char *name, const char *error)
+/* Whether the run had ended before the window began; says so. */
+static bool was_too_late(const struct trace_files *files, sim_time end_ps)
+{
+    if (files->from == NULL || files->from_measurement || files->window.from_ps <= end_ps)
+        return false;
+    fprintf(
+        stderr,
+        "nudma run: --trace-from %s is after the end of the run, at %g us: nothing was recorded\n",
+        files->from, (double)end_ps / 1e6);
+    return true;
+}
+
+static int finish(const struct recording *recording, sim_time end_ps, const char *name,
+                  const char *error)
 {
     const struct trace_files *files = recording->files;
     if (recording->failed != NULL) {
         fprintf(stderr, "nudma run: %s: %s\n", recording->failed, g_strerror(recording->error));
+        remove_half(recording->failed, recording->error);
         return CLI_FAILED;
     }
     bool good = say(files->pcap, "frames", &recording->pcap_counts, &files->window);
@@ -375,7 +399,7 @@ static int finish(const struct recording *recording, const char *name, const cha
         printf("%s", recording->tlp_summary);
     if (error != NULL)
         fprintf(stderr, "%s: %s\n", name, error);
-    if (error != NULL || (!interrupted && was_too_early(files)))
+    if (error != NULL || (!interrupted && (was_too_early(files) || was_too_late(files, end_ps))))
         good = false;
     if (interrupted)
         fprintf(stderr, "interrupted; the trace has what happened until then\n");
@@ -391,7 +415,7 @@ static int record(const struct plan *plan, uint64_t seed, struct trace_files *fi
                                             *point_name != '\0' ? " " : "", point_name, seed);
     struct recording recording = { .files = files, .comment = name };
     const struct experiment_observer observer = { &recording, attach, detach, &ended };
-    struct experiment_outcome outcome;
+    struct experiment_outcome outcome = { 0 };
     struct sim_error_list errors = { 0 };
     g_autofree char *error = NULL;
     int status = CLI_WRONG;
@@ -404,7 +428,7 @@ static int record(const struct plan *plan, uint64_t seed, struct trace_files *fi
     if (errors.n_messages != 0)
         cli_report(&errors);
     else
-        status = finish(&recording, name, error);
+        status = finish(&recording, outcome.sim_ps, name, error);
     free(recording.tlp_summary);
     perfetto_free(recording.perfetto);
     config_free(config);

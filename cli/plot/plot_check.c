@@ -141,7 +141,23 @@ static char *expected_curve(const struct plot_spec *spec)
     return g_string_free(expected, FALSE);
 }
 
-static void check_curves(const struct plot_spec *spec, struct sim_error_list *errors)
+/* The values of a curve's name, which the file has to have. --set may have left them out. */
+static void check_curve_values(const struct scenario *scenario, const char *name,
+                               const struct config_node *node, struct sim_error_list *errors)
+{
+    const struct filter_table known = scenario_file_table(scenario);
+    g_autofree char *fault = NULL;
+    struct filter *filter = filter_parse(name, &fault);
+    if (filter != NULL)
+        fault = filter_fault(filter, &known, 1);
+    filter_free(filter);
+    if (fault != NULL)
+        sim_error_add(errors, config_file(node), config_line(node), "%s: %s", config_path(node),
+                      fault);
+}
+
+static void check_curves(const struct scenario *scenario, const struct plot_spec *spec,
+                         struct sim_error_list *errors)
 {
     g_autofree char *expected = expected_curve(spec);
     for (guint i = 0; i < spec->measured->len; i++) {
@@ -149,6 +165,9 @@ static void check_curves(const struct plot_spec *spec, struct sim_error_list *er
                                                               i);
         if (*measured->series != '\0' && !is_curve_name(spec, measured->series))
             config_mistake(config_get(measured->node, "series"), errors, expected, NULL);
+        else if (*measured->series != '\0')
+            check_curve_values(scenario, measured->series, config_get(measured->node, "series"),
+                               errors);
     }
     if (spec->ratio_of != NULL &&
         !(is_curve_name(spec, spec->ratio_of) && is_curve_name(spec, spec->ratio_to))) {
@@ -181,7 +200,7 @@ static void check_names(struct scenario *scenario, const struct plot_spec *spec,
 static void check_panel(struct scenario *scenario, const struct plot_spec *spec,
                         struct sim_error_list *errors)
 {
-    check_curves(spec, errors);
+    check_curves(scenario, spec, errors);
     check_names(scenario, spec, errors);
     g_autoptr(GArray) list = wanted_by(scenario, spec);
     GHashTable *known[RECORD_SERIES + 1];

@@ -167,7 +167,8 @@ static void append_summary(struct report *report)
     }
     g_autofree char *summary = claims_summary(&all), *kinds = claims_kinds_summary(&all);
     html_add(html, "<section aria-labelledby=\"summary\">\n<h2 id=\"summary\">Summary</h2>\n<p>",
-             summary, *kinds != '\0' ? ". " : "", kinds,
+             claims_total(&all) > 0 ? summary : "None of these scenarios has claims",
+             *kinds != '\0' ? ". " : "", kinds,
              ".</p>\n<p class=\"meta\">C: baselines, which parameters may be calibrated "
              "on. K: outcomes that have to come out by themselves. A known miss does not "
              "hold either; the reason stands beside it. Of the four kinds only predicted "
@@ -212,7 +213,7 @@ static void append_paper(struct report *report, const struct report_paper *paper
     g_autofree char *id = paper_anchor(paper);
     html_add(html, "<section aria-labelledby=\"", id, "\">\n<h2 id=\"", id, "\">",
              paper_title(paper), "</h2>\n", NULL);
-    if (paper->claims != NULL) {
+    if (paper->claims != NULL && paper->claims->claims->len > 0) {
         struct claims_tally tally = { 0 };
         claims_count(paper->claims, &tally);
         g_autofree char *summary = claims_summary(&tally);

@@ -298,5 +298,27 @@ out=$("$nudma" check pcie_bench --db one.db | tail -n 1)
 has "the published ones, by folder" "$out" '^[0-9]+ of 86 given claims hold, 86 covered \(C: [0-9]+ of 6, K: [0-9]+ of 80\)'
 out=$("$nudma" check --db none.db 2>&1); is "no database" $? 1
 
+# ---- What is no scenario; the same mistake in several places ---------------------------------------
+out=$("$nudma" run devices/nfp6000 2>&1); is "a part" $? 2
+is "is one mistake" "$(wc -l <<<"$out")" 1
+has "says what it is" "$out" 'devices/nfp6000.cfg: neither hosts nor workload are in it: no scenario, but a part'
+cat >repeat.cfg <<'END'
+title = "x"; text = "y";
+hosts = {
+@repeat I = 0 to 4 {
+    h{I} = { @include "platforms/r730.cfg"
+        cpu = { clock_gz = 3; };
+        dram = { rate_mt_s = "fast"; }; };
+}
+};
+workload = { type = "memory"; host = "h0"; };
+END
+out=$("$nudma" run repeat.cfg 2>&1); is "mistakes within @repeat" $? 2
+is "each once" "$(cut -d: -f1-3 <<<"$out" | paste -sd ' ')" \
+    "repeat.cfg:5: hosts.h0.cpu.clock_gz repeat.cfg:6: hosts.h0.dram.rate_mt_s 8 more are the same, of the same lines in other places"
+out=$(NUDMA_SCENARIOS=/nonexist "$nudma" list 2>&1); is "NUDMA_SCENARIOS that is no folder" $? 2
+is "is said" "$out" "NUDMA_SCENARIOS=/nonexist: no such folder"
+NUDMA_SCENARIOS=/nonexist "$nudma" list --help >/dev/null; is "help all the same" $? 0
+
 echo "1..$cases"
 [ $failed = 0 ]

@@ -40,5 +40,12 @@ is "no file is left" "$([ -e x.cfg ] || echo none)" none
 "$nudma" init a.cfg b.cfg 2>/dev/null; is "two files" $? 2
 is "templates are no scenarios of their own" "$("$nudma" list | grep -c '^templates/')" 0
 
+out=$("$nudma" init x.cfg --platform foo 2>&1); is "a machine like none" $? 2
+has "where they are listed" "$out" '; nudma list --names=platforms shows them$'
+has "the default is among the templates" "$("$nudma" init --help)" 'fio, memory, netperf, pcie_bench \(default pcie_bench'
+mkdir -p scenarios/templates && cp pcie_bench.cfg scenarios/templates/mine.cfg
+has "so is one of one's own" "$("$nudma" init --help)" 'fio, memory, mine, netperf'
+has "the NIC's narrow slot is said" "$(cat netperf.cfg)" 'trains$'
+
 echo "1..$cases"
 [ $failed = 0 ]

@@ -487,5 +487,14 @@ named() { "$nudma" run nvme/interference --filter 'drive=p4800x writes=16' --set
 has "the table is about what is plotted" "$(named)" \
     '^drive +writes +reader.latency_mean_ns .*reader.latency_max_ns .*reader.latency_p50_ns'
 
+# ---- A published curve of a value that there is not ------------------------------------------------
+mkdir -p slip && cp "$NUDMA_SCENARIOS/pcie_bench/latency_size.cfg" slip/slip.cfg
+sed -i 's/series = "op=read"; file/series = "op=raed"; file/' slip/slip.cfg
+out=$("$nudma" run slip/slip.cfg --quick 2>&1); is "a misspelt value of series" $? 2
+has "with its line" "$out" 'slip.cfg:[0-9]+: plot.measured.\[0\].series: .*raed'
+has "the nearest" "$out" 'did you mean "read"|"read"'
+sed -i 's/op=raed/op=read/' slip/slip.cfg
+"$nudma" run slip/slip.cfg --list --set axes.op=write_read >/dev/null 2>&1; is "what --set left out is none" $? 0
+
 echo "1..$cases"
 [ $failed = 0 ]

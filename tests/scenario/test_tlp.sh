@@ -86,5 +86,14 @@ has "no links" "$(tlp x.tlp memory.cfg)" "--tlp: the scenario has no PCIe links"
 is "nothing was written" "$(ls x.tlp 2>/dev/null)" ""
 has "many points" "$(tlp x.tlp pcie_bench/latency_size)" "--tlp: [0-9]+ points, expected one"
 
+# ---- Nothing to record, nowhere to write ----------------------------------------------------------
+point=(pcie_bench/latency_size --filter 'op=read transfer_bytes=64')
+out=$("$nudma" run "${point[@]}" --tlp late.tlp --trace-from 9999999 2>&1); is "a window after the end" $? 1
+has "is said" "$out" '^nudma run: --trace-from 9999999 is after the end of the run, at [0-9.]+ us: nothing was recorded'
+out=$( (ulimit -f 0; "$nudma" run "${point[@]}" --tlp full.tlp 2>&1) | cat); has "a full disk" "$out" '^nudma run: full.tlp: File too large'
+is "leaves no half of a head" "$([ -e full.tlp ] || echo none)" none
+"$nudma" run "${point[@]}" --tlp /dev/full >/dev/null 2>&1
+is "a device stays" "$([ -c /dev/full ] && echo there)" there
+
 echo "1..$cases"
 [ $failed = 0 ]
