@@ -95,6 +95,8 @@ look() {
         need pgrep procps command -v pgrep
         need "script, for a terminal" bsdutils command -v script
         need python3 python3 command -v python3
+        need "Debian's pandas" python3-pandas /usr/bin/python3 -c 'import pandas'
+        need "R, for the page on results" r-base-core command -v Rscript
         need xmllint libxml2-utils command -v xmllint
         need tshark tshark command -v tshark
         need protoc protobuf-compiler command -v protoc

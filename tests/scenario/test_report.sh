@@ -187,7 +187,7 @@ is "and there is no page" "$(ls named.html 2>/dev/null)" ""
 mkdir alone && (cd alone && "$nudma" init mine.cfg >/dev/null && "$simulate" run mine.cfg --quick -q >/dev/null &&
     "$nudma" report mine.cfg >/dev/null 2>&1)
 is "no claims are no 0 of 0" "$(grep -c '0 of 0 given claims' alone/results/report.html)" 0
-has "that is said" "$(cat alone/results/report.html)" 'None of these scenarios has claims'
+has "that is said" alone/results/report.html 'None of these scenarios has claims'
 
 echo "1..$cases"
 [ $failed = 0 ]
