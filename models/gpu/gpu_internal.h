@@ -100,7 +100,8 @@ struct gpu_params {
     struct pcie_function_params pcie;
     uint32_t device_id, copy_engines, address_bits;
     uint64_t memory_bytes, aperture_bytes;
-    double memory_gbyte_s, copy_write_gbyte_s, inbound_read_gbyte_s, inbound_write_gbyte_s, clock_mhz;
+    double memory_gbyte_s, copy_write_gbyte_s, inbound_read_gbyte_s, inbound_write_gbyte_s,
+        clock_mhz;
     sim_time copy_start_ps, launch_ps, store_ps, inbound_write_ps, inbound_read_ps;
     sim_time clock_ps, poll_ps, timer_ps;
     sim_time nvme_submit_ps, nvme_complete_ps, fence_ps;
@@ -123,7 +124,7 @@ struct gpu_device {
     struct sim_pool *chunks, *posts, *reads;
     struct gpu_channel channel[GPU_CHANNELS_MAX];
     uint32_t n_channels;
-    sim_time memory_free_ps; /* when the memory has served the copies that were begun */
+    sim_time memory_free_ps;     /* when the memory has served the copies that were begun */
     sim_time copy_write_free_ps; /* when the copy engines can begin another write */
     sim_time read_free_ps, write_free_ps, write_seen_ps; /* of the aperture */
     struct tlp *write_head, **write_tail;                /* on their way into memory */

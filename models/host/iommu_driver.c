@@ -53,6 +53,7 @@ static void queue_put(struct iommu_driver *driver, struct vtd_entry128 descripto
 void iommu_queue_submit(struct iommu_driver *driver, struct vtd_entry128 descriptor)
 {
     uint32_t sequence = ++driver->status_sequence;
+    driver->n_submitted++;
     queue_put(driver, descriptor);
     queue_put(driver, (struct vtd_entry128){ VTD_QI_WAIT | VTD_QI_WAIT_SW |
                                                  (uint64_t)sequence << VTD_QI_STATUS_LSB,
@@ -60,6 +61,27 @@ void iommu_queue_submit(struct iommu_driver *driver, struct vtd_entry128 descrip
     reg_write(driver, VTD_IQT, 8, driver->queue_tail);
     uint32_t done = (uint32_t)iommu_driver_read(driver, driver->status.v);
     SIM_ASSERT(done == sequence, "invalidation stuck: status %u, expected %u", done, sequence);
+}
+
+uint64_t iommu_driver_submitted(const struct iommu_driver *driver)
+{
+    return driver->n_submitted;
+}
+
+sim_time iommu_driver_done_ps(struct iommu_driver *driver, unsigned n, sim_time at_ps)
+{
+    return iommu_invalidated_ps(driver->iommu, n, at_ps);
+}
+
+struct hpa iommu_driver_queue_line(const struct iommu_driver *driver)
+{
+    const uint64_t last = (driver->queue_tail + PAGE_BYTES - 2 * VTD_QI_BYTES) % PAGE_BYTES;
+    return (struct hpa){ (driver->queue.v + last) & ~(uint64_t)(LINE_BYTES - 1) };
+}
+
+struct hpa iommu_driver_status(const struct iommu_driver *driver)
+{
+    return driver->status;
 }
 
 static void context_invalidate(struct iommu_driver *driver, unsigned granularity, uint16_t did,

@@ -18,6 +18,7 @@ struct iommu_driver {
     bool has_interrupts; /* the table exists and remapping is on */
     uint32_t queue_tail; /* byte offset */
     uint32_t status_sequence;
+    uint64_t n_submitted;
     unsigned levels, mamv;
     unsigned fault_idx; /* where the next record is expected */
     uint64_t table_bytes;

@@ -11,7 +11,7 @@
  * Does not model: bounce buffers, deferred invalidation, the cache lines of the page tables, joining
  *   free IOVAs again.
  * Timing: dma_map_cycles, dma_unmap_cycles; with an IOMMU iommu_map_cycles and iommu_unmap_cycles
- *   more. An IOVA is found and given back in constant time: free ones by powers of two of pages.
+ *   more, and after an unmapping until the invalidation is done (os_iommu_wait()). An IOVA is found and given back in constant time: free ones by powers of two of pages.
  *   After a mask was narrowed, free ones that it excludes are skipped one by one.
  * Sources: Linux 4.14, drivers/iommu (iommu_dma_alloc_iova(): below 4 GiB first); docs/models/os_memory.md (cycles).
  */
@@ -360,8 +360,12 @@ static int pages_unmap(struct k_device *device, uint64_t dma, uint64_t n_pages)
 {
     struct os_dma *of_device = dma_of(device);
     int status = -ENOENT;
-    if (of_device->domain != NULL)
+    if (of_device->domain != NULL) {
+        struct iommu_driver *driver = os_iommu_of(device->kernel, of_device->requester_id);
+        const uint64_t before = iommu_driver_submitted(driver);
         status = iommu_unmap(of_device->domain, (struct iova){ dma }, n_pages * PAGE_BYTES);
+        os_iommu_wait(device->kernel, driver, before);
+    }
     if (status == 0)
         iova_give(of_device, order_of(n_pages), dma);
     return status;

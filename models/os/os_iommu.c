@@ -3,8 +3,11 @@
  *
  * Models: IOMMU domains with any requesters in them; the kernel's own domain of a requester rests
  *   while that is attached to another.
- * Does not model: several page sizes in one mapping; the cache lines of the tables.
- * Timing: iommu_map_cycles and iommu_unmap_cycles, from threads. A mapping takes the largest pages
+ * Does not model: several page sizes in one mapping; the cache lines of the tables; the time of invalidations
+ *   when a requester is attached or detached, or a mapping takes an empty table's place.
+ * Timing: iommu_map_cycles and iommu_unmap_cycles, from threads; then for what was invalidated: the
+ *   queue's line is stored, its tail written (mmio_write_cycles), and the CPU polls, busy, until the
+ *   hardware has done it, and loads the status. A mapping takes the largest pages
  *   that all of its numbers are multiples of.
  * Sources: Linux 4.14, drivers/iommu/iommu.c; VT-d 3.0, chapter 3.
  */
@@ -32,6 +35,20 @@ static void charge(struct kernel *kernel, uint64_t cycles)
 {
     if (os_self_or_null(kernel) != NULL)
         k_compute(kernel, cycles);
+}
+
+void os_iommu_wait(struct kernel *kernel, struct iommu_driver *driver, uint64_t before)
+{
+    const uint64_t n = iommu_driver_submitted(driver) - before;
+    if (n == 0 || os_self_or_null(kernel) == NULL)
+        return;
+    k_touch_write(kernel, (struct kaddr){ iommu_driver_queue_line(driver).v }, LINE_BYTES);
+    k_compute(kernel, kernel->params.costs.mmio_write_cycles);
+    const sim_time now_ps = k_now_ps(kernel);
+    const sim_time done_ps = iommu_driver_done_ps(driver, (unsigned)n, now_ps);
+    if (done_ps > now_ps)
+        k_compute(kernel, (done_ps - now_ps + kernel->cycle_ps - 1) / kernel->cycle_ps);
+    k_touch(kernel, (struct kaddr){ iommu_driver_status(driver).v }, sizeof(uint32_t));
 }
 
 bool k_iommu_on(const struct kernel *kernel, uint16_t requester_id)
@@ -141,7 +158,10 @@ int k_iommu_map(struct k_iommu_domain *domain, uint64_t iova, uint64_t address, 
 int k_iommu_unmap(struct k_iommu_domain *domain, uint64_t iova, uint64_t bytes)
 {
     charge(domain->kernel, domain->kernel->params.costs.iommu_unmap_cycles);
-    return iommu_unmap(domain->domain, (struct iova){ iova }, bytes);
+    const uint64_t before = iommu_driver_submitted(domain->driver);
+    const int status = iommu_unmap(domain->domain, (struct iova){ iova }, bytes);
+    os_iommu_wait(domain->kernel, domain->driver, before);
+    return status;
 }
 
 /* ---- The host -------------------------------------------------------------------------------- */

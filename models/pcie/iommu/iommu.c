@@ -57,6 +57,9 @@ const struct param_desc iommu_params_table[] = {
                 "per table entry that a walk reads, beside the memory access"),
     PARAM_IOMMU("walk_fixed_ns", PARAM_TIME, walk_fixed_ps, 170, 0, 100000, PROV_ESTIMATE,
                 SRC_BENCH, "per walk: miss handling, arbitration, fill"),
+    PARAM_IOMMU("invalidate_ns", PARAM_TIME, invalidate_ps, 500, 0, 100000, PROV_ESTIMATE,
+                "docs/sources.md#iommu-software",
+                "an invalidation, once its descriptor is there, until its wait writes the status"),
     { .type = PARAM_END },
 };
 
@@ -83,6 +86,8 @@ const struct stat_desc iommu_stats_table[] = {
     STAT_IOMMU("interrupts", STAT_COUNTER, interrupts, "1", 0, "interrupt messages let through"),
     STAT_IOMMU("interrupts_blocked", STAT_COUNTER, interrupts_blocked, "1", 0,
                "interrupt messages refused"),
+    STAT_IOMMU("invalidation_ns", STAT_MEAN, invalidation_ps, "ns", 0.001,
+               "tail written to status written, of what software waited for"),
     { .kind = STAT_END },
 };
 
@@ -124,6 +129,7 @@ struct iommu *iommu_new(struct sim *sim, const char *name, const struct iommu_pa
     iommu_cache_init(&iommu->irte, IOMMU_IRTE_CACHE_ENTRIES, IOMMU_IRTE_CACHE_WAYS);
     stat_mean_init(&iommu->stats.walk_ps);
     stat_mean_init(&iommu->stats.walker_wait_ps);
+    stat_mean_init(&iommu->stats.invalidation_ps);
     iommu_regs_reset(iommu);
     return iommu;
 }

@@ -24,6 +24,8 @@ struct iommu_memory {
      * are part of PART_IOMMU (models/base/latency.h). */
     sim_time (*read_done_ps)(void *context, struct hpa hpa, sim_time at_ps,
                              struct sim_stamp *stamp);
+    /* Returns when a status word written from at_ps on is ordered. NULL: at once. */
+    sim_time (*write_done_ps)(void *context, struct hpa hpa, sim_time at_ps);
     uint64_t (*read64)(void *context, struct hpa hpa);
     /* Writes status words of invalidation waits, and the IOMMU's own interrupt messages
      * (0xFEEx_xxxx), which it sends once software has unmasked them. */
@@ -47,6 +49,7 @@ struct iommu_params {
     sim_time lookup_ps;        /* added to every translated request, hit or miss */
     sim_time walk_step_ps;     /* per table read, in addition to the memory access */
     sim_time walk_fixed_ps;    /* per walk */
+    sim_time invalidate_ps;    /* an invalidation, beside its descriptors */
 };
 extern const struct param_desc iommu_params_table[];
 /* Returns a static message that says what is wrong with the parameters, NULL if nothing is. */
@@ -110,6 +113,11 @@ bool iommu_remap_interrupt(struct iommu *iommu, uint16_t requester_id, uint64_t 
  * status to memory. */
 uint64_t iommu_reg_read(struct iommu *iommu, unsigned offset, unsigned bytes);
 void iommu_reg_write(struct iommu *iommu, unsigned offset, unsigned bytes, uint64_t value);
+
+/* The time of the last n invalidations in the queue, each with a wait behind it, whose tail was
+ * written at at_ps: returns when the status of the last is ordered. Their effect was there when the
+ * tail was written; whoever waits for it asks here. n is 1 or more, and no more than the queue has. */
+sim_time iommu_invalidated_ps(struct iommu *iommu, unsigned n, sim_time at_ps);
 
 /* Describes the statistics that iommu_stats() returns. Requests = hits + hits under miss + misses +
  * pass-through + faults before the look-up in the IOTLB. */

@@ -95,7 +95,7 @@ struct iommu_stats {
     uint64_t context_misses, pde_hits, pdpe_hits, walk_reads;
     uint64_t faults, faults_lost, invalidations;
     uint64_t interrupts, interrupts_blocked;
-    struct stat_mean walk_ps, walker_wait_ps;
+    struct stat_mean walk_ps, walker_wait_ps, invalidation_ps;
 };
 
 struct iommu {
@@ -113,7 +113,8 @@ struct iommu {
     struct iommu_cache irte;  /* value, aux: the entry */
     struct iommu_stats stats;
     sim_time walker_free_ps[IOMMU_WALKERS_MAX];
-    sim_time walk_next_ps; /* no walk starts before */
+    sim_time walk_next_ps;  /* no walk starts before */
+    sim_time queue_free_ps; /* the invalidation queue has done what was submitted */
     uint32_t reg[VTD_WINDOW_BYTES / 4];
 };
 

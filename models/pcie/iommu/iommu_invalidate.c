@@ -3,8 +3,10 @@
  *     entry cache and wait descriptors; what each drops. A malformed descriptor stops the queue
  *     with IQE set until software clears it. Page-selective invalidation drops every entry that
  *     overlaps the range, superpages and (without the leaf-only hint) paging-structure entries too.
- * Does not model: device-TLB and PASID descriptors (no such caches), 256-bit descriptors; time: the
- *     queue is carried out when its tail is written.
+ * Does not model: device-TLB and PASID descriptors (no such caches), 256-bit descriptors. The queue is
+ *     carried out when its tail is written; what that takes is known to whoever asks for it.
+ * Timing: one after the other, start = max(tail written, queue free): the line with descriptor and wait
+ *     is read, invalidate_ps, the status is written. The queue is free when that begins.
  * Sources: VT-d 3.0, 6.5 (invalidation), 10.4.21 to 10.4.25.
  */
 #include "models/pcie/iommu/iommu_internal.h"
@@ -158,4 +160,27 @@ void iommu_queue_run(struct iommu *iommu)
         }
         *head = (uint32_t)((*head + VTD_QI_BYTES) % queue_bytes);
     }
+}
+
+sim_time iommu_invalidated_ps(struct iommu *iommu, unsigned n, sim_time at_ps)
+{
+    const struct iommu_memory *memory = &iommu->memory;
+    const uint64_t address = iommu_reg64(iommu, VTD_IQA), queue = address & VTD_BITS(63, 12);
+    const uint64_t queue_bytes = PAGE_BYTES << (address & VTD_IQA_QS);
+    const uint64_t pair_bytes = UINT64_C(2) * VTD_QI_BYTES;
+    sim_time done_ps = at_ps;
+
+    for (; n != 0; n--) {
+        const uint64_t at = (iommu->reg[VTD_IQH / 4] + queue_bytes - n * pair_bytes) % queue_bytes;
+        const uint64_t status = iommu_read128(iommu, queue + at + VTD_QI_BYTES).hi;
+
+        done_ps = SIM_MAX(at_ps, iommu->queue_free_ps);
+        done_ps = memory->read_done_ps(memory->context, (struct hpa){ queue + at }, done_ps, NULL);
+        done_ps += iommu->params.invalidate_ps;
+        iommu->queue_free_ps = done_ps;
+        if (memory->write_done_ps != NULL)
+            done_ps = memory->write_done_ps(memory->context, (struct hpa){ status }, done_ps);
+        stat_mean_add(&iommu->stats.invalidation_ps, (double)(done_ps - at_ps));
+    }
+    return done_ps;
 }

@@ -402,6 +402,12 @@ static sim_time iommu_read_done(void *context, struct hpa hpa, sim_time at_ps,
     return numa_dma_read(state->host->numa, state->socket, hpa, 8, at_ps, stamp, NULL);
 }
 
+static sim_time iommu_write_done(void *context, struct hpa hpa, sim_time at_ps)
+{
+    struct rc_state *state = rc_of(context);
+    return numa_dma_write(state->host->numa, state->socket, hpa, 4, at_ps, NULL, NULL);
+}
+
 static uint64_t iommu_read64(void *context, struct hpa hpa)
 {
     return physmem_read64(numa_physmem(rc_of(context)->host->numa), hpa);
@@ -426,6 +432,7 @@ struct iommu_memory root_complex_iommu_memory(struct root_complex_host *host, un
 {
     return (struct iommu_memory){ .context = host->rc[socket],
                                   .read_done_ps = iommu_read_done,
+                                  .write_done_ps = iommu_write_done,
                                   .read64 = iommu_read64,
                                   .write = iommu_write,
                                   .readable = iommu_readable };

@@ -426,6 +426,7 @@ static const struct row rows[] = {
            "levels=5 iotlb_entries=256 iotlb_ways=32 context_entries=0 pde_entries=0 walkers=1"
            " walk_interval_ns=400 read_piece_bytes=64+workload.transfer_bytes=256"
            " read_piece_ns=400 lookup_ns=4 walk_step_ns=10 walk_fixed_ns=340"),
+    SERVER("iommu", "net.iommu", "invalidate_ns=2000"),
     SERVER("firmware", "bench.iommu", "iommu_tables_far=true"),
     SERVER("iommu", "bench.sets", "pde_ways=1"),
     SERVER("iommu", "bench.walk", "pdpe_entries=0"),
@@ -872,7 +873,8 @@ static const struct row rows[] = {
       "extended_tags=false+read_requests_max=0 read_requests_max=4"
       " register_latency_ns=600"
       " bar1_bytes=134217728 copy_start_us=3 read_bytes=128 copy_engines=4" },
-    { "gpu.cuda", "gpu.write", "devices.gpu0", "tx_queue_tlps=1 memory_gbyte_s=1 copy_write_gbyte_s=1" },
+    { "gpu.cuda", "gpu.write", "devices.gpu0",
+      "tx_queue_tlps=1 memory_gbyte_s=1 copy_write_gbyte_s=1" },
     { "gpu.cuda", "gpu", "devices.gpu0", "memory_gbyte_s=1" },
     { "gpu.cuda", "local", "devices.gpu0",
       "mps_bytes=128 generation=2"

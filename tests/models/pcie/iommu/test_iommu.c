@@ -247,6 +247,29 @@ static void walks_hold_the_next_up(void **state)
     }
 }
 
+/* Software that asks how long its invalidations take: each has the line with its descriptors read, and
+ * the next, whoever's it is, waits for it. */
+static void invalidations_take_turns(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct iommu_params params = fake_params();
+    params.invalidate_ps = 500000;
+    iommu_rig_init(&rig, &params);
+    struct iommu_domain *domain = domain_with(&rig, ID_A);
+    map(domain, 0, HOST, 16 * KIB, 4 * KIB);
+    const sim_time one = FAKE_READ_PS + params.invalidate_ps, at = 1000000;
+    uint64_t before = iommu_driver_submitted(rig.driver);
+    assert_int_equal(iommu_unmap(domain, (struct iova){ 0 }, 4 * KIB), 0);
+    assert_int_equal(iommu_driver_submitted(rig.driver) - before, 1);
+    assert_int_equal(iommu_driver_done_ps(rig.driver, 1, at), at + one);
+    for (unsigned i = 1; i < 4; i++)
+        assert_int_equal(iommu_unmap(domain, (struct iova){ i * PAGE_BYTES }, 4 * KIB), 0);
+    assert_int_equal(iommu_driver_done_ps(rig.driver, 2, at + 1000), at + 3 * one);
+    assert_int_equal(iommu_driver_done_ps(rig.driver, 1, at + 4 * one), at + 5 * one);
+    iommu_rig_release(&rig);
+}
+
 static void same_page_is_joined(void **state)
 {
     (void)state;
@@ -670,6 +693,7 @@ int main(void)
         cmocka_unit_test(walkers_bound_the_rate),
         cmocka_unit_test(free_walker_starts_at_once),
         cmocka_unit_test(walks_hold_the_next_up),
+        cmocka_unit_test(invalidations_take_turns),
         cmocka_unit_test(same_page_is_joined),
         cmocka_unit_test(tables_are_known_when_read),
         cmocka_unit_test(context_is_joined),
