@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 bool iommu_page_get(struct iommu_driver *driver, struct hpa *hpa)
 {
@@ -73,10 +74,11 @@ sim_time iommu_driver_done_ps(struct iommu_driver *driver, unsigned n, sim_time 
     return iommu_invalidated_ps(driver->iommu, n, at_ps);
 }
 
-struct hpa iommu_driver_queue_line(const struct iommu_driver *driver)
+unsigned iommu_driver_written(const struct iommu_driver *driver,
+                              struct iommu_run run[IOMMU_RUNS_MAX])
 {
-    const uint64_t last = (driver->queue_tail + PAGE_BYTES - 2 * VTD_QI_BYTES) % PAGE_BYTES;
-    return (struct hpa){ (driver->queue.v + last) & ~(uint64_t)(LINE_BYTES - 1) };
+    memcpy(run, driver->run, driver->n_runs * sizeof(run[0]));
+    return driver->n_runs;
 }
 
 struct hpa iommu_driver_status(const struct iommu_driver *driver)

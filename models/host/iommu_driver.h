@@ -57,13 +57,21 @@ bool iommu_driver_fault(struct iommu_driver *driver, uint16_t *requester_id, str
 int iommu_irte_new(struct iommu_driver *driver, uint16_t requester_id, uint32_t destination,
                    uint8_t vector, uint64_t *message_address, uint32_t *message_data);
 void iommu_irte_free(struct iommu_driver *driver, int index);
+/* Lines that the last iommu_map() or iommu_unmap() has written, of tables and queue, in order: at most
+ * IOMMU_RUNS_MAX runs of neighbours; what is more is forgotten. Returns how many. */
+#define IOMMU_RUNS_MAX 16u
+struct iommu_run {
+    struct hpa first;
+    uint64_t bytes;
+};
+unsigned iommu_driver_written(const struct iommu_driver *driver,
+                              struct iommu_run run[IOMMU_RUNS_MAX]);
 /* Commands submitted to the invalidation queue so far, each with a wait behind it: the difference is
  * what a call has submitted. */
 uint64_t iommu_driver_submitted(const struct iommu_driver *driver);
 /* When the status of the last n commands is written if their tail was at at_ps; n is 1 to 64. */
 sim_time iommu_driver_done_ps(struct iommu_driver *driver, unsigned n, sim_time at_ps);
-/* The line of the queue with the last command, and the status that waits write. */
-struct hpa iommu_driver_queue_line(const struct iommu_driver *driver);
+/* Where waits write their status. */
 struct hpa iommu_driver_status(const struct iommu_driver *driver);
 /* Bytes of table memory in use; for leak checks. */
 uint64_t iommu_driver_table_bytes(const struct iommu_driver *driver);

@@ -19,6 +19,8 @@ struct iommu_driver {
     uint32_t queue_tail; /* byte offset */
     uint32_t status_sequence;
     uint64_t n_submitted;
+    struct iommu_run run[IOMMU_RUNS_MAX]; /* lines written by the last map or unmap */
+    unsigned n_runs;
     unsigned levels, mamv;
     unsigned fault_idx; /* where the next record is expected */
     uint64_t table_bytes;
@@ -38,10 +40,25 @@ static inline uint64_t iommu_driver_read(const struct iommu_driver *driver, uint
 {
     return driver->host.read64(driver->host.context, (struct hpa){ hpa });
 }
-static inline void iommu_driver_write(const struct iommu_driver *driver, uint64_t hpa,
-                                      uint64_t value)
+/* Without a note: what only the C code here keeps in pages that are no tables yet, or no more. */
+static inline void iommu_driver_scribble(const struct iommu_driver *driver, uint64_t hpa,
+                                         uint64_t value)
 {
     driver->host.write64(driver->host.context, (struct hpa){ hpa }, value);
+}
+
+static inline void iommu_driver_write(struct iommu_driver *driver, uint64_t hpa, uint64_t value)
+{
+    const uint64_t line = hpa & ~(uint64_t)(LINE_BYTES - 1);
+    struct iommu_run *run = driver->n_runs != 0 ? &driver->run[driver->n_runs - 1] : NULL;
+
+    iommu_driver_scribble(driver, hpa, value);
+    if (run == NULL || line - run->first.v > run->bytes) {
+        if (driver->n_runs < IOMMU_RUNS_MAX)
+            driver->run[driver->n_runs++] = (struct iommu_run){ { line }, LINE_BYTES };
+    } else if (line - run->first.v == run->bytes) {
+        run->bytes += LINE_BYTES;
+    }
 }
 
 bool iommu_page_get(struct iommu_driver *driver, struct hpa *hpa);

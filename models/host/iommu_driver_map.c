@@ -44,7 +44,7 @@ static uint64_t entry_last(const struct range *range, uint64_t address, unsigned
 
 static void list_push(struct range *range, uint64_t *list, uint64_t table)
 {
-    iommu_driver_write(range->driver, table, *list);
+    iommu_driver_scribble(range->driver, table, *list);
     *list = table;
 }
 
@@ -52,7 +52,7 @@ static uint64_t list_pop(struct range *range, uint64_t *list)
 {
     uint64_t table = *list;
     *list = iommu_driver_read(range->driver, table);
-    iommu_driver_write(range->driver, table, 0);
+    iommu_driver_scribble(range->driver, table, 0);
     return table;
 }
 
@@ -214,6 +214,7 @@ int iommu_map(struct iommu_domain *domain, struct iova iova, struct hpa hpa, uin
         .level = level,
         .value = hpa.v | permissions | (level > 1 ? VTD_PTE_PS : 0),
     };
+    domain->driver->n_runs = 0;
     int error = map_check(&range, domain->top.v, domain->driver->levels, range.first, range.last);
     if (error != 0)
         return error;
@@ -281,6 +282,7 @@ int iommu_unmap(struct iommu_domain *domain, struct iova iova, uint64_t bytes)
         .first = iova.v,
         .last = iova.v + bytes - 1,
     };
+    domain->driver->n_runs = 0;
     int error = unmap_check(&range, domain->top.v, domain->driver->levels, range.first, range.last);
     if (error != 0)
         return error;

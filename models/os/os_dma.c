@@ -8,8 +8,7 @@
  *   IOMMU. Base addresses of other
  *   devices likewise: the bus address, which a switch between the two routes by itself, or an IOVA,
  *   which takes requests up to the root complex.
- * Does not model: bounce buffers, deferred invalidation, the cache lines of the page tables, joining
- *   free IOVAs again.
+ * Does not model: bounce buffers, deferred invalidation, joining free IOVAs again.
  * Timing: dma_map_cycles, dma_unmap_cycles; with an IOMMU iommu_map_cycles and iommu_unmap_cycles
  *   more, and after an unmapping until the invalidation is done (os_iommu_wait()). An IOVA is found and given back in constant time: free ones by powers of two of pages.
  *   After a mask was narrowed, free ones that it excludes are skipped one by one.
@@ -350,6 +349,7 @@ static int pages_map(struct k_device *device, uint64_t first, uint64_t n_pages, 
     int status = iommu_map(of_device->domain, (struct iova){ iova }, (struct hpa){ first }, bytes,
                            page_bytes != 0 ? page_bytes : page_bytes_of(iova, first, bytes),
                            os_permissions_of(direction));
+    os_iommu_store(device->kernel, os_iommu_of(device->kernel, of_device->requester_id));
     if (status != 0)
         iova_give(of_device, order, iova);
     *dma = iova;
@@ -364,7 +364,9 @@ static int pages_unmap(struct k_device *device, uint64_t dma, uint64_t n_pages)
         struct iommu_driver *driver = os_iommu_of(device->kernel, of_device->requester_id);
         const uint64_t before = iommu_driver_submitted(driver);
         status = iommu_unmap(of_device->domain, (struct iova){ dma }, n_pages * PAGE_BYTES);
-        os_iommu_wait(device->kernel, driver, before);
+        const uint64_t n = iommu_driver_submitted(driver) - before;
+        os_iommu_store(device->kernel, driver);
+        os_iommu_wait(device->kernel, driver, n);
     }
     if (status == 0)
         iova_give(of_device, order_of(n_pages), dma);

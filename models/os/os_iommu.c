@@ -3,10 +3,10 @@
  *
  * Models: IOMMU domains with any requesters in them; the kernel's own domain of a requester rests
  *   while that is attached to another.
- * Does not model: several page sizes in one mapping; the cache lines of the tables; the time of invalidations
+ * Does not model: several page sizes in one mapping; flushes of the tables' lines for an IOMMU that does not snoop; the time of invalidations
  *   when a requester is attached or detached, or a mapping takes an empty table's place.
- * Timing: iommu_map_cycles and iommu_unmap_cycles, from threads; then for what was invalidated: the
- *   queue's line is stored, its tail written (mmio_write_cycles), and the CPU polls, busy, until the
+ * Timing: iommu_map_cycles and iommu_unmap_cycles, from threads; then lines of tables and queue are
+ *   stored, and for what was invalidated the tail is written (mmio_write_cycles), and the CPU polls, busy, until the
  *   hardware has done it, and loads the status. A mapping takes the largest pages
  *   that all of its numbers are multiples of.
  * Sources: Linux 4.14, drivers/iommu/iommu.c; VT-d 3.0, chapter 3.
@@ -37,12 +37,20 @@ static void charge(struct kernel *kernel, uint64_t cycles)
         k_compute(kernel, cycles);
 }
 
-void os_iommu_wait(struct kernel *kernel, struct iommu_driver *driver, uint64_t before)
+void os_iommu_store(struct kernel *kernel, const struct iommu_driver *driver)
 {
-    const uint64_t n = iommu_driver_submitted(driver) - before;
+    struct iommu_run run[IOMMU_RUNS_MAX];
+    if (os_self_or_null(kernel) == NULL)
+        return;
+    const unsigned n = iommu_driver_written(driver, run);
+    for (unsigned i = 0; i < n; i++)
+        k_touch_write(kernel, (struct kaddr){ run[i].first.v }, run[i].bytes);
+}
+
+void os_iommu_wait(struct kernel *kernel, struct iommu_driver *driver, uint64_t n)
+{
     if (n == 0 || os_self_or_null(kernel) == NULL)
         return;
-    k_touch_write(kernel, (struct kaddr){ iommu_driver_queue_line(driver).v }, LINE_BYTES);
     k_compute(kernel, kernel->params.costs.mmio_write_cycles);
     const sim_time now_ps = k_now_ps(kernel);
     const sim_time done_ps = iommu_driver_done_ps(driver, (unsigned)n, now_ps);
@@ -151,8 +159,10 @@ int k_iommu_map(struct k_iommu_domain *domain, uint64_t iova, uint64_t address, 
     charge(domain->kernel, domain->kernel->params.costs.iommu_map_cycles);
     while (i < 2 && ((iova | address | bytes) & (sizes[i] - 1)) != 0)
         i++;
-    return iommu_map(domain->domain, (struct iova){ iova }, (struct hpa){ address }, bytes,
-                     sizes[i], os_permissions_of(direction));
+    const int status = iommu_map(domain->domain, (struct iova){ iova }, (struct hpa){ address },
+                                 bytes, sizes[i], os_permissions_of(direction));
+    os_iommu_store(domain->kernel, domain->driver);
+    return status;
 }
 
 int k_iommu_unmap(struct k_iommu_domain *domain, uint64_t iova, uint64_t bytes)
@@ -160,7 +170,9 @@ int k_iommu_unmap(struct k_iommu_domain *domain, uint64_t iova, uint64_t bytes)
     charge(domain->kernel, domain->kernel->params.costs.iommu_unmap_cycles);
     const uint64_t before = iommu_driver_submitted(domain->driver);
     const int status = iommu_unmap(domain->domain, (struct iova){ iova }, bytes);
-    os_iommu_wait(domain->kernel, domain->driver, before);
+    const uint64_t n = iommu_driver_submitted(domain->driver) - before;
+    os_iommu_store(domain->kernel, domain->driver);
+    os_iommu_wait(domain->kernel, domain->driver, n);
     return status;
 }
 

@@ -107,9 +107,11 @@ uint64_t os_mmio_read(struct k_pci_dev *dev, uint64_t address, unsigned bytes);
 void os_mmio_write(struct k_pci_dev *dev, uint64_t address, unsigned bytes, uint64_t value);
 /* The driver of the IOMMU that a requester ID is behind; NULL: none, or it is off. */
 struct iommu_driver *os_iommu_of(struct kernel *kernel, uint16_t requester_id);
-/* What the CPU that runs now does about invalidations that the driver has submitted since it had
- * submitted `before`: puts them into the queue, writes its tail, polls until they are done. */
-void os_iommu_wait(struct kernel *kernel, struct iommu_driver *driver, uint64_t before);
+/* The CPU that runs now stores what iommu_map() or iommu_unmap() has just written. */
+void os_iommu_store(struct kernel *kernel, const struct iommu_driver *driver);
+/* And what it does about the last n commands in the queue of invalidations: writes its tail, polls until
+ * they are done. */
+void os_iommu_wait(struct kernel *kernel, struct iommu_driver *driver, uint64_t n);
 void os_irqs_free(struct os_slot *slot);
 void os_function_init(struct kernel *kernel, struct os_function *function,
                       const struct pcie_found *found);

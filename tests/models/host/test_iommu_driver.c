@@ -106,6 +106,37 @@ static void bad_arguments(void **state)
     }
 }
 
+/* Which lines a caller has to store: an entry in each table of a new path, the entries of the pages, and
+ * those that an unmapping clears with the command in the queue. */
+static void written_lines_are_told(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct iommu_run run[IOMMU_RUNS_MAX];
+    struct iommu_domain *domain = start(&rig, 4);
+    assert_int_equal(map(domain, 0, HOST, 12 * KIB, 4 * KIB), 0);
+    assert_int_equal(iommu_driver_written(rig.driver, run), 4);
+    for (unsigned level = 4; level >= 1; level--) {
+        assert_int_equal(run[4 - level].first.v, iommu_rig_entry(&rig, ID, 0, level));
+        assert_int_equal(run[4 - level].bytes, 64);
+    }
+    const uint64_t entries = run[3].first.v;
+    assert_int_equal(map(domain, 12 * KIB, HOST + 12 * KIB, 64 * KIB, 4 * KIB), 0);
+    assert_int_equal(iommu_driver_written(rig.driver, run), 1); /* entries 3 to 18 */
+    assert_int_equal(run[0].first.v, entries);
+    assert_int_equal(run[0].bytes, 3 * 64);
+    assert_int_equal(unmap(domain, 32 * KIB, 4 * KIB), 0);
+    assert_int_equal(iommu_driver_written(rig.driver, run), 2);
+    assert_int_equal(run[0].first.v, entries + 64);
+    assert_int_equal(run[0].bytes, 64);
+    assert_int_equal(run[1].bytes, 64);
+    /* One that fails writes nothing. */
+    assert_int_equal(map(domain, 0, HOST, 4 * KIB, 4 * KIB), -EEXIST);
+    assert_int_equal(iommu_driver_written(rig.driver, run), 0);
+    iommu_domain_free(domain);
+    iommu_rig_release(&rig);
+}
+
 static void failure_changes_nothing(void **state)
 {
     (void)state;
@@ -479,6 +510,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_arguments),
+        cmocka_unit_test(written_lines_are_told),
         cmocka_unit_test(failure_changes_nothing),
         cmocka_unit_test(running_out_of_pages),
         cmocka_unit_test(unmap_takes_effect),

@@ -435,8 +435,11 @@ static void dma_body(struct rig *r)
         uint64_t t = k_now_ps(r->k);
         assert_int_equal(k_dma_map(device, kaddr_add(page, 3000), 3000, K_DMA_FROM_DEVICE, &map[0]),
                          0);
-        assert_int_equal(k_now_ps(r->k) - t,
-                         (costs->dma_map_cycles + (remapped ? costs->iommu_map_cycles : 0)) * 500);
+        /* The cycles, and with an IOMMU stores to a line of each table. */
+        assert_in_range(k_now_ps(r->k) - t -
+                            (costs->dma_map_cycles + (remapped ? costs->iommu_map_cycles : 0)) *
+                                500,
+                        remapped ? 500 : 0, remapped ? 20000 : 0);
         assert_int_equal(map[0] % 4096, 3000);
         memcpy(device_of(r, i)->buffer, bytes, 3000);
         assert_int_equal(transfer(r, i, true, map[0], 3000), PCIE_DMA_OK);
@@ -642,7 +645,7 @@ static void domains_body(struct rig *r)
     assert_int_equal(transfer(r, 0, false, own, 64), PCIE_DMA_UNSUPPORTED);
     uint64_t t = k_now_ps(r->k);
     assert_int_equal(k_iommu_map(domain, iova, page.v, 8192, K_DMA_TO_DEVICE), 0);
-    assert_int_equal(k_now_ps(r->k) - t, k_costs(r->k)->iommu_map_cycles * 500);
+    assert_in_range(k_now_ps(r->k) - t - k_costs(r->k)->iommu_map_cycles * 500, 500, 20000);
     assert_int_equal(k_iommu_map(domain, iova + 4096, none.v, 4096, K_DMA_BOTH), -EEXIST);
     expect_reads(r, iova + 4096, kaddr_add(page, 4096));
     assert_int_equal(transfer(r, 0, false, iova + 8192, 64), PCIE_DMA_UNSUPPORTED);
