@@ -822,6 +822,7 @@ static void test_ddio_share(void **state)
     (void)state;
     fixture_t430(&h.f);
     h.n = fixture_new(&h.f);
+    h.t = 0;
     for (uint64_t mib = 1; mib <= 64; mib = mib == 2 ? 3 : mib == 3 ? 4 : 2 * mib) {
         const uint64_t lines = mib << 14;
         uint64_t hits = 0, random = mib;
@@ -866,6 +867,7 @@ static void test_warm_by_misses(void **state)
     (void)state;
     fixture_t430(&h.f);
     h.n = fixture_new(&h.f);
+    h.t = 0;
     uint64_t now = missed(&h, lines);
     assert_true(now > lines / 2);
     while (now > 0) {
