@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/plot/plot_script.h"
+#include "cli/plot/plot_script_internal.h"
 
 /* Pixels, as our fonts are drawn; if letters are narrower, there is space left. */
 #define CHARACTER     11.5
@@ -39,7 +39,7 @@ static struct entries entries_of(const struct plot_panel *panel, int panel_width
             by_ratio = true;
         else if (*curve->label == '\0')
             open = true;
-        else if (named && !curve->measured)
+        else if ((named || panel->shared) && !curve->measured)
             continue;
         else if (curve->measured || !stacked || plot_part_is_seen(data, curve)) {
             g_autofree char *label = plot_legend_label(panel->spec, curve);
@@ -118,6 +118,85 @@ void plot_legend_append(GString *script, const struct plot_panel *panel, int pan
         g_string_append_printf(script, " maxcols %u", columns_of(panel, panel_width));
         if (letters < 1.0)
             g_string_append_printf(script, " font ',%.0f'", letters * font_points);
+    }
+    g_string_append(script, "\n");
+}
+
+/* ---- One legend of a row of panels --------------------------------------------------------------- */
+
+#define SHARED_LINE   30 /* pixels */
+#define SHARED_MARGIN 12
+
+static bool stands_in_shared(const struct plot_curve *curve)
+{
+    return !curve->measured && !curve->by_ratio && curve->values->len > 0 && *curve->label != '\0';
+}
+
+static bool has_same(const struct plot_panel *panel, const struct plot_curve *curve)
+{
+    for (guint i = 0; i < panel->data.curves->len; i++) {
+        const struct plot_curve *other = panel->data.curves->pdata[i];
+        if (stands_in_shared(other) && strcmp(other->label, curve->label) == 0)
+            return other->color == curve->color;
+    }
+    return false;
+}
+
+static guint count_shared(const struct plot_panel *panel)
+{
+    guint n = 0;
+    for (guint i = 0; i < panel->data.curves->len; i++)
+        n += stands_in_shared(panel->data.curves->pdata[i]) ? 1u : 0u;
+    return n;
+}
+
+bool plot_legend_is_shared(const struct plot_panel *panels, guint n_panels)
+{
+    bool same = n_panels > 1 && count_shared(&panels[0]) > 0;
+    for (guint p = 0; p < n_panels && same; p++) {
+        same = panels[p].spec->kind == PLOT_LINES && is_below(panels[p].spec) &&
+               count_shared(&panels[p]) == count_shared(&panels[0]);
+        for (guint i = 0; i < panels[p].data.curves->len && same; i++) {
+            const struct plot_curve *curve = panels[p].data.curves->pdata[i];
+            same = !stands_in_shared(curve) || has_same(&panels[0], curve);
+        }
+    }
+    return same;
+}
+
+static guint shared_columns(const struct plot_panel *panel, int picture_width)
+{
+    size_t longest = 0;
+    for (guint i = 0; i < panel->data.curves->len; i++) {
+        const struct plot_curve *curve = panel->data.curves->pdata[i];
+        longest = MAX(longest, stands_in_shared(curve) ? strlen(curve->label) : 0);
+    }
+    const double width = CHARACTER * (double)longest + ENTRY;
+    return (guint)CLAMP((int)((double)picture_width / width), 1, (int)count_shared(panel));
+}
+
+int plot_legend_shared_height(const struct plot_panel *panel, int picture_width)
+{
+    const guint columns = shared_columns(panel, picture_width);
+    return (int)((count_shared(panel) + columns - 1) / columns) * SHARED_LINE + SHARED_MARGIN;
+}
+
+void plot_legend_append_shared(GString *script, const struct plot_panel *panel, int picture_width)
+{
+    const char *separator = "plot ";
+    g_string_append_printf(script,
+                           "unset border\nunset xtics\nunset ytics\nset margins 0,0,0,0\n"
+                           "set xrange [0:1]\nset yrange [0:1]\n"
+                           "set key center center horizontal samplen 2 maxcols %u\n",
+                           shared_columns(panel, picture_width));
+    for (guint i = 0; i < panel->data.curves->len; i++) {
+        const struct plot_curve *curve = panel->data.curves->pdata[i];
+        if (!stands_in_shared(curve))
+            continue;
+        g_string_append_printf(script, "%sNaN with ", separator);
+        plot_append_line_style(script, panel->spec, curve, false);
+        plot_append_title(script, curve->label);
+        separator = ", ";
     }
     g_string_append(script, "\n");
 }

@@ -280,12 +280,24 @@ static int picture_height(guint n_panels, const struct plot_output *output)
     return HEIGHT + note_height(n_panels, output) + (n_panels > 1 ? TITLE_HEIGHT : 0);
 }
 
-/* Where panel i stands: side by side, above the note and below the title. */
-static void append_place(GString *script, guint i, guint n_panels, const struct plot_output *output)
+/* Where panel i stands: side by side, below the title, above the note and a legend of so many pixels. */
+static void append_place(GString *script, guint i, guint n_panels, int legend,
+                         const struct plot_output *output)
 {
     const double height = picture_height(n_panels, output), below = note_height(n_panels, output);
     g_string_append_printf(script, "set origin %.5f,%.5f\nset size %.5f,%.5f\n",
-                           (double)i / n_panels, below / height, 1.0 / n_panels, HEIGHT / height);
+                           (double)i / n_panels, (below + legend) / height, 1.0 / n_panels,
+                           (HEIGHT - legend) / height);
+}
+
+/* The legend of the whole row, between its panels and the note. */
+static void append_shared_legend(GString *script, const struct plot_panel *panels, guint n_panels,
+                                 int legend, const struct plot_output *output)
+{
+    const double height = picture_height(n_panels, output), below = note_height(n_panels, output);
+    g_string_append_printf(script, "reset\nset origin 0,%.5f\nset size 1,%.5f\n", below / height,
+                           legend / height);
+    plot_legend_append_shared(script, &panels[0], picture_width(n_panels));
 }
 
 static void append_note(GString *script, guint n_panels, const struct plot_output *output)
@@ -550,6 +562,20 @@ static const char *dash(const struct plot_curve *curve)
     return curve->n_below == 0 ? "" : curve->n_below == 1 ? " dt (14,10)" : " dt (6,10)";
 }
 
+void plot_append_line_style(GString *script, const struct plot_spec *spec,
+                            const struct plot_curve *curve, bool small)
+{
+    const double below = 1.0 + 0.7 * curve->n_above; /* its edges are seen around those above */
+    if (is_dense(spec, curve))
+        g_string_append_printf(script, "%s lc rgb '%s' lw %g%s ",
+                               spec->kind == PLOT_CDF ? "steps" : "lines", COLOR(curve),
+                               1.2 * below, dash(curve));
+    else
+        g_string_append_printf(script, "linespoints lc rgb '%s' pt %d ps %.2g lw %g%s ",
+                               COLOR(curve), POINT(filled_points, curve),
+                               (small ? 0.8 : 1.4) * below, below, dash(curve));
+}
+
 static void append_curve(GString *script, const struct plot_panel *panel, unsigned index,
                          bool small)
 {
@@ -580,18 +606,10 @@ static void append_curve(GString *script, const struct plot_panel *panel, unsign
                 script, "$curve%u using 1:2:3 with yerrorbars lc rgb '%s' pt 0 notitle, ", index,
                 COLOR(curve));
         append_ratios(script, panel, index);
-        const double below = 1.0 + 0.7 * curve->n_above; /* its edges are seen around those above */
-        if (is_dense(spec, curve))
-            g_string_append_printf(script, "$curve%u using 1:2 with %s lc rgb '%s' lw %g%s ", index,
-                                   spec->kind == PLOT_CDF ? "steps" : "lines", COLOR(curve),
-                                   1.2 * below, dash(curve));
-        else
-            g_string_append_printf(
-                script, "$curve%u using 1:2 with linespoints lc rgb '%s' pt %d ps %.2g lw %g%s ",
-                index, COLOR(curve), POINT(filled_points, curve), (small ? 0.8 : 1.4) * below,
-                below, dash(curve));
+        g_string_append_printf(script, "$curve%u using 1:2 with ", index);
+        plot_append_line_style(script, spec, curve, small);
     }
-    plot_append_title(script, curve->label);
+    plot_append_title(script, panel->shared && !curve->measured ? "" : curve->label);
 }
 
 /* Beside its point, so that a bar does not hide its mark. */
@@ -719,11 +737,17 @@ char *plot_script(const char *title, const struct plot_panel *panels, guint n_pa
     append_terminal(script, n_panels, output);
     if (n_panels == 1) {
         if (has_note(output))
-            append_place(script, 0, 1, output);
+            append_place(script, 0, 1, 0, output);
         append_note(script, 1, output);
         append_panel(script, title, panels, 0, output);
         return g_string_free(script, FALSE);
     }
+    /* the same panels, but for what stands in the legend of the row */
+    g_autofree struct plot_panel *row = g_memdup2(panels, n_panels * sizeof(*panels));
+    const bool shared = plot_legend_is_shared(panels, n_panels);
+    const int legend = shared ? plot_legend_shared_height(panels, picture_width(n_panels)) : 0;
+    for (guint i = 0; i < n_panels; i++)
+        row[i].shared = shared;
     g_string_append_printf(script, "set multiplot layout 1,%u title ", n_panels);
     plot_append_quoted(script, title);
     g_string_append(script, "\n");
@@ -733,14 +757,16 @@ char *plot_script(const char *title, const struct plot_panel *panels, guint n_pa
     for (guint i = 0; i < n_panels; i++) {
         g_autofree char *own = plot_title_with_common(panels[i].spec->title, &panels[i].data);
         g_string_append(script, i > 0 ? "reset\n" : "");
-        append_place(script, i, n_panels, output);
+        append_place(script, i, n_panels, legend, output);
         if (i == 0)
             append_note(script, n_panels, output);
-        g_string_append(script, "set key samplen 2\n");
-        plot_legend_append_room(script, panels, n_panels, PANEL_WIDTH);
+        g_string_append(script, "set key samplen 2\nset rmargin 4\n"); /* the last tic's number */
+        plot_legend_append_room(script, row, n_panels, PANEL_WIDTH);
         append_panel(script, titled && *own == '\0' ? " " : own, /* as high as the others */
-                     &panels[i], PANEL_WIDTH, output);
+                     &row[i], PANEL_WIDTH, output);
     }
+    if (shared)
+        append_shared_legend(script, row, n_panels, legend, output);
     g_string_append(script, "unset multiplot\n");
     return g_string_free(script, FALSE);
 }

@@ -18,6 +18,7 @@ struct plot_output {
 struct plot_panel {
     const struct plot_spec *spec;
     struct plot_data data;
+    bool shared; /* the legend of the row has what was simulated */
 };
 
 /* Makes the panels of a figure comparable: a name has one colour in all of them, panels of the same metric
@@ -43,6 +44,11 @@ void plot_legend_append(GString *script, const struct plot_panel *panel, int pan
                         int font_points);
 void plot_legend_append_room(GString *script, const struct plot_panel *panels, guint n_panels,
                              int panel_width);
+/* Whether panels of lines have the same curves, so that one legend below all of them will do; its height in
+ * pixels; and its place in the plot. */
+bool plot_legend_is_shared(const struct plot_panel *panels, guint n_panels);
+int plot_legend_shared_height(const struct plot_panel *panel, int picture_width);
+void plot_legend_append_shared(GString *script, const struct plot_panel *panel, int picture_width);
 /* plot_distribution_script.c: the ranges of both axes and the plot command of PLOT_HISTOGRAM and
  * PLOT_BOX; panel_width as below. */
 void plot_distribution_append(GString *script, const struct plot_panel *panel, int panel_width,

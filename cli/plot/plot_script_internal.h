@@ -6,6 +6,9 @@
 
 /* In a picture for a page. */
 bool plot_is_small(const struct plot_output *output);
+/* "lines" or "linespoints" with colour, mark and dash of a simulated curve of lines. */
+void plot_append_line_style(GString *script, const struct plot_spec *spec,
+                            const struct plot_curve *curve, bool small);
 /* Whether any value of the curve has a confidence interval; a band, or a published range. */
 bool plot_has_interval(const struct plot_curve *curve);
 bool plot_has_band(const struct plot_curve *curve);

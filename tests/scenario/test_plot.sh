@@ -160,8 +160,10 @@ figure p/said.cfg $size 'x = "transfer_bytes"; y = ["latency_mean_ns", "throughp
 out=$("$nudma" plot p/common p/said --scenarios . --db common.db -F gnuplot | grep -o "title '[^']*'")
 is "what all curves are of stands in the title, but where that has been chosen and named" "$(paste -sd ' ' <<<"$out")" \
     "title 'DMA latency over transfer size (read)' title 'latency_mean_ns' title 'throughput_gbit_s' \
-title 'DMA latency over transfer size' title 'reads' title 'latency_mean_ns' title 'throughput_gbit_s' \
-title 'read' title 'latency_mean_ns' title 'throughput_gbit_s'"
+title 'DMA latency over transfer size' title 'reads' title 'read' title 'latency_mean_ns' title 'throughput_gbit_s'"
+row=$("$nudma" plot p/said --scenarios . --db common.db -F gnuplot)
+is "a legend of the row, below its panels" "$(grep -c '^plot NaN with linespoints .*latency_mean_ns.*, NaN with .*throughput_gbit_s' <<<"$row")" 1
+is "is in no panel" "$(grep '^plot \$curve' <<<"$row" | grep -c "title '")" 0
 figure p/left.cfg $size 'x = "transfer_bytes"; series = ["op"]; y = "latency_mean_ns"; title = "All";
     panels = ( { filter = "transfer_bytes=8"; }, { title = "small, all of them"; filter = "transfer_bytes<64"; },
                { title = "of 64"; filter = "transfer_bytes=64"; } );'
