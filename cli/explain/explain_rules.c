@@ -59,6 +59,8 @@ static const struct rule rules[] = {
       "latency between peers through the root complex of %s" },
     { "hosts.*.iommu.iotlb_entries", UP_FAR, EXPLAIN_LIMIT, "IOTLB of %s" },
     { "hosts.*.iommu.walkers", UP, EXPLAIN_LIMIT, "page walkers of the IOMMU of %s" },
+    { "hosts.*.iommu.walk_interval_ns", DOWN, EXPLAIN_LIMIT,
+      "rate of page walks of the IOMMU of %s" },
     { "hosts.*.iommu.walk_fixed_ns", DOWN, EXPLAIN_TIME, "page walks of the IOMMU of %s" },
     { "devices.*.extended_tags", ON, EXPLAIN_LIMIT, "tags of %s" },
     { "devices.*.read_requests_max", UP, EXPLAIN_LIMIT, "read requests in flight of %s" },
