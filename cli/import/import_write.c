@@ -154,8 +154,7 @@ static const struct {
       "protocol, directory: snoop mode and clustering of the firmware; core to core: mlc --c2c_latency" },
     { "interconnect",
       "one_way_ns: mlc --latency_matrix, remote less local; links: mlc --bandwidth_matrix" },
-    { "dram",
-      "controller_ns: mlc --idle_latency; turnaround_ns: mlc --loaded_latency -W5; timing: decode-dimms" },
+    { "dram", "controller_ns: mlc --idle_latency; timing: decode-dimms" },
     { "root_complex",
       "inbound_ns + outbound_ns: pcie-bench LAT_RD of 64 B, cold; line_interval_ns: BW_RD of 64 B\n"
       "        # p2p_*: bandwidth between two devices below different root ports" },

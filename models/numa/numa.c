@@ -310,7 +310,8 @@ struct numa_dram_timing numa_dram_timing(const struct numa *n)
                                       .burst_ps = n->socket[0].dram.burst_ps,
                                       .activate_ps = p->trcd_ps,
                                       .precharge_ps = p->trp_ps,
-                                      .turnaround_ps = p->turnaround_ps };
+                                      .turnaround_ps = p->twtr_ps +
+                                                       n->socket[0].dram.burst_ps / 2 };
 }
 
 uint64_t numa_interconnect_bytes(const struct numa *n, unsigned from_socket, unsigned to_socket)

@@ -196,16 +196,19 @@ static const struct param_desc dram_table[] = {
          "refresh of a rank; 0: no refresh"),
     DRAM("trefi_ns", PARAM_TIME, trefi_ps, 7800, 100, 100000, PROV_DATASHEET,
          "between refreshes of a rank"),
-    DRAM("turnaround_ns", PARAM_TIME, turnaround_ps, 21.5, 0, 200, PROV_ESTIMATE,
-         "data bus lost per batch of writes: tWTR + tCL and the way there"),
+    DRAM("tcwl_ns", PARAM_TIME, tcwl_ps, 10, 0, 100, PROV_DATASHEET,
+         "write to data (FB-DIMM: tCL less a clock)"),
+    DRAM("twtr_ns", PARAM_TIME, twtr_ps, 5, 0, 100, PROV_DATASHEET,
+         "end of a write's data to a read of the same rank"),
     DRAM("rank_switch_ns", PARAM_TIME, rank_switch_ps, 1.666, 0, 20, PROV_DATASHEET,
          "tCS: gap on the data bus between bursts of different ranks, 2 clocks"),
     DRAM("page_idle_ns", PARAM_TIME, page_idle_ps, 100, 0, 100000, PROV_ESTIMATE,
          "idle time after which an open row is closed"),
     DRAM("write_batch", PARAM_U32, write_batch, 16, 1, 64, PROV_ESTIMATE,
-         "writes drained together"),
-    DRAM("write_queue", PARAM_U32, write_queue, 64, 1, 1024, PROV_ESTIMATE,
-         "writes of a channel that may wait before senders do"),
+         "FB-DIMM: writes drained together"),
+    DRAM("write_queue", PARAM_U32, write_queue, 32, 1, DRAM_MAX_WRITES, PROV_ESTIMATE,
+         "writes of a channel that may wait before senders do; from three quarters of them to one "
+         "quarter, reads wait instead"),
     DRAM("fb_dimm", PARAM_BOOL, fb_dimm, 0, 0, 1, PROV_DATASHEET,
          "the channels are FB-DIMM branches: read data northbound, write data southbound at half "
          "the rate, rows closed after each access"),
@@ -216,7 +219,7 @@ static const struct param_desc dram_table[] = {
     DRAM("hop_ns", PARAM_TIME, hop_ps, 4, 0, 50, PROV_ESTIMATE,
          "FB-DIMM: more for each DIMM that the last one is away, both ways"),
     DRAM("twr_ns", PARAM_TIME, twr_ps, 15, 0, 100, PROV_DATASHEET,
-         "FB-DIMM: end of a write's data to the precharge"),
+         "end of a write's data to the precharge"),
     { .type = PARAM_END },
 };
 

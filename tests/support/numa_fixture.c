@@ -114,7 +114,8 @@ void fixture_blackford(struct fixture *f)
     f->interconnect.bus_turnaround_ps = 3750;
     f->dram.data_rate_mt_s = 1600.0 / 3;
     f->dram.controller_ps = 15000;
-    f->dram.turnaround_ps = 26250;
+    f->dram.twtr_ps = 7500;
+    f->dram.write_queue = 64;
 }
 
 void fixture_skylake(struct fixture *f)

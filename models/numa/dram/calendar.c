@@ -105,3 +105,8 @@ uint64_t calendar_units_after(const struct calendar *c, sim_time at_ps)
         units += c->used[s & SLOT_MASK];
     return SIM_MIN(units, most);
 }
+
+uint64_t calendar_next_free(struct calendar *c, uint64_t slot)
+{
+    return next_free(c, slot < c->base ? c->base : slot);
+}

@@ -75,4 +75,25 @@ uint64_t calendar_units_after(const struct calendar *c, sim_time at_ps);
 /* The whole-slot case, capacity 1: returns the start of the slot's work. */
 sim_time calendar_take_slot(struct calendar *c, sim_time at_ps);
 
+/* The first slot from `slot` on that is not full. */
+uint64_t calendar_next_free(struct calendar *c, uint64_t slot);
+/* Of 64 slots from `slot` on a bit for each that is full. */
+static inline uint64_t calendar_full_from(const struct calendar *c, uint64_t slot)
+{
+    const uint32_t word = (uint32_t)(slot >> 6) & (CALENDAR_WORDS - 1u), bit = slot & 63;
+
+    if (slot < c->base || slot + 128 >= c->base + CALENDAR_SLOTS)
+        return 0;
+    return c->full[word] >> bit |
+           (bit > 0 ? c->full[(word + 1) & (CALENDAR_WORDS - 1u)] << (64 - bit) : 0);
+}
+/* How many slots before `slot`, at most 64, are not full and follow each other. */
+static inline uint32_t calendar_idle_before(const struct calendar *c, uint64_t slot)
+{
+    if (slot < c->base + 64 || slot >= c->base + CALENDAR_SLOTS)
+        return 64;
+    const uint64_t full = calendar_full_from(c, slot - 64);
+    return full != 0 ? (uint32_t)__builtin_clzll(full) : 64;
+}
+
 #endif

@@ -2,13 +2,16 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-#define BANK_GROUPS_LOG2 2u
-#define BURST_CLOCKS     4u    /* BL8: the bus calendar counts in clocks, a slot is a burst */
-#define MIX_BURSTS       256u  /* a window: about as long as callers may be apart */
-#define MIX_MAX          4095u /* so that n^2 * 256 fits */
-#define NO_ROW           UINT64_MAX
-#define CHANNEL_HASH_MAX 7u
+#define BANK_GROUPS_LOG2  2u
+#define BURST_CLOCKS      4u    /* BL8: the bus calendar counts in clocks, a slot is a burst */
+#define MIX_BURSTS        256u  /* a window: about as long as callers may be apart */
+#define MIX_MAX           4095u /* so that n^2 * 256 fits */
+#define AHEAD_MAX_PS      300000u /* devices' writes are called so long before reads of the same time */
+#define NO_ROW            UINT64_MAX
+#define CHANNEL_HASH_MAX  7u
+#define READ_WRITE_CLOCKS 2u /* gap between a read's data and a write's: tRTW less the burst */
 
 struct dram_place {
     uint32_t channel;
@@ -48,7 +51,10 @@ void dram_init(struct dram *dram, const struct numa_dram_params *params, struct 
     dram->banks_log2 = (uint32_t)__builtin_ctz(dram->n_banks);
     dram->row_log2 = (uint32_t)__builtin_ctz(params->row_lines);
     dram->group_log2 = SIM_MIN(BANK_GROUPS_LOG2, dram->banks_log2);
-    dram->turnaround_clocks = clocks_of(dram, params->turnaround_ps);
+    dram->write_high = SIM_MAX(params->write_queue * 3 / 4, 1u);
+    dram->write_low = params->write_queue / 4;
+    dram->write_read_ps = params->twtr_ps + params->tcl_ps;
+    dram->write_read_slots = (uint32_t)SIM_MIN(dram->write_read_ps / dram->burst_ps + 1, 64u);
     dram->rank_switch_clocks = clocks_of(dram, params->rank_switch_ps);
     dram->channel_reciprocal = params->channels > 1 ? UINT64_MAX / params->channels + 1 : 0;
     dram->rank_shift = (uint32_t)__builtin_ctz(params->banks);
@@ -61,8 +67,10 @@ void dram_init(struct dram *dram, const struct numa_dram_params *params, struct 
     }
     dram->channel = sim_zalloc(params->channels, sizeof(*dram->channel));
     dram->bank = sim_zalloc((size_t)params->channels * dram->n_banks, sizeof(*dram->bank));
-    for (uint32_t i = 0; i < params->channels; i++)
+    for (uint32_t i = 0; i < params->channels; i++) {
         calendar_init(&dram->channel[i].bus, dram->burst_ps, BURST_CLOCKS);
+        dram->channel[i].bank = &dram->bank[i * dram->n_banks];
+    }
     for (uint32_t i = 0; i < params->channels * dram->n_banks; i++)
         dram->bank[i] = (struct dram_bank){ .row = NO_ROW, .previous_row = NO_ROW };
 }
@@ -118,14 +126,13 @@ static sim_time open_row(const struct dram *dram, struct dram_bank *bank, uint64
 
     if (!closed && bank->row == row)
         return start_ps;
-    dram->counts->read_activates++;
     sim_time act_ps = start_ps;
     if (!closed) {
-        const sim_time precharge_ps = SIM_MAX(start_ps, bank->act_ps + params->tras_ps);
+        const sim_time active_ps = bank->act_ps + params->tras_ps;
+        const sim_time precharge_ps = SIM_MAX(start_ps, SIM_MAX(active_ps, bank->recovered_ps));
         act_ps = precharge_ps + params->trp_ps;
         bank->previous_row = bank->row;
         bank->switch_ps = precharge_ps;
-        dram->counts->read_conflicts++;
     } else {
         bank->previous_row = NO_ROW;
     }
@@ -169,10 +176,46 @@ static inline uint32_t collected(const struct dram *dram, uint32_t changes, sim_
     return 2 * ready <= ranks ? changes : changes * ranks / (2 * ready);
 }
 
-/* The data bus for one burst from data_ps on; behind it the gaps that have become due. */
-static sim_time take_bus(struct dram *dram, struct dram_place p, sim_time data_ps)
+/* The last of the write_read_slots slots up to `slot` in which writes to the rank have data, or 0. */
+static inline uint64_t last_written(const struct dram *dram, const struct dram_channel *channel,
+                                    uint32_t rank, uint64_t slot)
+{
+    const struct dram_written *w = &channel->written[rank][(slot >> 6) % WRITTEN_WORDS];
+    const uint32_t n = dram->write_read_slots, here = (uint32_t)(slot & 63) + 1;
+    uint64_t bits = w->word == slot >> 6 ? w->bits << (64 - here) : 0;
+
+    if (here < n) {
+        w = &channel->written[rank][((slot >> 6) - 1) % WRITTEN_WORDS];
+        bits |= w->word == (slot >> 6) - 1 ? w->bits >> here : 0;
+    }
+    bits &= UINT64_MAX << (64 - n);
+    return bits != 0 ? slot - (uint64_t)__builtin_clzll(bits) : 0;
+}
+
+/* From when on the bus has room for data of a read that is tWTR and tCL behind writes to its rank. */
+static sim_time after_writes(struct dram *dram, struct dram_channel *channel, uint32_t rank,
+                             sim_time data_ps)
+{
+    while (data_ps < channel->turned_ps) {
+        const uint64_t at = calendar_slot_of(&channel->bus, data_ps);
+        const uint64_t slot = calendar_next_free(&channel->bus, at);
+        const uint64_t last = last_written(dram, channel, rank, slot);
+        const sim_time turned_ps = (last + 1) * dram->burst_ps + dram->write_read_ps;
+
+        if (slot != at)
+            data_ps = slot * dram->burst_ps;
+        if (last == 0 || turned_ps <= data_ps)
+            break;
+        data_ps = turned_ps;
+    }
+    return data_ps;
+}
+
+/* The data bus for one burst from ready_ps on; behind it the gaps that have become due. */
+static sim_time take_bus(struct dram *dram, struct dram_place p, sim_time ready_ps)
 {
     struct dram_channel *channel = &dram->channel[p.channel];
+    const sim_time data_ps = after_writes(dram, channel, rank_of(dram, p), ready_ps);
     const uint64_t slot = calendar_slot_of(&channel->bus, data_ps);
     const struct calendar_grant grant = calendar_take_in(&channel->bus, slot, data_ps,
                                                          BURST_CLOCKS);
@@ -181,7 +224,8 @@ static sim_time take_bus(struct dram *dram, struct dram_place p, sim_time data_p
 
     if (dram->rank_switch_clocks > 0 && dram->params->ranks > 1) {
         const uint32_t changes = more_changes(channel, rank_of(dram, p), slot);
-        channel->gap_due += dram->rank_switch_clocks * collected(dram, changes, start_ps - data_ps);
+        channel->gap_due += dram->rank_switch_clocks *
+                            collected(dram, changes, start_ps - ready_ps);
         if (channel->gap_due >= 256)
             calendar_take(&channel->bus, grant.end_ps, channel->gap_due >> 8);
         channel->gap_due &= 255;
@@ -212,9 +256,141 @@ static sim_time read_bank(struct dram *dram, struct dram_place p, sim_time at_ps
     if (start_ps > bank->busy_until_ps)
         bank->busy_from_ps = start_ps;
     const sim_time column_ps = open_row(dram, bank, p.row, start_ps);
+    if (column_ps > start_ps) {
+        dram->counts->read_activates++;
+        dram->counts->read_conflicts += bank->previous_row != NO_ROW;
+    }
     const sim_time data_ps = take_bus(dram, p, column_ps + params->tcl_ps);
     bank->busy_until_ps = data_ps - params->tcl_ps + dram->burst_ps;
     return data_ps + dram->burst_ps;
+}
+
+/* Reserves bank (from at_ps on) and bus (from bus_ps on) for one write, and notes that its rank has
+ * been written; returns the end of its data. */
+static sim_time write_bank(struct dram *dram, struct dram_channel *channel, struct dram_bank *bank,
+                           struct dram_write write, sim_time at_ps, sim_time bus_ps)
+{
+    const struct numa_dram_params *params = dram->params;
+    const bool hit_before = write.row == bank->previous_row && at_ps < bank->switch_ps;
+    sim_time column_ps = at_ps;
+
+    if (!hit_before) {
+        const sim_time start_ps = SIM_MAX(at_ps, bank->busy_until_ps);
+        if (start_ps > bank->busy_until_ps)
+            bank->busy_from_ps = start_ps;
+        column_ps = open_row(dram, bank, write.row, start_ps);
+    }
+    const sim_time data_ps = SIM_MAX(column_ps + params->tcwl_ps, bus_ps);
+    const struct calendar_grant grant = calendar_take(&channel->bus, data_ps, BURST_CLOCKS);
+    const sim_time end_ps = SIM_MAX(data_ps + dram->burst_ps, grant.end_ps);
+    if (!hit_before) {
+        bank->busy_until_ps = end_ps - params->tcwl_ps;
+        bank->recovered_ps = end_ps + params->twr_ps;
+    }
+
+    const uint32_t rank = write.bank >> dram->rank_shift;
+    const uint64_t slot = calendar_slot_of(&channel->bus, end_ps - 1);
+    struct dram_written *w = &channel->written[rank][(slot >> 6) % WRITTEN_WORDS];
+    if (w->word != slot >> 6)
+        *w = (struct dram_written){ slot >> 6, 0 };
+    w->bits |= UINT64_C(1) << (slot & 63);
+    channel->turned_ps = SIM_MAX(channel->turned_ps,
+                                 (slot + 1) * dram->burst_ps + dram->write_read_ps);
+    return end_ps;
+}
+
+/* n writes from the first on are no longer queued. */
+static void remove_writes(struct dram_channel *channel, uint32_t first, uint32_t n)
+{
+    struct dram_write *queued = &channel->queued[first];
+
+    channel->n_arrived -= n;
+    channel->n_queued -= n;
+    memmove(queued, queued + n, (channel->n_queued - first) * sizeof(*queued));
+}
+
+/* Writes that write modes have given to the devices and that are not on the bus at at_ps. */
+static uint32_t still_given(const struct dram *dram, const struct dram_channel *channel,
+                            sim_time at_ps)
+{
+    if (at_ps >= channel->drained_ps)
+        return 0;
+    return (uint32_t)SIM_MIN((channel->drained_ps - at_ps) / dram->burst_ps, channel->n_given);
+}
+
+/*
+ * Write mode begins at at_ps: writes go until the low threshold is reached, oldest first, but of each
+ * bank one row in a round. The bus turns round once, and changes ranks as often as they do.
+ */
+static void write_mode(struct dram *dram, struct dram_channel *channel, sim_time at_ps)
+{
+    const uint32_t n_given = channel->n_arrived - dram->write_low;
+    const bool apart = at_ps > channel->drained_ps;
+    uint32_t clocks = READ_WRITE_CLOCKS;
+    sim_time end_ps = at_ps;
+
+    channel->n_given = n_given + still_given(dram, channel, at_ps);
+    while (channel->n_arrived > dram->write_low) {
+        const uint32_t n = channel->n_arrived, most = n - dram->write_low;
+        uint64_t used = 0;
+        uint32_t kept = 0, i = 0;
+        for (; i < n && i - kept < most; i++) {
+            const struct dram_write write = channel->queued[i];
+            struct dram_bank *bank = &channel->bank[write.bank];
+            const uint64_t bit = UINT64_C(1) << (write.bank & 63);
+            if ((used & bit) != 0 && bank->row != write.row) {
+                channel->queued[kept++] = write;
+                continue;
+            }
+            const uint32_t rank = write.bank >> dram->rank_shift;
+            clocks += rank != channel->last_rank ? dram->rank_switch_clocks : 0;
+            channel->last_rank = rank;
+            const sim_time written_ps = write_bank(dram, channel, bank, write, at_ps, 0);
+            end_ps = SIM_MAX(end_ps, written_ps);
+            used |= bit;
+        }
+        remove_writes(channel, kept, i - kept);
+    }
+    calendar_take(&channel->bus, at_ps + dram->params->tcwl_ps, clocks);
+    if (apart || (at_ps < channel->drain_from_ps && end_ps > channel->drain_from_ps))
+        channel->drain_from_ps = at_ps;
+    channel->drained_ps = SIM_MAX(channel->drained_ps, end_ps);
+    dram->counts->write_modes++;
+}
+
+/* If no read waits at at_ps, writes that had arrived went one by one since the bus became idle. */
+static void write_idle(struct dram *dram, struct dram_channel *channel, sim_time at_ps)
+{
+    const struct calendar *bus = &channel->bus;
+    const uint64_t slot = calendar_slot_of(bus, at_ps + dram->params->tcl_ps);
+
+    if (calendar_full_from(bus, slot) != 0)
+        return;
+    const uint32_t idle = calendar_idle_before(bus, slot);
+    const sim_time idle_ps = (slot - idle) * dram->burst_ps;
+    uint32_t n = 0;
+    for (; n < SIM_MIN(channel->n_arrived, idle); n++) {
+        const struct dram_write write = channel->queued[n];
+        const sim_time from_ps = SIM_MAX(write.at_ps + dram->params->tcwl_ps, idle_ps);
+        if (from_ps + dram->burst_ps > slot * dram->burst_ps)
+            break;
+        write_bank(dram, channel, &channel->bank[write.bank], write, write.at_ps, from_ps);
+    }
+    if (n > 0)
+        remove_writes(channel, 0, n);
+}
+
+/* What the controller has done with writes until at_ps: reads before are known now. */
+static void advance(struct dram *dram, struct dram_channel *channel, sim_time at_ps)
+{
+    while (channel->n_arrived < channel->n_queued &&
+           channel->queued[channel->n_arrived].at_ps <= at_ps) {
+        const sim_time arrived_ps = channel->queued[channel->n_arrived].at_ps;
+        if (++channel->n_arrived >= dram->write_high)
+            write_mode(dram, channel, arrived_ps);
+    }
+    if (channel->n_arrived > 0)
+        write_idle(dram, channel, at_ps);
 }
 
 sim_time dram_read(struct dram *dram, uint64_t line, sim_time at_ps)
@@ -224,6 +400,11 @@ sim_time dram_read(struct dram *dram, uint64_t line, sim_time at_ps)
     const struct dram_place p = place_of(dram, line);
     const uint32_t rank = p.channel * dram->params->ranks + rank_of(dram, p);
     const sim_time queued_ps = at_ps + dram->params->controller_ps;
+    struct dram_channel *channel = &dram->channel[p.channel];
+
+    if (channel->n_queued > 0)
+        advance(dram, channel, queued_ps);
+    channel->known_ps = SIM_MAX(channel->known_ps, queued_ps);
     const sim_time end_ps = read_bank(dram, p, dram_after_refresh(dram, rank, queued_ps));
 
     dram->counts->read_wait_ps += end_ps - dram->burst_ps - dram->params->tcl_ps - queued_ps;
@@ -249,22 +430,21 @@ sim_time dram_write(struct dram *dram, uint64_t line, sim_time at_ps)
     if (SIM_UNLIKELY(dram->branch != NULL))
         return fbdimm_write(dram, line, at_ps);
     const struct numa_dram_params *params = dram->params;
-    struct dram_channel *channel = &dram->channel[place_of(dram, line).channel];
-    const sim_time queue_ps = params->write_queue * dram->burst_ps;
+    const struct dram_place p = place_of(dram, line);
+    struct dram_channel *channel = &dram->channel[p.channel];
 
-    if (++channel->n_queued >= params->write_batch) {
-        const uint32_t clocks = channel->n_queued * BURST_CLOCKS + dram->turnaround_clocks;
-        const struct calendar_grant grant = calendar_take(&channel->bus, at_ps, clocks);
-        const bool apart = at_ps > channel->drained_ps;
-        if (apart || (at_ps < channel->drain_from_ps && grant.end_ps > channel->drain_from_ps))
-            channel->drain_from_ps = at_ps;
-        channel->drained_ps = SIM_MAX(channel->drained_ps, grant.end_ps);
-        channel->n_queued = 0;
-        dram->counts->write_modes++;
+    /* Whether reads wait when a write arrives is known when their calls have come that far. */
+    channel->queued[channel->n_queued++] = (struct dram_write){ p.row, at_ps, p.bank };
+    channel->known_ps = SIM_MAX(channel->known_ps, at_ps - SIM_MIN(at_ps, AHEAD_MAX_PS));
+    advance(dram, channel, SIM_MIN(channel->known_ps, at_ps));
+    if (SIM_UNLIKELY(channel->n_queued == DRAM_MAX_WRITES)) {
+        channel->n_arrived = channel->n_queued;
+        write_mode(dram, channel, channel->queued[0].at_ps);
     }
-    if (at_ps < channel->drain_from_ps || channel->drained_ps < queue_ps)
+    const uint32_t room = params->write_queue - channel->n_arrived;
+    if (at_ps < channel->drain_from_ps || still_given(dram, channel, at_ps) <= room)
         return at_ps;
-    return count_wait(dram, channel, at_ps, SIM_MAX(at_ps, channel->drained_ps - queue_ps));
+    return count_wait(dram, channel, at_ps, channel->drained_ps - room * dram->burst_ps);
 }
 
 sim_time dram_idle_read_ps(const struct dram *dram)

@@ -2,14 +2,16 @@
  * The DRAM channels of one socket (or of one memory controller hub).
  *
  * Models: channels interleaved by line with a hash; banks with an open row that an idle timer
- *   closes; row hits, misses, conflicts; data bus as a slot calendar; writes that wait in a queue
- *   and are drained in batches with the bus turned round; refresh, staggered over the ranks; gaps
+ *   closes; row hits, misses, conflicts; data bus as a slot calendar; writes that wait in a queue,
+ *   go one by one while no read waits, and in write mode from three quarters of the queue down to
+ *   one quarter, oldest first; banks that writes keep busy; a rank that is read tWTR after its last
+ *   write; refresh, staggered over the ranks; gaps
  *   on the bus for changes of rank, as many as are expected of the bursts that become ready within
  *   the same 256 bursts' time if they are served in that order, ranks mixed at random, and fewer
  *   the more of them wait, since the controller collects those of a rank. With fb_dimm all of this
  *   is fbdimm.c's.
- * Does not model: commands' bus, tFAW (with 2 ranks never the limit at these rates), bank timing
- *   of the writes, postponed refresh.
+ * Does not model: commands' bus, tFAW (with 2 ranks never the limit at these rates), reads served from
+ *   the write queue, the end of write mode for reads that starve, postponed refresh.
  * Timing:
  *   idle read = controller + tRCD + tCL + burst; row hit without tRCD, conflict with tRP
  *   (and tRAS since the activation). Plus what is left of a refresh.
@@ -33,7 +35,7 @@ struct numa_dram_params {
     sim_time controller_ps;
     sim_time trcd_ps, tcl_ps, trp_ps, tras_ps;
     sim_time trfc_ps, trefi_ps;
-    sim_time turnaround_ps;
+    sim_time tcwl_ps, twtr_ps;
     sim_time rank_switch_ps;
     sim_time page_idle_ps;
     uint32_t write_batch;
@@ -48,14 +50,17 @@ struct numa_dram_params {
  * before it belongs to a caller behind the others and is not queued behind them. */
 struct dram_bank {
     sim_time busy_from_ps, busy_until_ps;
-    sim_time act_ps;    /* last activation */
-    sim_time switch_ps; /* when the row before the open one is closed */
+    sim_time act_ps;       /* last activation */
+    sim_time switch_ps;    /* when the row before the open one is closed */
+    sim_time recovered_ps; /* of writes: the open row may be closed (tWR) */
     uint64_t row, previous_row;
 };
 
 #define DRAM_MAX_CHANNELS 16u
 #define DRAM_MAX_RANKS    8u
-#define DRAM_MIXES        16u /* windows kept: as long as the bus calendar */
+#define DRAM_MAX_WRITES   128u /* that wait in a channel */
+#define WRITTEN_WORDS     16u  /* longer than callers are apart */
+#define DRAM_MIXES        16u  /* windows kept: as long as the bus calendar */
 
 /* How many bursts of which rank are ready in a window of time. */
 struct dram_mix {
@@ -66,13 +71,34 @@ struct dram_mix {
     uint16_t of_rank[DRAM_MAX_RANKS];
 };
 
+/* A write that waits since at_ps. */
+struct dram_write {
+    uint64_t row;
+    sim_time at_ps;
+    uint32_t bank; /* within the channel */
+};
+
+/* Which slots of the bus, of 64 that follow each other, have data of writes to a rank. */
+struct dram_written {
+    uint64_t word; /* their number since time 0, in 64 */
+    uint64_t bits;
+};
+
 struct dram_channel {
     struct calendar bus;
-    /* Batches of writes that follow each other without a pause end at drained_ps and began with a
-     * request at drain_from_ps; who is before that is not queued behind them. */
-    sim_time drain_from_ps, drained_ps;
     sim_time full_until_ps; /* counts.write_full_ps is complete until then */
+    sim_time turned_ps;     /* reads from here on are behind no write */
+    /* Write modes that follow each other without a pause end at drained_ps and began at
+     * drain_from_ps; who is before that is not queued behind them. */
+    sim_time drain_from_ps, drained_ps;
+    sim_time known_ps;      /* no more reads are expected before */
+    struct dram_bank *bank; /* the channel's */
+    uint32_t n_given;       /* writes, in these modes */
+    uint32_t last_rank;     /* given */
     uint32_t n_queued;
+    uint32_t n_arrived; /* of these, before known_ps: what the controller has in its queue */
+    struct dram_write queued[DRAM_MAX_WRITES];
+    struct dram_written written[DRAM_MAX_RANKS][WRITTEN_WORDS];
     uint32_t gap_due; /* 1/256 clocks of gaps not yet taken from the bus */
     struct dram_mix mix[DRAM_MIXES];
 };
@@ -98,7 +124,10 @@ struct dram {
     sim_time burst_ps;
     uint32_t n_banks; /* per channel, ranks included; a power of two */
     uint32_t banks_log2, row_log2, group_log2;
-    uint32_t turnaround_clocks, rank_switch_clocks;
+    uint32_t rank_switch_clocks;
+    uint32_t write_high, write_low; /* writes queued: write mode begins, ends */
+    sim_time write_read_ps;         /* end of a write's data to those of a read of its rank */
+    uint32_t write_read_slots;      /* in how many slots, the last one included, a write may be */
     uint64_t channel_reciprocal;
     uint32_t rank_shift;
     /* Of a line's number among the channels and up to 7 of a hash: the channel. */

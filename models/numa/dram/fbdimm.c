@@ -148,9 +148,10 @@ static sim_time drain_line(struct dram *dram, uint64_t line, sim_time at_ps, uin
 
 static void drain(struct dram *dram, struct fbdimm_branch *branch, sim_time at_ps)
 {
+    /* tWTR and tCL from a write's data to a read's, a clock from a read's to a write's. */
+    const sim_time turnaround_ps = dram->params->twtr_ps + dram->params->tcl_ps + frame_ps(dram);
     const uint32_t turnaround =
-        (uint32_t)((dram->params->turnaround_ps * LINE_UNITS + dram->burst_ps / 2) /
-                   dram->burst_ps);
+        (uint32_t)((turnaround_ps * LINE_UNITS + dram->burst_ps / 2) / dram->burst_ps);
     uint32_t dimms = 0;
     sim_time end_ps = at_ps;
 
@@ -158,7 +159,7 @@ static void drain(struct dram *dram, struct fbdimm_branch *branch, sim_time at_p
         const sim_time sent_ps = drain_line(dram, branch->queued[i], at_ps, &dimms);
         end_ps = SIM_MAX(end_ps, sent_ps);
     }
-    for (uint32_t d = 0; turnaround > 0 && d < dram->params->dimms; d++)
+    for (uint32_t d = 0; d < dram->params->dimms; d++)
         if ((dimms >> d & 1u) != 0)
             calendar_take(&branch->bus[d], end_ps, turnaround);
     const bool apart = at_ps > branch->drained_ps;

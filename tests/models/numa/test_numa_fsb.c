@@ -231,7 +231,8 @@ static void test_fbdimm(void **state)
 
     /* One DIMM: its DDR2 bus carries both. */
     f.dram.dimms = 1;
-    f.dram.turnaround_ps = 0;
+    f.dram.twtr_ps = 0;
+    f.dram.write_batch = 64;
     dram_init(&dram, &f.dram, NULL);
     burst(&dram, true, 1 << 20, n / 2);
     assert_in_range(burst(&dram, false, 0, n), (n + n / 2) * DATA / 2 - 100000,

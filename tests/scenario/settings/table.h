@@ -396,10 +396,10 @@ static const struct row rows[] = {
            "channels=8 ranks=4 banks=1 rate_mt_s=4800 bus_bytes=16 controller_ns=38"
            " trcd_ns=28.32 tcl_ns=28.32 trfc_ns=700 trefi_ns=3900 page_idle_ns=1000"),
     SERVER("dram", "bench.iommu", "row_lines=1 trp_ns=28.32 tras_ns=64"),
-    SERVER("dram", "bench.bw", "turnaround_ns=43 rank_switch_ns=3.332 write_batch=32"),
-    SERVER("dram", "memory.copy",
-           "fb_dimm=false dimms=2 buffer_ns=30 hop_ns=20+hosts.server.dram.dimms=2 twr_ns=90"),
-    SERVER("dram", "bench.fsb", "write_queue=16"),
+    SERVER("dram", "bench.bw", "tcwl_ns=20 twtr_ns=20 rank_switch_ns=3.332 write_queue=16"),
+    SERVER(
+        "dram", "memory.copy",
+        "fb_dimm=false dimms=2 buffer_ns=30 hop_ns=20+hosts.server.dram.dimms=2 twr_ns=90 write_batch=4"),
     SERVER("core", "stream", "line_fill_buffers=20"),
     SERVER("core", "memory.bw", "superqueue_entries=32 issue_cycles=4"),
     { "core", "copies.cpu", "hosts.borrower.core", "store_buffer_entries=8" },
