@@ -3,7 +3,8 @@
 # (not the scenarios whose names match WITHOUT) with SEEDS seeds (1) as far as the database lacks
 # them, and prints the claims with what came out as a table for docs/validation.md,
 # with the hash of the values that it was made with (values-hash.sh). SHORTER has words
-# "SCENARIO:SETTING=VALUE", for scenarios that are to take less time, LEAVE_OUT an expression for points.
+# "SCENARIO:SETTING=VALUE", for scenarios that are to take less time, LEAVE_OUT an expression for points, PRECISION
+# what `nudma run --precision` takes.
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
 nudma=${NUDMA:-build/nudma}
@@ -22,7 +23,8 @@ grep -o "v('$1/[a-z0-9_]*'" "$claims" | sed "s/v('//; s/'//" | sort -u |
         for word in ${SHORTER:-}; do
             if [ "${word%%:*}" = "$scenario" ]; then set+=(--set "${word#*:}"); fi
         done
-        "$nudma" run "$scenario" "${set[@]}" ${points:+--filter "$points"} --seeds "${SEEDS:-1}" --quiet --db "$2" >/dev/null
+        "$nudma" run "$scenario" "${set[@]}" ${points:+--filter "$points"} --seeds "${SEEDS:-1}" \
+            ${PRECISION:+--precision "$PRECISION"} --quiet --db "$2" >/dev/null
     done
 
 echo "<!-- values $1 $(NUDMA=$nudma scripts/values-hash.sh "$1") -->"
