@@ -436,17 +436,21 @@ static void test_training(void **state)
 {
     (void)state;
     struct run_result *result = scenario_run(
-        GPUS WORKLOAD "measure = { warmup_us = 0; duration_us = 10000000; };\n"
-                      "programs = { t = { type = \"training\"; epochs = 2; batch_images = 4;"
-                      " compute_ms = 10; decode_cycles = 1000; epoch_steps = 10; }; };");
+        GPUS WORKLOAD
+        "measure = { warmup_us = 0; duration_us = 10000000; };\n"
+        "programs = { t = { type = \"training\"; epochs = 2; batch_images = 4;"
+        " compute_ms = 10; decode_cycles = 1000; epoch_steps = 10; layers = 9; }; };");
+    const double weights_bytes = 14.02e6; /* of nine layers of VGG-19 */
     double step = scenario_value(result, "step_ms"),
            compute = scenario_value(result, "step_compute_ms");
     double epoch = scenario_value(result, "epoch_s");
     assert_true(compute >= 10.0 && compute < 10.1);
-    /* 80.1 MB twice over a link of 8 lanes. */
-    assert_true(step - compute > 2 * 80.1 / 7.9 && step - compute < 2 * 80.1 / 5.0);
+    /* The weights there, the gradients back over a link of 8 lanes. */
+    assert_true(step - compute > 2 * weights_bytes / 7.9e6 &&
+                step - compute < 2 * weights_bytes / 5.0e6);
     /* Ten steps, and the weights once to the host and, call by call, to media of 2.0 GB/s. */
-    assert_true(epoch > step / 100.0 + 80.1e6 / 2.0e9 && epoch < step / 100.0 + 80.1e6 / 0.8e9);
+    assert_true(epoch > step / 100.0 + weights_bytes / 2.0e9 &&
+                epoch < step / 100.0 + weights_bytes / 0.8e9);
     run_result_free(result);
 }
 
@@ -459,7 +463,7 @@ static void test_slow_loader(void **state)
         GPUS WORKLOAD
         "measure = { warmup_us = 0; duration_us = 10000000; };\n"
         "programs = { t = { type = \"training\"; epochs = 1; steps = 2; batch_images = 4;"
-        " files = 4; compute_ms = 0; decode_cycles = 100000000; }; };");
+        " files = 4; compute_ms = 0; decode_cycles = 100000000; layers = 4; }; };");
     assert_true(scenario_value(result, "step_load_ms") > 0);
     assert_true(scenario_value(result, "ssd.errors") == 0);
     run_result_free(result);

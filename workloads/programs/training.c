@@ -54,7 +54,7 @@ struct side { /* a GPU of it */
 struct training {
     /* parameters */
     const char *host_name, *ssd_name, *gpu_name[N_GPUS];
-    uint32_t cpu, epochs, steps, epoch_steps, batch_images, files, decode_cycles;
+    uint32_t cpu, epochs, steps, epoch_steps, batch_images, files, decode_cycles, n_layers;
     uint64_t image_bytes, tensor_bytes;
     sim_time compute_ps;
     /* running */
@@ -107,6 +107,8 @@ static const struct param_desc training_params[] = {
           PROV_ESTIMATE, FROM_C6, "of the loader, per image"),
     PARAM("compute_ms", PARAM_TIME, struct training, compute_ps, 471, 0, 100000, PROV_PUBLISHED,
           FROM_C6, "of a step on each GPU: forward and backward of half a batch"),
+    PARAM("layers", PARAM_U32, struct training, n_layers, SIM_N_ELEMENTS(layers), 1,
+          SIM_N_ELEMENTS(layers), PROV_NONE, "", "of the network, from the first on"),
     { .type = PARAM_END },
 };
 
@@ -123,7 +125,7 @@ static const struct record_desc training_records[] = {
 
 static void set_sizes(struct training *t, uint32_t block_bytes)
 {
-    const unsigned n = SIM_N_ELEMENTS(layers);
+    const unsigned n = t->n_layers;
     for (unsigned i = 0; i < n; i++)
         t->tensor_at[i + 1] = t->tensor_at[i] +
                               (uint64_t)layers[i].in * layers[i].out * 9 * FLOAT_BYTES;
@@ -318,7 +320,7 @@ static void copy_tensors(struct training *t, unsigned from, uint64_t at, uint64_
     struct gpu_event event;
     uint64_t tag = new_tag(t, t->weights_bytes), base = target->weights_at;
     gpu_memory_stamp(source->model, at, tag, t->weights_bytes);
-    for (unsigned i = 0; i < SIM_N_ELEMENTS(layers) && !t->failed; i++)
+    for (unsigned i = 0; i < t->n_layers && !t->failed; i++)
         good(t,
              gpu_copy(source->gpu, source->engine + 1,
                       outside(&source->peer_map, to - base + t->tensor_at[i]),

@@ -20,10 +20,6 @@ struct base {
     }
 #define TO_ITS_END " measure.duration_us=10000000"
 #define GPU_COPY   "programs.p.transfer_bytes=16384 programs.p.volume_bytes=65536" TO_ITS_END
-#define PAYLOAD_4K                                                                                      \
-    " hosts.borrower.root_complex.mps_bytes=4096 hosts.borrower.root_complex.completion_bytes_max=4096" \
-    " devices.gpu0.mps_bytes=4096 devices.gpu1.mps_bytes=4096 devices.gpu0.read_bytes=4096"             \
-    " devices.gpu1.read_bytes=4096"
 #define COPIES(TYPE)                                                                         \
     "programs.p.type=" TYPE " programs.p.message_bytes=65536 programs.p.volume_bytes=262144" \
     " programs.p.by=engine devices.engine.type=dsa.accelerator "
@@ -297,7 +293,8 @@ static const struct base bases[] = {
     { "training", "local",
       "programs.p.type=training programs.p.epochs=1 programs.p.steps=1 programs.p.compute_ms=1"
       " programs.p.batch_images=4 programs.p.files=4 programs.p.decode_cycles=1000"
-      " programs.p.epoch_steps=4 programs.p.tensor_bytes=4096 programs.p.image_bytes=4096" PAYLOAD_4K },
+      " programs.p.epoch_steps=4 programs.p.tensor_bytes=4096 programs.p.image_bytes=4096"
+      " programs.p.layers=4" },
 };
 
 /*
@@ -541,7 +538,7 @@ static const struct row rows[] = {
     PROGRAM("training", "training",
             "gpu0=gpu1+gpu1=gpu0 gpu1=gpu0+gpu0=gpu1 cpu=2 epochs=2 steps=2 epoch_steps=8"
             " batch_images=8 files=2 image_bytes=8192 tensor_bytes=8192 decode_cycles=100000"
-            " compute_ms=2"),
+            " compute_ms=2 layers=5"),
     REASON("training", "on ssd", NAMES),
     PROGRAM("device_dma", "dma",
             "direction=read transfer_bytes=8192 buffer_bytes=524288 queue_depth=32"),
