@@ -84,8 +84,10 @@ static double room_below(const struct plot_panel *panel, int panel_width)
         longest = MAX(longest, strlen(panel->data.categories->pdata[i]));
     if (plot_is_rotated(panel, false))
         lines += ROTATED_LINES * (double)longest;
-    if (is_below(panel->spec))
-        lines += (double)((entries.n + columns - 1) / columns);
+    if (is_below(panel->spec)) {
+        const guint rows = (entries.n + columns - 1) / columns;
+        lines += rows;
+    }
     return lines;
 }
 

@@ -287,7 +287,7 @@ static void fail_unfinished(const struct programs *all)
             n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%.40s", n != 0 ? ", " : "",
                                   all->program[i].name);
     if (n >= sizeof(names))
-        strcpy(names + sizeof(names) - sizeof("..."), "...");
+        memcpy(names + sizeof(names) - sizeof("..."), "...", sizeof("..."));
     sim_fail(all->workload->sim,
              "%s: not ended within the %.15g us of measure.duration_us, as programs that end by "
              "themselves must: raise measure.duration_us",

@@ -131,8 +131,9 @@ bool function_same(const struct function_name *a, const struct function_name *b)
 
 static void add_name(const char ***names, unsigned *n, const char *name)
 {
+    const size_t bytes = strlen(name) + 1;
     *names = sim_grow(*names, *n + 2, sizeof(**names));
-    (*names)[*n] = strcpy(sim_zalloc(strlen(name) + 1, 1), name);
+    (*names)[*n] = memcpy(sim_zalloc(bytes, 1), name, bytes);
     (*names)[++*n] = NULL;
 }
 
