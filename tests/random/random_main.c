@@ -12,7 +12,7 @@
 #define SHRUNK_MAX 5
 
 #if defined(__SANITIZE_ADDRESS__)
-#define SLOWER 10
+#define SLOWER 20
 #else
 #define SLOWER 1
 #endif

@@ -68,7 +68,7 @@ claims = (
     expr = "v('own/pair','cache=cold memory=remote','latency_mean_ns')"; }
 );
 CFG
-out=$("$nudma" calibrate own/pair --scenarios mine --set axes.cache=cold --set measure.transactions=1000 \
+out=$("$simulate" calibrate own/pair --scenarios mine --set axes.cache=cold --set measure.transactions=1000 \
     -p $inbound=20..200 -p hosts.server.interconnect.one_way_ns=5..60 \
     -c own.local -c own.remote --tolerance 1e-3 -w two.cfg -q)
 is "two parameters to two claims" $? 0

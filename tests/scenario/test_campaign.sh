@@ -111,29 +111,31 @@ op=read transfer_bytes=8
 op=read transfer_bytes=64"
 
 endless=(--set measure.transactions=2000000000 --set measure.duration_us=900000000)
-n_workers() { # n_workers OPTION...: how many runs go on at once, of four that never end
-    "$nudma" run $size --quick --db endless.db -j4 "${endless[@]}" "$@" >/dev/null 2>&1 &
-    local pid=$! most=0 n
-    for _ in $(seq 30); do
+n_workers() { # n_workers EXPECTED OPTION...: how many runs go on at once, of four that never end
+    "$nudma" run $size --quick --db endless.db -j4 "${endless[@]}" "${@:2}" >/dev/null 2>&1 &
+    local pid=$! most=0 longer=10 n
+    for _ in $(seq 60); do # and half a second longer than it takes to see as many as are expected
         n=$(pgrep -c -r RSD -P $pid)
         [ "$n" -le "$most" ] || most=$n
+        [ "$most" -lt "$1" ] || longer=$((longer - 1))
+        [ $longer -gt 0 ] || break
         sleep 0.05
     done
     kill -TERM $pid
     wait $pid
     echo "$most"
 }
-is "as many runs as jobs" "$(n_workers)" 4
-is "one alone where memory is short" "$(n_workers --memory 1MiB)" 1
+is "as many runs as jobs" "$(n_workers 4)" 4
+is "one alone where memory is short" "$(n_workers 1 --memory 1MiB)" 1
 
 # Two descriptors of each worker, of which there are fewer: poll() would take none of 2 N + 1.
 few() { # few -Sn|-n ARGUMENT...
-    (ulimit "$1" 40 && shift && exec timeout -s KILL 60 "$nudma" run $size --seeds 4 --db few.db -q -j100 "$@" 2>&1)
+    (ulimit "$1" 40 && shift && exec timeout -s KILL 60 "$nudma" run $size --seeds 2 --db few.db -q -j100 "$@" 2>&1)
 }
 few -Sn >few.txt; is "more workers than descriptors, by the soft limit" $? 0
 few -n --force >forced.txt; is "by the hard one" $? 0
 is "lose no run" "$(query few.db 'select status, count(*) from run group by 1') $(cmp few.txt forced.txt && echo same)" \
-    "done|$((2 * 4 * $("$nudma" run $size --list -q | wc -l))) same"
+    "done|$((2 * 2 * $("$nudma" run $size --list -q | wc -l))) same"
 (ulimit -n 40; exec env --default-signal=INT "$nudma" run $size --db few.db -q -j100 "${endless[@]}" 2>/dev/null >&2) &
 pid=$!
 for _ in $(seq 100); do pgrep -P $pid >/dev/null && break; sleep 0.05; done

@@ -73,7 +73,7 @@ static void test_any_mtu(void **unused)
     static const char *const settings[] = { "buffer_bytes = 4104;", "buffer_bytes = 10001;",
                                             "buffer_bytes = 997; direction = \"tx\";" };
     (void)unused;
-    for (unsigned i = 0; i < SIM_N_ELEMENTS(mtu); i += scenario_stride(3))
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(mtu); i += scenario_stride(7))
         for (unsigned s = 0; s < SIM_N_ELEMENTS(settings); s++) {
             struct run_result *result = run((struct mtus){ mtu[i], mtu[i], mtu[i], mtu[i] }, 1500,
                                             500, settings[s]);
@@ -92,7 +92,7 @@ static void test_receiver_takes_more(void **unused)
     unsigned before = 0;
     double gbit_s[2];
     (void)unused;
-    for (unsigned i = 0; i < SIM_N_ELEMENTS(mtu); i += scenario_stride(4)) {
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(mtu); i += scenario_stride(8)) {
         const unsigned server = mtu[i][0], client = mtu[i][1];
         for (unsigned same = 0; same < (client == before ? 1 : 2); same++) {
             const unsigned own = same != 0 ? client : server;
