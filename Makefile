@@ -1,6 +1,6 @@
 # nudma. `make run` and `make test` install what is missing, build and go; see README.md.
 #
-#   make [CC=clang] [BUILD=folder] [OPT=-O0] [TEST_OPT=-O0] [DEBUG_INFO=-g1]
+#   make [CC=clang] [BUILD=folder] [OPT=-O0] [CLI_OPT=-O0] [TEST_OPT=-O0] [DEBUG_INFO=-g1]
 #        [SANITIZE=address,undefined] [HOSTILE=1 [HOSTILE_BASE=folder]]
 #   make run | test | random | messages | fuzz | coverage | analyze | aarch64 | bench | figures | check | check-style | test-slurm | install | deb | clean | help
 #
@@ -13,6 +13,8 @@ endif
 OPT      ?= -O3
 # Of the tests' own files, after OPT: they are four tenths of all code, and what they test takes the time.
 TEST_OPT ?= -O1
+# Of the command's own files, after OPT.
+CLI_OPT  ?=
 DEBUG_INFO ?= -g
 BUILD    ?= build
 PREFIX   ?= /usr/local
@@ -72,7 +74,7 @@ ROOM_TESTS := $(filter-out $(BUILD)/tests/scenario/% $(BUILD)/tests/random/%,$(T
 SUPPORT_O := $(SUPPORT_C:%.c=$(BUILD)/%.o)
 FAKE_O   := $(FAKE_C:%.c=$(BUILD)/%.o)
 BENCHES  := $(BENCH_C:%.c=$(BUILD)/%)
-FLAGS    := $(shell $(CC) --version 2>/dev/null | head -n 1) $(CC) $(CFLAGS) $(LDFLAGS)
+FLAGS    := $(shell $(CC) --version 2>/dev/null | head -n 1) $(CC) $(CFLAGS) $(if $(CLI_OPT),cli: $(CLI_OPT)) $(LDFLAGS)
 
 # A hostile build takes from HOSTILE_BASE, a complete build with otherwise the same flags, the objects that
 # do not depend on SIM_HOSTILE: no file of those the compiler listed names it. They are nineteen of twenty.
@@ -147,6 +149,7 @@ $(SUPPORT): $(SUPPORT_O) $(BUILD)/stamp/objects
 	$(call say,AR,$@)
 	@rm -f $@
 	$(Q)ar rcs $@ $(SUPPORT_O)
+$(BUILD)/cli/%.o: LAST_CFLAGS = $(if $(CLI_OPT),$(CLI_OPT) -U_FORTIFY_SOURCE -Wno-conversion -Wno-sign-conversion)
 $(BUILD)/tests/%.o: LAST_CFLAGS = $(TEST_OPT) -U_FORTIFY_SOURCE
 $(BUILD)/tests/support/iommu_fake.o $(BUILD)/tests/support/cluster_scenario.o: LAST_CFLAGS = # parts of benches
 $(filter $(BUILD)/%,$(TESTS:=.o) $(SUPPORT_O) $(FAKE_O)): $(BUILD)/stamp/test-flags
@@ -356,7 +359,7 @@ deb: $(BUILD)/install/nudma
 	@scripts/make-deb.sh $(BUILD)/deb $(VERSION)
 
 clean:
-	rm -rf $(BUILD) $(addprefix $(BUILD)-,san hostile clang coverage fuzz fuzz-fast aarch64 gcc-O0 clang-O0)
+	rm -rf $(BUILD) $(addprefix $(BUILD)-,san hostile clang coverage fuzz fuzz-fast aarch64 clang-O0)
 
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile

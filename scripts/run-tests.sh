@@ -7,9 +7,9 @@
 #   gcc          everything in tests/ with the build that users get
 #   san          the same under the address and undefined-behaviour sanitizers, but for some whole
 #                runs (run(), below; scenario_stride(); $simulate of tests/scenario/lib.sh)
-#   hostile      everything but tests/scenario and tests/random by the other compiler, clang, and with
-#                tiny pools and queues of two
-#   determinism  tests/scenario/test_determinism.sh: both compilers, -O0 and -O3
+#   hostile      rooms whose code runs on the engine (hostile_rooms()) by the other compiler, clang, and with
+#                tiny pools and queues of two; all tests of rooms are compiled
+#   determinism  tests/scenario/test_determinism.sh: both compilers, -O0, -O3, sanitizers
 # -k runs only the tests whose path contains WORD. BUILD names the folder of the first build, the
 # others get its name and a suffix. JOBS tests run side by side (default: number of CPUs).
 # $BUILD/test-results/times has what each build and test took, longest first: seconds of processor time,
@@ -42,8 +42,12 @@ rm -rf "$RESULTS"
 mkdir -p "$RESULTS" && touch "$RESULTS/expected" || exit 1
 
 # The builds take nothing from a make around this one (`make -j8 CC=... test`).
-unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES CC OPT TEST_OPT DEBUG_INFO SANITIZE HOSTILE HOSTILE_BASE
+unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES CC OPT CLI_OPT TEST_OPT DEBUG_INFO SANITIZE HOSTILE HOSTILE_BASE
 export CMOCKA_MESSAGE_OUTPUT=TAP G_DEBUG=fatal-criticals
+# How the builds of two tests are made. -g1: files and lines of reports. The command's own files without
+# optimisation: they are compiled in half the time, and little runs in them.
+export SANITIZED="CC=gcc OPT=-O1 CLI_OPT=-O0 DEBUG_INFO=-g1 SANITIZE=address,undefined"
+export CLANG="CC=clang OPT=-O3 CLI_OPT=-O0"
 export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1
 # Address-space randomisation of newer kernels breaks the sanitizers of gcc 12 now and then.
 if setarch "$(uname -m)" -R true 2>/dev/null; then
@@ -117,6 +121,9 @@ build() { # build CONFIG FOLDER TARGET... VARIABLE=VALUE...
 
 # In this order: the longest tests are scenarios, and short ones at the end keep all processors busy.
 rooms() { find tests -name 'test_*.c' -not -path 'tests/scenario/*' -not -path 'tests/random/*' | sort; }
+# Logic on the fake kernel, files, texts and headers have no pools nor queues of sim/engine/: there the build would
+# differ by its compiler only, which runs the same logic in tests/system/.
+hostile_rooms() { rooms | grep -vE '^tests/(cli|hw|logic|sim/config|sim/store|sim/trace)/'; }
 scenarios() { { find tests/scenario -name 'test_*.c' -o -name 'test_*.sh'; find tests/random -name 'test_*.c'; } | sort; }
 
 run() { # run CONFIG <LIST-OF-TESTS
@@ -147,16 +154,19 @@ for config in "${configs[@]}"; do
         { scenarios; rooms; } | run gcc
         ;;
     san)
-        # -g1: files and lines of reports. Conversions: gcc at -O0 warns of some whose values it knows to
-        # fit otherwise; the first build warns of the others.
-        build san "$BUILD-san" CC=gcc OPT=-O1 TEST_OPT="-O0 -Wno-conversion -Wno-sign-conversion" \
-            DEBUG_INFO=-g1 SANITIZE=address,undefined all tests
+        # Conversions: gcc at -O0 warns of some whose values it knows to fit otherwise; the first build warns
+        # of the others.
+        # shellcheck disable=SC2086 # variables of make
+        build san "$BUILD-san" $SANITIZED TEST_OPT="-O0 -Wno-conversion -Wno-sign-conversion" all tests
         { scenarios; rooms; } | run san
         ;;
     hostile)
-        build clang "$BUILD-clang" CC=clang OPT=-O3 TEST_OPT=-O0 all room-test-objects
-        build hostile "$BUILD-hostile" CC=clang OPT=-O3 TEST_OPT=-O0 HOSTILE=1 HOSTILE_BASE="$BUILD-clang" room-tests
-        rooms | run hostile
+        # shellcheck disable=SC2086 # variables of make
+        build clang "$BUILD-clang" $CLANG TEST_OPT=-O0 all room-test-objects
+        # shellcheck disable=SC2086,SC2046
+        build hostile "$BUILD-hostile" $CLANG TEST_OPT=-O0 HOSTILE=1 HOSTILE_BASE="$BUILD-clang" \
+            $(hostile_rooms | sed "s|^|$BUILD-hostile/|; s|\.c\$||")
+        hostile_rooms | run hostile
         ;;
     determinism)
         mkdir -p "$RESULTS/determinism"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The same scenario gives the same results bit for bit: with both compilers, with and without
-# optimisation, whatever the number of jobs and the folder it is started from. Compared are all
+# optimisation, under the sanitizers, whatever the number of jobs and the folder it is started from. Compared are all
 # metrics, histograms and series, simulated time, number of events and the fingerprint of their
 # order; not compared is what must differ: dates, wall-clock time, the version's text.
 set -eu
@@ -39,7 +39,8 @@ dump() { # dump DATABASE
 options=() # of the scenario that is run
 simulate() { # simulate NAME FOLDER-TO-START-IN NUDMA SCENARIO JOBS: writes $scratch/NAME.txt
     local name=$1 folder=$2 nudma=$3 scenario=$4 n_jobs=$5
-    if (cd "$folder" && "$nudma" run "$scenario" "${options[@]}" -j "$n_jobs" --db "$scratch/$name.db") \
+    # shellcheck disable=SC2086 # a command with its arguments
+    if (cd "$folder" && ${WITHOUT_ASLR:-} "$nudma" run "$scenario" "${options[@]}" -j "$n_jobs" --db "$scratch/$name.db") \
         >"$scratch/$name.log" 2>&1 && dump "$scratch/$name.db" >"$scratch/$name.txt"; then
         return 0
     fi
@@ -49,20 +50,26 @@ simulate() { # simulate NAME FOLDER-TO-START-IN NUDMA SCENARIO JOBS: writes $scr
 
 echo "1..28"
 
-# The builds of the test runner, and two without optimisation.
+# The builds of the test runner (gcc-O1 is that of the sanitizers), and one without optimisation.
 build() { # build FOLDER VARIABLE=VALUE...
     local folder=$1
     shift
     make --no-print-directory -s -j"$jobs" BUILD="$folder" "$@" all >"$scratch/build.log" 2>&1 ||
         { grep -vE '^  (CC|AS|AR|LD) ' "$scratch/build.log" >&2; return 1; }
 }
-builds=(gcc-O3 gcc-O0 clang-O3 clang-O0)
-declare -A folder_of=([gcc-O3]=$root [clang-O3]=$root-clang
-    [gcc-O0]=$root-gcc-O0 [clang-O0]=$root-clang-O0)
+builds=(gcc-O3 gcc-O1 clang-O3 clang-O0)
+declare -A folder_of=([gcc-O3]=$root [clang-O3]=$root-clang [gcc-O1]=$root-san [clang-O0]=$root-clang-O0)
+read -r -a sanitized <<<"${SANITIZED:?as scripts/run-tests.sh has it}"
+read -r -a clang <<<"${CLANG:?as scripts/run-tests.sh has it}"
 for name in "${builds[@]}"; do
     status=0
-    debug=(); [ "${name#*-}" = O3 ] || debug=(DEBUG_INFO=) # these two are for nobody to debug
-    build "${folder_of[$name]}" CC="${name%-*}" OPT="-${name#*-}" "${debug[@]}" || status=1
+    case $name in
+    gcc-O3) flags=(CC=gcc OPT=-O3) ;;
+    gcc-O1) flags=("${sanitized[@]}") ;;
+    clang-O3) flags=("${clang[@]}") ;;
+    clang-O0) flags=(CC=clang OPT=-O0 DEBUG_INFO=) ;; # for nobody to debug
+    esac
+    build "${folder_of[$name]}" "${flags[@]}" || status=1
     verdict $status "builds: $name"
 done
 
@@ -94,7 +101,7 @@ compare() { # compare NAME FOLDER NUDMA JOBS
     rm -f "$scratch"/other.*
 }
 compare_builds() {
-    compare "gcc -O0 -j2" "$project" "$from${folder_of[gcc-O0]}/nudma" 2
+    compare "gcc -O1 and sanitizers, -j2" "$project" "$from${folder_of[gcc-O1]}/nudma" 2
     compare "clang -O3 -j2" "$project" "$from${folder_of[clang-O3]}/nudma" 2
     compare "clang -O0 -j1" "$project" "$from${folder_of[clang-O0]}/nudma" 1
 }
