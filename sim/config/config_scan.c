@@ -128,7 +128,6 @@ enum config_number config_scan_number(const char *p, size_t *n, bool *long_suffi
     if (p[0] == '0' && (p[1] == 'x' || p[1] == 'X') && g_ascii_isxdigit(p[2])) {
         for (p += 2; g_ascii_isxdigit(*p); p++)
             ;
-        n_digits = 1;
     } else {
         p += *p == '-' || *p == '+';
         for (; g_ascii_isdigit(*p) || (*p == '.' && !is_float); p++) {
