@@ -12,7 +12,7 @@ is "and by name" "$(list $size --filter 'op!=read' | wc -l)" 14
 is "alternatives" "$(list $size -f 'transfer_bytes=8,16 op=read || transfer_bytes=2KiB' | wc -l)" 4
 is "of several scenarios those with the axis" \
     "$(list pcie_bench --filter cache=device_warm | cut -d' ' -f1 | sort -u | tr '\n' ' ')" \
-    "pcie_bench/latency_window "
+    "pcie_bench/hosts_window pcie_bench/latency_window "
 is "alternatives for each" \
     "$(list pcie_bench/latency_window $size --filter 'cache=cold || op=read' | wc -l)" 27
 out=$(list pcie_bench --filter 'cache=cold || op=reed' 2>&1); is "one that fits none" $? 2
@@ -37,7 +37,7 @@ is "a scenario named twice runs once" \
     "$(list $size "$NUDMA_SCENARIOS/$size.cfg" pcie_bench/latency_numa pcie_bench/latency_numa | wc -l)" 32
 for i in 1 2 3 4; do list pcie_bench --shard $i/4 >shard$i.txt; done
 is "shards are all points, each once" "$(cat shard?.txt | sort)" "$(list pcie_bench | sort)"
-is "of the same size" "$(wc -l <shard1.txt | tr -d ' ') $(wc -l <shard4.txt | tr -d ' ')" "120 119"
+is "of the same size" "$(wc -l <shard1.txt | tr -d ' ') $(wc -l <shard4.txt | tr -d ' ')" "174 173"
 is "the same each time" "$(list pcie_bench --shard 2/4)" "$(cat shard2.txt)"
 list $size --quick --shard 9/9; is "a shard without points" $? 0
 is "--quick --set axes" "$(list $size --quick --set axes.transfer_bytes=64,72 | wc -l)" 2
