@@ -61,7 +61,7 @@ limit "5 DRAM" '^  DRAM channels of server' memory.cfg $short --set hosts.server
 limit "6 core" '^  misses in flight of a core of server' memory.cfg $short --set workload.cores=1 \
     --set 'workload.buffer_bytes=64 MiB'
 limit "7 IOTLB" '^  IOTLB of server' "${a[@]}" --set hosts.server.iommu.enabled=true \
-    --set hosts.server.iommu.walkers=1 --set 'workload.window_bytes=1 MiB' --set measure.warmup_us=120
+    --set workload.pattern=random --set workload.transfer_bytes=64 --set 'workload.window_bytes=1 MiB' --set measure.warmup_us=120
 limit "8 reads of a bridge" "^  reads in flight of the bridge's engine, a_ntb" device_lending/fig04_ntb_dma \
     --point 'path=ram_to_ram direction=read transfer_bytes=4096' --set programs.copy.transfers=1 \
     --set devices.a_ntb.dma_request_bytes=2048 --set devices.a_ntb.dma_reads_in_flight=1
