@@ -163,6 +163,7 @@ is "what all curves are of stands in the title, but where that has been chosen a
 title 'DMA latency over transfer size' title 'reads' title 'read' title 'latency_mean_ns' title 'throughput_gbit_s'"
 row=$("$nudma" plot p/said --scenarios . --db common.db -F gnuplot)
 is "a legend of the row, below its panels" "$(grep -c '^plot NaN with linespoints .*latency_mean_ns.*, NaN with .*throughput_gbit_s' <<<"$row")" 1
+# shellcheck disable=SC2016 # a name of gnuplot
 is "is in no panel" "$(grep '^plot \$curve' <<<"$row" | grep -c "title '")" 0
 figure p/left.cfg $size 'x = "transfer_bytes"; series = ["op"]; y = "latency_mean_ns"; title = "All";
     panels = ( { filter = "transfer_bytes=8"; }, { title = "small, all of them"; filter = "transfer_bytes<64"; },
