@@ -119,7 +119,7 @@ static void take_idle(struct reader *r, const char *line)
                               ? g_strndup(inside, (gsize)(strstr(inside, "ns") - inside))
                               : g_strdup("");
     const double value = measured_number(g_strstrip(ns), LATENCY_NS_MAX);
-    if (isnan(value) || strchr(open, ')') == NULL)
+    if (open == NULL || isnan(value) || strchr(open, ')') == NULL)
         mistake(r, line, "\"Each iteration took 186.1 core clocks ( 80.9 ns)\"");
     else if (r->buffer_mib > 0.0 && r->buffer_mib < BUFFER_MIB_LEAST)
         mistake(r, line, "the latency of memory: a buffer of 64 MiB or more (mlc without -b)");

@@ -232,7 +232,8 @@ static void note_output(struct fio *fio)
     g_string_replace(point, " ", ",", 0);
     g_string_replace(point, "/", "_", 0);
     g_string_replace(file, "{point}", point->str, 0);
-    fio->json_path = strcpy(program_zalloc(fio->program, file->len + 1, 1), file->str);
+    fio->json_path = memcpy(program_zalloc(fio->program, file->len + 1, 1), file->str,
+                            file->len + 1);
     config_add_output(config, node, fio->json_path);
     g_string_free(point, TRUE);
     g_string_free(file, TRUE);

@@ -38,6 +38,7 @@ static const struct {
     { 256, 256 }, { 256, 256 }, { 256, 512 }, { 512, 512 }, { 512, 512 }, { 512, 512 },
     { 512, 512 }, { 512, 512 }, { 512, 512 }, { 512, 512 },
 };
+enum { N_LAYERS = SIM_N_ELEMENTS(layers) };
 
 struct training;
 
@@ -107,8 +108,8 @@ static const struct param_desc training_params[] = {
           PROV_ESTIMATE, FROM_C6, "of the loader, per image"),
     PARAM("compute_ms", PARAM_TIME, struct training, compute_ps, 471, 0, 100000, PROV_PUBLISHED,
           FROM_C6, "of a step on each GPU: forward and backward of half a batch"),
-    PARAM("layers", PARAM_U32, struct training, n_layers, SIM_N_ELEMENTS(layers), 1,
-          SIM_N_ELEMENTS(layers), PROV_NONE, "", "of the network, from the first on"),
+    PARAM("layers", PARAM_U32, struct training, n_layers, N_LAYERS, 1, N_LAYERS, PROV_NONE, "",
+          "of the network, from the first on"),
     { .type = PARAM_END },
 };
 
