@@ -68,7 +68,8 @@ static guint columns_of(const struct plot_panel *panel, int panel_width)
     const struct entries entries = entries_of(panel, panel_width);
     const char *said = strstr(panel->spec->key, "maxcols ");
     const double width = CHARACTER * (double)entries.longest + ENTRY;
-    const int fit = CLAMP((int)((double)panel_width / width), 1, MAX((int)entries.n, 1));
+    const int fit = CLAMP((int)(NAMES_SHARE * (double)panel_width / width), 1,
+                          MAX((int)entries.n, 1));
     const int most = said != NULL ? atoi(said + strlen("maxcols ")) : fit;
     return (guint)CLAMP(most, 1, fit);
 }
