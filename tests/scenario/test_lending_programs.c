@@ -30,7 +30,7 @@
                   " client = { host = \"client\"; device = \"client_nic\"; }; };\n"                       \
                   "workload = { type = \"programs\"; };\n"                                                \
                   "programs = { bulk = { type = \"netperf\"; direction = \"%s\"; }; };\n"                 \
-                  "measure = { warmup_us = 300; duration_us = 600; };\n"
+                  "measure = { warmup_us = 600; duration_us = 600; };\n"
 #define LENDING                                                   \
     "lending = { lender = { host = \"lender\"; lend = [%s]; };\n" \
     "borrower = { host = \"%s\"; borrow = [%s]; %s }; };\n"

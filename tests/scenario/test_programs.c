@@ -299,7 +299,7 @@ static void test_short_window(void **unused)
         snprintf(text, sizeof(text),
                  OCTO PROGRAMS "measure = { warmup_us = %u; duration_us = %u; };\n"
                                "programs = { n = { type = \"netperf\"; direction = \"rx\";"
-                               " buffer_bytes = 16777216; }; };",
+                               " buffer_bytes = 1048576; }; };",
                  "false", 1000 + i * 700, 1400 - i * 700);
         struct run_result *result = scenario_run(text);
         gbit[i] = scenario_value(result, "throughput_gbit_s");

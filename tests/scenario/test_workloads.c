@@ -479,7 +479,8 @@ static void test_series(void **unused)
 static void test_nothing_to_run(void **unused)
 {
     (void)unused;
-    scenario_refused("", ".cfg: there is no group `workload`");
+    scenario_refused("", ".cfg: neither hosts nor workload are in it");
+    scenario_refused("hosts = { server = { }; };", ".cfg: there is no group `workload`");
     scenario_refused("workload = 5;", ":1: workload: found 5 (an integer), expected a group");
 }
 
