@@ -530,7 +530,8 @@ static uint64_t copy_ps(struct rig *r, bool out, uint64_t bytes)
 /* Time per read, without what a copy costs once. */
 static double read_ns(struct rig *r, bool out)
 {
-    copy_ps(r, out, 65536); /* warms up */
+    copy_ps(r, !out, 2 * 65536); /* what is read has been written by a device, on both sides */
+    copy_ps(r, out, 65536);      /* warms up */
     uint64_t shorter = copy_ps(r, out, 65536), longer = copy_ps(r, out, 2 * 65536);
     return (double)(longer - shorter) / 1000.0 / (65536 / NTB_DMA_SIZE_MIN);
 }
