@@ -52,7 +52,7 @@ GPtrArray *result_older_points(struct results_db *db, const char *scenario_name,
     GPtrArray *older = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GHashTable) current = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     g_autoptr(GHashTable) notes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    g_autoptr(GPtrArray) order = g_ptr_array_new(); /* points, owned by notes */
+    g_autoptr(GPtrArray) order = g_ptr_array_new(); /* points, freed below */
     struct results_cursor *cursor = results_noted_points(db, scenario_name, RESULT_NOTE_TEXT);
     for (size_t i = 0; scenario != NULL && i < scenario_n_points(scenario); i++) {
         g_autofree char *digest = scenario_digest(scenario, i);

@@ -199,6 +199,7 @@ int iommu_map(struct iommu_domain *domain, struct iova iova, struct hpa hpa, uin
               uint64_t page_bytes, unsigned permissions)
 {
     unsigned level = 1;
+    domain->driver->n_runs = 0;
     while (level < 3 && span(level) != page_bytes)
         level++;
     uint64_t host_limit = UINT64_C(1) << VTD_HAW;
@@ -214,7 +215,6 @@ int iommu_map(struct iommu_domain *domain, struct iova iova, struct hpa hpa, uin
         .level = level,
         .value = hpa.v | permissions | (level > 1 ? VTD_PTE_PS : 0),
     };
-    domain->driver->n_runs = 0;
     int error = map_check(&range, domain->top.v, domain->driver->levels, range.first, range.last);
     if (error != 0)
         return error;
@@ -275,6 +275,7 @@ static void unmap_write(struct range *range, uint64_t table, unsigned level, uin
 
 int iommu_unmap(struct iommu_domain *domain, struct iova iova, uint64_t bytes)
 {
+    domain->driver->n_runs = 0;
     if (((iova.v | bytes) & (PAGE_BYTES - 1)) != 0 || !range_fits(domain, iova.v, bytes))
         return -EINVAL;
     struct range range = {
@@ -282,7 +283,6 @@ int iommu_unmap(struct iommu_domain *domain, struct iova iova, uint64_t bytes)
         .first = iova.v,
         .last = iova.v + bytes - 1,
     };
-    domain->driver->n_runs = 0;
     int error = unmap_check(&range, domain->top.v, domain->driver->levels, range.first, range.last);
     if (error != 0)
         return error;

@@ -75,7 +75,7 @@ static const struct param_desc cache_table[] = {
           "LLC ways into which devices' writes allocate"),
     CACHE("inclusive", PARAM_BOOL, inclusive, 1, 0, 1, PROV_DATASHEET, A1,
           "the LLC holds all lines of private caches (Skylake: false)"),
-    CACHE("writeback_keeps_sharer", PARAM_BOOL, writeback_keeps_sharer, 1, 0, 1, PROV_PUBLISHED, A1,
+    CACHE("writeback_keeps_sharer", PARAM_BOOL, writeback_keeps_sharer, 1, 0, 1, PROV_ESTIMATE, A1,
           "inclusive LLC: it goes on counting a core among a line's holders when a modified line "
           "leaves the core's L2 (WbMtoE)"),
     CACHE("filter_ways", PARAM_U32, filter_ways, 12, 1, 32, PROV_ESTIMATE, "docs/sources.md#b",

@@ -134,6 +134,7 @@ static void iperf_check(struct program *program, struct sim_error_list *errors)
     struct iperf *iperf = program->state;
     const unsigned n_clients = iperf->second_name[0] != '\0' ? 2 : 1;
     iperf->program = program;
+    program->eventful = program->workload->measure.sample_interval_ps != 0; /* series of its own */
     iperf->n_clients = 0;
     if (!program_check_pair(program, &iperf->pair, "first_core", "parallel",
                             n_clients * iperf->parallel, "client_first_core", "parallel",

@@ -234,7 +234,6 @@ static bool all_finished(const struct programs *all)
     return true;
 }
 
-/* All go on alike, nothing is to happen at a set time, and nobody wants to see all of it. */
 /* Nothing ends or changes by itself; *event_ps: but what is done then. */
 static bool is_steady(const struct programs *all, sim_time *event_ps)
 {

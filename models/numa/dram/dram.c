@@ -366,7 +366,7 @@ static void write_idle(struct dram *dram, struct dram_channel *channel, sim_time
 
     if (calendar_full_from(bus, slot) != 0)
         return;
-    const uint32_t idle = calendar_idle_before(bus, slot);
+    const uint32_t idle = (uint32_t)SIM_MIN(calendar_idle_before(bus, slot), slot);
     const sim_time idle_ps = (slot - idle) * dram->burst_ps;
     uint32_t n = 0;
     for (; n < SIM_MIN(channel->n_arrived, idle); n++) {

@@ -11,7 +11,7 @@
  *   the more of them wait, since the controller collects those of a rank. With fb_dimm all of this
  *   is fbdimm.c's.
  * Does not model: commands' bus, tFAW (with 2 ranks never the limit at these rates), reads served from
- *   the write queue, the end of write mode for reads that starve, postponed refresh.
+ *   the write queue, the end of write mode for reads that starve, refreshes that writes meet, postponed ones.
  * Timing:
  *   idle read = controller + tRCD + tCL + burst; row hit without tRCD, conflict with tRP
  *   (and tRAS since the activation). Plus what is left of a refresh.

@@ -161,7 +161,7 @@ static void test_bandwidth(void **state)
     const struct numa_counters *c = &mixed.n->socket[0].counters;
     assert_between((double)c->dram_write_bytes / (double)c->dram_read_bytes, 0.98, 1.02);
     print_message("stores %.1f GB/s read, as much written\n", mixed.gbyte_s);
-    /* Published: 50 to 58. */
+    /* Published: 50 to 58. Here 65: what a controller loses beside banks and turnarounds is not known. */
     assert_between(2 * mixed.gbyte_s, 45, 67);
     numa_free(mixed.n);
 }
