@@ -82,10 +82,13 @@ static inline uint64_t calendar_full_from(const struct calendar *c, uint64_t slo
 {
     const uint32_t word = (uint32_t)(slot >> 6) & (CALENDAR_WORDS - 1u), bit = slot & 63;
 
-    if (slot < c->base || slot + 128 >= c->base + CALENDAR_SLOTS)
+    const uint64_t end = c->base + CALENDAR_SLOTS;
+
+    if (slot < c->base || slot >= end)
         return 0;
-    return c->full[word] >> bit |
-           (bit > 0 ? c->full[(word + 1) & (CALENDAR_WORDS - 1u)] << (64 - bit) : 0);
+    if (bit == 0 || (slot | 63) + 1 >= end) /* beyond the window nothing is taken */
+        return c->full[word] >> bit;
+    return c->full[word] >> bit | c->full[(word + 1) & (CALENDAR_WORDS - 1u)] << (64 - bit);
 }
 /* How many slots before `slot`, at most 64, are not full and follow each other. */
 static inline uint32_t calendar_idle_before(const struct calendar *c, uint64_t slot)

@@ -114,6 +114,24 @@ static void test_longer_than_the_window(void **state)
     assert_int_equal(last, (5 * CALENDAR_SLOTS - 1) * UINT64_C(1000));
 }
 
+/* Wherever the window ends, which moves on every CALENDAR_SLOTS / 2 slots. */
+static void test_full_slots_are_seen(void **state)
+{
+    (void)state;
+    calendar_init(&calendar, SLOT_PS, 1);
+    for (uint64_t slot = 100; slot < 3 * CALENDAR_SLOTS; slot += 70) {
+        for (unsigned i = 0; i < 40; i++)
+            calendar_take_slot(&calendar, (slot + i) * SLOT_PS);
+        for (unsigned i = 0; i <= 40; i++) {
+            assert_int_equal(calendar_full_from(&calendar, slot + i),
+                             (UINT64_C(1) << (40 - i)) - 1);
+            assert_int_equal(calendar_idle_before(&calendar, slot + i),
+                             i == 0 ? slot == 100 ? 64 : 30 : 0);
+            assert_int_equal(calendar_next_free(&calendar, slot + i), slot + 40);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -123,6 +141,7 @@ int main(void)
         cmocka_unit_test(test_out_of_order),
         cmocka_unit_test(test_capacity_is_never_exceeded),
         cmocka_unit_test(test_longer_than_the_window),
+        cmocka_unit_test(test_full_slots_are_seen),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
