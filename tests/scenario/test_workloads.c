@@ -95,6 +95,78 @@ static void test_measurement_ends(void **unused)
     done(&precise);
 }
 
+/* Units whose transfer would cross a page are not used: 3 of 8 KiB in units of 1280 bytes. One that
+ * did would take a request more. With an offset others do. */
+static void test_no_transfer_crosses_a_page(void **unused)
+{
+    static const char *const more[] = { "pattern = \"random\";", "pattern = \"sequential\";",
+                                        "pattern = \"random\"; offset_bytes = 20;",
+                                        "pattern = \"random\"; low_memory = true;" };
+    char text[512];
+    (void)unused;
+    for (size_t i = 0; i < SIM_N_ELEMENTS(more); i++) {
+        snprintf(text, sizeof(text),
+                 NFP "workload = { type = \"pcie_bench\"; transfer_bytes = 1280; %s };"
+                     "measure = { warmup_us = 5; duration_us = 1000; transactions = 500; };",
+                 more[i]);
+        struct outcome outcome = run(text);
+        assert_true(outcome.ok);
+        assert_true(fabs(value(&outcome, "nfp.dma_read_tlps") - 500) <= 1);
+        done(&outcome);
+    }
+    struct outcome longer = run(
+        NFP "workload = { type = \"pcie_bench\"; transfer_bytes = 8192; };"
+            "measure = { warmup_us = 5; duration_us = 1000; transactions = 50; };");
+    assert_true(fabs(value(&longer, "nfp.dma_read_tlps") - 100) <= 2);
+    done(&longer);
+}
+
+/* What begins late in a line takes as many lines as it touches. */
+static void test_offset_touches_a_line_more(void **unused)
+{
+    static const struct {
+        const char *more;
+        double lines; /* of 500 transfers of 64 bytes */
+    } cases[] = { { "", 500 },
+                  { "offset_bytes = 4;", 1000 },
+                  { "op = \"write_read\"; offset_bytes = 8;", 1000 } };
+    char text[512];
+    (void)unused;
+    for (size_t i = 0; i < SIM_N_ELEMENTS(cases); i++) {
+        snprintf(text, sizeof(text),
+                 NFP "workload = { type = \"pcie_bench\"; cache = \"cold\"; %s };"
+                     "measure = { warmup_us = 5; duration_us = 1000; transactions = 500; };",
+                 cases[i].more);
+        struct outcome outcome = run(text);
+        assert_true(outcome.ok);
+        const double lines = value(&outcome, "server.s0.dma_read_misses") +
+                             value(&outcome, "server.s0.dma_read_hits");
+        assert_true(fabs(lines - cases[i].lines) <= 4);
+        done(&outcome);
+    }
+}
+
+/* The window is where the core that wrote it left it. */
+static void test_which_socket_warms(void **unused)
+{
+    (void)unused;
+    struct outcome own = run(
+        NFP "workload = { type = \"pcie_bench\"; cache = \"host_warm\"; };"
+            "measure = { warmup_us = 5; duration_us = 1000; transactions = 500; };");
+    struct outcome other = run(
+        NFP "workload = { type = \"pcie_bench\"; cache = \"host_warm\"; warm_socket = 1; };"
+            "measure = { warmup_us = 5; duration_us = 1000; transactions = 500; };");
+    assert_true(value(&other, "latency_mean_ns") > value(&own, "latency_mean_ns") + 20);
+    done(&own);
+    done(&other);
+    scenario_refused(
+        NFP "workload = { type = \"pcie_bench\"; warm_socket = 5; };\n",
+        ":2: workload.warm_socket: found 5 (an integer), expected a socket of the host");
+    scenario_refused(
+        NFP "workload = { type = \"pcie_bench\"; low_memory = true; memory_socket = 1; };\n",
+        "expected memory of socket 0, which alone has some below 4 GiB, and no IOMMU");
+}
+
 /* What is queued when the measurement ends goes on, but is not counted by any statistic. */
 static void test_bytes_and_time_end_together(void **unused)
 {
@@ -620,6 +692,9 @@ int main(void)
         cmocka_unit_test(test_every_operation_carries_every_byte),
         cmocka_unit_test(test_parts_sum_to_the_latency),
         cmocka_unit_test(test_measurement_ends),
+        cmocka_unit_test(test_no_transfer_crosses_a_page),
+        cmocka_unit_test(test_offset_touches_a_line_more),
+        cmocka_unit_test(test_which_socket_warms),
         cmocka_unit_test(test_bytes_and_time_end_together),
         cmocka_unit_test(test_the_rule_of_settling),
         cmocka_unit_test(test_half_of_nothing),

@@ -4,6 +4,7 @@
  * the adapter takes. The window is cold, or written by a core before (host_warm), or by the device
  * (device_warm). Every byte read is checked against what was written there last.
  */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +33,8 @@ static const char *const interface_names[] = { "command", "bulk", NULL };
 #define TAG_DEVICE      UINT64_C(0x4400000000000000)
 #define TAG_ORIGIN_MASK UINT64_C(0xff00000000000000)
 
+#define MEMORY_SOCKET 8 /* of warm_socket: as memory_socket */
+
 struct bench_state;
 
 /* One operation under way, with its buffer. */
@@ -50,9 +53,10 @@ struct bench_state {
     /* parameters */
     const char *device_name, *host_name;
     int op, cache, measure, pattern, interface, payload;
-    uint64_t transfer_bytes, window_bytes, iommu_page_bytes;
+    uint64_t transfer_bytes, offset_bytes, window_bytes, iommu_page_bytes;
     sim_time gap_ps;
-    uint32_t memory_socket, queue_depth;
+    uint32_t memory_socket, warm_socket, queue_depth;
+    bool low_memory;
     /* resolved */
     struct workload *workload;
     struct model *device;
@@ -89,17 +93,24 @@ static const struct param_desc bench_params[] = {
     PARAM_ONE_OF("op", struct bench_state, op, BENCH_READ, op_names, PROV_NONE, "",
                  "write_read: write, then read the same back; read_write: both at once"),
     PARAM_ONE_OF("cache", struct bench_state, cache, BENCH_COLD, cache_names, PROV_NONE, "",
-                 "who wrote the window before: nobody, a core on its socket, the device"),
+                 "who wrote the window before: nobody, a core, the device"),
     PARAM_ONE_OF("pattern", struct bench_state, pattern, BENCH_RANDOM, pattern_names, PROV_NONE, "",
                  "order of units within the window"),
     PARAM_ONE_OF("payload", struct bench_state, payload, BENCH_TAG, payload_names, PROV_NONE, "",
                  "what is carried and checked: 8 bytes of each cache line, or every byte"),
     PARAM("transfer_bytes", PARAM_BYTES, struct bench_state, transfer_bytes, 64, 1, 65536,
           PROV_NONE, "", "of one operation; a unit is this rounded up to whole cache lines"),
+    PARAM("offset_bytes", PARAM_BYTES, struct bench_state, offset_bytes, 0, 0, 4095, PROV_NONE, "",
+          "an operation begins so far into its unit, which is longer by as much"),
     PARAM("window_bytes", PARAM_BYTES, struct bench_state, window_bytes, 8192, 64, 1e12, PROV_NONE,
           "", "size of the window"),
     PARAM("memory_socket", PARAM_U32, struct bench_state, memory_socket, 0, 0, 7, PROV_NONE, "",
           "socket whose memory holds the window"),
+    PARAM("warm_socket", PARAM_U32, struct bench_state, warm_socket, MEMORY_SOCKET, 0,
+          MEMORY_SOCKET, PROV_NONE, "",
+          "socket of the core that writes the window before (host_warm); 8: memory_socket"),
+    PARAM("low_memory", PARAM_BOOL, struct bench_state, low_memory, 0, 0, 1, PROV_NONE, "",
+          "the window lies below 4 GiB, not where the kernel puts it; without an IOMMU"),
     PARAM("iommu_page_bytes", PARAM_BYTES, struct bench_state, iommu_page_bytes, 4096, 4096,
           1073741824, PROV_NONE, "", "page size of the IOMMU's mapping: 4 KiB, 2 MiB or 1 GiB"),
     PARAM(
@@ -134,11 +145,18 @@ static uint64_t tag_stride(const struct bench_state *bench)
     return bench->payload == BENCH_TAG ? LINE_BYTES : sizeof(uint64_t);
 }
 
+/* Of a buffer: tags lie at multiples of tag_stride() in memory. */
+static uint64_t first_tag(const struct bench_state *bench)
+{
+    const uint64_t stride = tag_stride(bench);
+    return (stride - bench->offset_bytes % stride) % stride;
+}
+
 /* Writes the device's tag into the slot's buffer. */
 static void fill_buffer(struct bench_slot *slot, uint64_t tag)
 {
     uint64_t bytes = slot->bench->transfer_bytes;
-    for (uint64_t at = 0; at < bytes; at += tag_stride(slot->bench))
+    for (uint64_t at = first_tag(slot->bench); at < bytes; at += tag_stride(slot->bench))
         memcpy(slot->buffer + at, &tag, SIM_MIN(sizeof(tag), bytes - at));
 }
 
@@ -165,7 +183,7 @@ static void check_buffer(struct bench_slot *slot)
 {
     struct bench_state *bench = slot->bench;
     uint64_t bytes = bench->transfer_bytes;
-    for (uint64_t at = 0; at < bytes; at += tag_stride(bench)) {
+    for (uint64_t at = first_tag(bench); at < bytes; at += tag_stride(bench)) {
         uint64_t tag = 0, n = SIM_MIN(sizeof(tag), bytes - at);
         memcpy(&tag, slot->buffer + at, n);
         if (!tag_expected(slot, (slot->offset + at) / LINE_BYTES, tag, n)) {
@@ -178,13 +196,31 @@ static void check_buffer(struct bench_slot *slot)
 
 /* ---- Operations ------------------------------------------------------------------------------ */
 
+/* As in pcie-bench, which passes over units whose transfer would cross a page: its adapter's engine
+ * takes none of them. What is longer than a page crosses one anyway. */
+static bool crosses_page(const struct bench_state *bench, uint64_t offset)
+{
+    return offset % PAGE_BYTES + bench->transfer_bytes > PAGE_BYTES &&
+           bench->offset_bytes + bench->transfer_bytes <= PAGE_BYTES;
+}
+
+static uint64_t next_unit(struct bench_state *bench)
+{
+    const uint64_t unit = bench->next_unit;
+    if (bench->pattern == BENCH_RANDOM)
+        return sim_random_below(&bench->random, bench->n_units);
+    bench->next_unit = unit + 1 == bench->n_units ? 0 : unit + 1;
+    return unit;
+}
+
+/* The window's first unit crosses none, so this ends. */
 static uint64_t next_offset(struct bench_state *bench)
 {
-    uint64_t unit = bench->next_unit;
-    if (bench->pattern == BENCH_RANDOM)
-        return sim_random_below(&bench->random, bench->n_units) * bench->unit_bytes;
-    bench->next_unit = unit + 1 == bench->n_units ? 0 : unit + 1;
-    return unit * bench->unit_bytes;
+    uint64_t offset;
+    do
+        offset = next_unit(bench) * bench->unit_bytes + bench->offset_bytes;
+    while (crosses_page(bench, offset));
+    return offset;
 }
 
 static void submit(struct bench_slot *slot, bool write)
@@ -304,11 +340,12 @@ static void bench_check(struct workload *workload, struct sim_error_list *errors
                          world_device_names(workload->world));
     if (bench->host == NULL && !world_faulty(workload->world, bench->host_name))
         workload_mistake(workload, "host", errors, "a host", world_host_names(workload->world));
-    bench->unit_bytes = (bench->transfer_bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
+    const uint64_t unit_bytes = bench->offset_bytes + bench->transfer_bytes;
+    bench->unit_bytes = (unit_bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
     bench->n_units = bench->window_bytes / bench->unit_bytes;
     if (bench->n_units == 0)
         workload_mistake(workload, "window_bytes", errors,
-                         "a window of at least one transfer, rounded up to whole cache lines",
+                         "a window of at least one unit: offset and transfer, in whole lines",
                          NULL);
     if (bench->interface == PCIE_REQUESTER_COMMAND &&
         bench->transfer_bytes > PCIE_REQUESTER_COMMAND_BYTES_MAX)
@@ -331,6 +368,13 @@ static void bench_check(struct workload *workload, struct sim_error_list *errors
     if (bench->memory_socket >= physmem_nodes(host_physmem(bench->host)))
         workload_mistake(workload, "memory_socket", errors, "a socket of the host that has memory",
                          NULL);
+    if (bench->warm_socket != MEMORY_SOCKET &&
+        bench->warm_socket >= numa_sockets(host_numa(bench->host)))
+        workload_mistake(workload, "warm_socket", errors, "a socket of the host", NULL);
+    if (bench->low_memory && (bench->memory_socket != 0 || host_iommu_enabled(bench->host)))
+        workload_mistake(workload, "low_memory", errors,
+                         "memory of socket 0, which alone has some below 4 GiB, and no IOMMU",
+                         NULL);
     if (world_sound(workload->world) &&
         world_host_of(workload->world, bench->device) != bench->host)
         workload_mistake(workload, "device", errors,
@@ -349,9 +393,11 @@ static void prepare_window(struct bench_state *bench)
             physmem_write64(mem, (struct hpa){ bench->hpa.v + line * LINE_BYTES + at }, tag);
     }
     numa_warm_drop_all(numa);
+    const uint32_t socket = bench->warm_socket == MEMORY_SOCKET ? bench->memory_socket
+                                                                : bench->warm_socket;
     if (bench->cache == BENCH_HOST_WARM)
-        numa_warm_core(numa, bench->memory_socket * numa_cores(numa) / numa_sockets(numa),
-                       bench->hpa, bench->window_bytes);
+        numa_warm_core(numa, socket * numa_cores(numa) / numa_sockets(numa), bench->hpa,
+                       bench->window_bytes);
     else if (bench->cache == BENCH_DEVICE_WARM)
         numa_warm_device(numa, bench->device_socket, bench->hpa, bench->window_bytes);
 }
@@ -363,14 +409,37 @@ static uint64_t memory_at_hand(void)
     return pages > 0 && page_bytes > 0 ? (uint64_t)pages / 2 * (uint64_t)page_bytes : UINT64_MAX;
 }
 
+/* Memory of the window at hpa, and where the adapter finds it. 0 or a negative errno. */
+static int window_take(struct bench_state *bench)
+{
+    if (!bench->low_memory)
+        return host_dma_alloc(bench->host, pcie_requester_id(bench->device), bench->memory_socket,
+                              bench->window_bytes, bench->iommu_page_bytes, &bench->hpa,
+                              &bench->iova);
+    if (!physmem_alloc_low(host_physmem(bench->host), bench->memory_socket, bench->window_bytes,
+                           PAGE_BYTES, &bench->hpa))
+        return -ENOMEM;
+    bench->iova.v = bench->hpa.v;
+    return 0;
+}
+
+static void window_give(struct bench_state *bench)
+{
+    const uint64_t pages = (bench->window_bytes + PAGE_BYTES - 1) / PAGE_BYTES;
+    if (bench->low_memory)
+        physmem_release(host_physmem(bench->host), bench->hpa, pages * PAGE_BYTES);
+    else
+        host_dma_free(bench->host, pcie_requester_id(bench->device), bench->window_bytes,
+                      bench->iommu_page_bytes, bench->hpa, bench->iova);
+}
+
 /* The adapter's driver: read-request size, a window of memory. */
 static void probe(struct sim_task *task, void *arg)
 {
     struct bench_state *bench = arg;
     uint16_t id = pcie_requester_id(bench->device);
     host_set_mrrs(bench->host, task, id, pcie_requester_mrrs_bytes(bench->device));
-    int status = host_dma_alloc(bench->host, id, bench->memory_socket, bench->window_bytes,
-                                bench->iommu_page_bytes, &bench->hpa, &bench->iova);
+    int status = window_take(bench);
     if (status != 0)
         sim_fail(bench->workload->sim, "no memory for a window of %llu bytes on socket %u: %s",
                  (unsigned long long)bench->window_bytes, bench->memory_socket, strerror(-status));
@@ -512,7 +581,6 @@ static void measure(struct bench_state *bench)
 static void bench_run(struct workload *workload)
 {
     struct bench_state *bench = workload->state;
-    uint64_t page = bench->iommu_page_bytes;
     stat_mean_init(&bench->latency_ns);
     stat_histogram_init(&bench->latency_ps);
     sampling_init(&bench->sampling, workload, read_transfers, bench);
@@ -526,10 +594,8 @@ static void bench_run(struct workload *workload)
         return;
     prepare_window(bench);
     measure(bench);
-    if (!bench->drained)
-        return;
-    host_dma_free(bench->host, pcie_requester_id(bench->device), bench->window_bytes, page,
-                  bench->hpa, bench->iova);
+    if (bench->drained)
+        window_give(bench);
 }
 
 static void bench_release(struct workload *workload)

@@ -4,7 +4,7 @@
  * Models: Bus Master Enable of the root port, DMA remapping, interrupts, splitting into cache
  *   lines, posted ordering (a write becomes visible when all of its lines are ordered and every
  *   earlier write of its port is; a read looks at memory after that), completions cut at
- *   completion_bytes_max boundaries (for short requests also after the first line), in address order.
+ *   lines, of at most completion_bytes_max (of short requests the first is of one line), in address order.
  *   A write with a steering tag is prefetched by the CPU that it names (direct cache access).
  *   With write_lines: each line of a write holds one of so many buffers of its stack, from before
  *   `inbound` until the answer to it has come back, `outbound` after it was ordered; writes of all
@@ -162,11 +162,19 @@ static struct tlp *make_completion(struct model *rc, struct tlp *request, uint64
     return completion;
 }
 
-/* Completions end at multiples of this. */
+/* Most that a completion carries. */
 static uint64_t completion_bytes(const struct rc_state *state, const struct tlp *request)
 {
     return SIM_MIN(state->params.completion_bytes_max,
                    (uint64_t)cfg_mps_bytes(&state->port[request->ingress].cfg));
+}
+
+/* Bytes of the completion from address on: as many as may be up to a multiple of the Read Completion
+ * Boundary, which is a line. */
+static unsigned completion_cut(uint64_t address, uint64_t most, unsigned remaining)
+{
+    const uint64_t end = (address + most) & ~(uint64_t)(LINE_BYTES - 1);
+    return SIM_MIN(remaining, (unsigned)(end - address));
 }
 
 /* The lines of a read and what they take of the root complex itself; read_lines() adds the rest. */
@@ -201,7 +209,7 @@ static void read_issues(struct sim *sim, struct sim_event *event)
     count_read_lines(state, tlp);
     tlp->stamp = NULL;
     while (remaining != 0) {
-        unsigned n = SIM_MIN(remaining, (unsigned)(chunk - (address & (chunk - 1))));
+        const unsigned n = completion_cut(address, chunk, remaining);
         struct tlp *completion = make_completion(rc, tlp, address, n, remaining);
         struct sim_stamp last;
         sim_time done_ps = SIM_LIKELY(timed == NULL)

@@ -437,8 +437,10 @@ static const struct row rows[] = {
     REASON("ports", "name", NAMES),
     REASON("ports", "stack", "ports that share buffers: tests/models/pcie/root"),
     BENCH("bench", "measure=bandwidth interface=command op=write cache=host_warm pattern=sequential"
-                   " transfer_bytes=128 memory_socket=1 gap_ns=900"),
-    BENCH("bench.warm", "window_bytes=16384"),
+                   " transfer_bytes=128 memory_socket=1 gap_ns=900 offset_bytes=60"),
+    BENCH("bench.warm", "window_bytes=16384 warm_socket=1"),
+    REASON("pcie_bench", "low_memory",
+           "headers of 3 or 4 double words: tests/scenario/test_workloads.c"),
     BENCH("bench.bw", "queue_depth=128"),
     BENCH("bench.iommu", "iommu_page_bytes=2097152"),
     REASON("pcie_bench", "device host", NAMES),

@@ -300,18 +300,19 @@ static void test_unexpected_completions_are_dropped(void **state)
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
-/* Ends of completions by the rule: at multiples of the smaller of completion_bytes_max and
- * Max_Payload_Size, and for short requests also behind the first line. */
+/* Ends of completions by the rule: at the last multiple of 64 bytes that the smaller of
+ * completion_bytes_max and Max_Payload_Size reaches, and for short requests behind the first line. */
 static void test_completions_are_cut_in_address_order(void **unused)
 {
     static const struct {
         const char *world;
-        unsigned offset, bytes, boundary, first;
+        unsigned offset, bytes, most, first;
     } kind[] = {
         { WORLD("", ""), 0, 64, 256, 64 },
         { WORLD("", ""), 32, 256, 256, 64 }, /* combine_above_bytes = 256 */
         { WORLD("", ""), 0, 257, 256, 256 }, /* completion_bytes_max = 256, MPS 256 */
         { WORLD("", ""), 100, 2000, 256, 256 },
+        { WORLD("", ""), 128, 704, 256, 256 }, /* three, wherever its first line lies */
         { WORLD("completion_bytes_max = 64;", ""), 8, 1024, 64, 64 },
         { WORLD("completion_bytes_max = 4096;", ""), 8, 1024, 256, 256 }, /* MPS */
         { WORLD("completion_bytes_max = 128; combine_above_bytes = 0;", ""), 8, 64, 128, 128 },
@@ -329,9 +330,8 @@ static void test_completions_are_cut_in_address_order(void **unused)
         spy_send(&a, spy_tlp(&a, TLP_MRD, address, bytes, 3));
         spy_run(&f);
         for (; remaining != 0; n++) {
-            const unsigned boundary = n == 0 ? kind[k].first : kind[k].boundary;
-            unsigned piece = boundary - (unsigned)(address % boundary);
-            piece = SIM_MIN(piece, remaining);
+            const unsigned most = n == 0 ? kind[k].first : kind[k].most;
+            const unsigned piece = SIM_MIN(most - (unsigned)(address % 64), remaining);
             assert_true(n < a.n);
             assert_int_equal(a.got[n].type, TLP_CPLD);
             assert_int_equal(a.got[n].address, address);
