@@ -240,6 +240,10 @@ struct tlp *cfg_answer(struct cfg_space *cfg, struct pcie_context *pcie, struct 
     unsigned bytes = request->length_bytes;
     bool supported = (write || request->type == TLP_CFG_RD0) && offset < CFG_SPACE_BYTES &&
                      bytes > 0 && offset % 4 + bytes <= 4;
+    if (request->poisoned) { /* only a write has data */
+        cfg_log_error(cfg, PCI_AER_POISONED);
+        supported = false;
+    }
     if (supported && write)
         cfg->id = request->completer_id;
 

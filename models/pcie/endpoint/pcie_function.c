@@ -201,7 +201,9 @@ struct tlp *pcie_function_registers(struct pcie_function *function, const struct
 {
     const unsigned bytes = request->length_bytes;
     if (request->type == TLP_MWR) {
-        if (bar != NULL && (bar->by_bytes || (offset % 4 == 0 && bytes % 4 == 0)))
+        if (request->poisoned)
+            cfg_log_error(&function->cfg, PCI_AER_POISONED);
+        else if (bar != NULL && (bar->by_bytes || (offset % 4 == 0 && bytes % 4 == 0)))
             write_bytes(function, bar, offset, request);
         else
             ++*function->unsupported;
@@ -361,11 +363,29 @@ static void take_config(struct pcie_function *function, struct tlp *tlp)
     pcie_function_configured(function);
 }
 
+/* A request whose data are not to be used: no BAR gets it (PCIe Base 3.1, 2.7.2.2). Configuration
+ * writes are the configuration space's to refuse. */
+static __attribute__((cold, noinline)) void take_poisoned(struct pcie_function *function,
+                                                          struct tlp *tlp)
+{
+    pcie_function_buffer_free(function, tlp, sim_now(function->model->sim));
+    if (!function->gone) {
+        cfg_log_error(&function->cfg, PCI_AER_POISONED);
+        if (tlp_class_of(tlp) == TLP_NON_POSTED)
+            refuse(function, tlp);
+    }
+    tlp_free(function->model->pcie, tlp);
+}
+
 static void receive(struct pcie_function *function, struct tlp *tlp)
 {
     struct model *model = function->model;
     if (tlp_class_of(tlp) == TLP_COMPLETION) {
         pcie_dma_receive(&function->dma, tlp);
+        return;
+    }
+    if (SIM_UNLIKELY(tlp->poisoned) && tlp->type != TLP_CFG_WR0) {
+        take_poisoned(function, tlp);
         return;
     }
     const bool memory = tlp->type == TLP_MRD || tlp->type == TLP_MWR;

@@ -170,7 +170,7 @@ static void access_registers(struct model *model, uint32_t ingress, struct tlp *
         return;
     }
     if (tlp->type == TLP_MWR) {
-        for (unsigned i = 0; i < tlp->length_bytes; i += 4) {
+        for (unsigned i = 0; i < tlp->length_bytes && !tlp->poisoned; i += 4) {
             uint32_t value;
             memcpy(&value, &tlp->payload[i], 4);
             register_write(model, offset + i, value);

@@ -9,7 +9,7 @@
  *   With write_lines: each line of a write holds one of so many buffers of its stack, from before
  *   `inbound` until the answer to it has come back, `outbound` after it was ordered; writes of all
  *   ports of the stack take them in the order of their arrival.
- * Does not model: atomic operations, no-snoop (treated as snooped), relaxed ordering in memory.
+ * Does not model: memory that is marked poisoned, atomic operations, no-snoop (treated as snooped), relaxed ordering in memory.
  * Timing: read of one line = inbound + IOMMU + numa_dma_read + outbound; a request of n lines
  *   issues them line_interval apart. Write: inbound + IOMMU + the latest numa_dma_write, not
  *   before the port's previous write. An interrupt: as a write, then over the interconnect if it is
@@ -18,6 +18,7 @@
  *   registers of their task priorities (Linux leaves these equal); what Linux calls them is another order.
  * Sources: PCIe Base 3.1, 2.3.1, 2.4; docs/sources.md#a4, #c2, #e1.
  */
+#include "hw/pci_regs.h"
 #include "models/pcie/link/tlp_trace.h"
 #include "models/pcie/root/rc_internal.h"
 
@@ -506,6 +507,17 @@ void rc_inbound_announce(struct model *rc, uint32_t port, const struct tlp *tlp)
                       tlp->length_bytes);
 }
 
+/* What carries data that are not to be used ends here: memory has no mark for them, so it keeps what
+ * it had, and the root port's status tells (PCIe Base 3.1, 2.7.2.2). */
+static __attribute__((cold, noinline)) void drop_poisoned(struct model *rc, struct tlp *tlp)
+{
+    struct rc_state *state = rc_of(rc);
+
+    state->stats.poisoned++;
+    cfg_log_error(&state->port[tlp->ingress].cfg, PCI_AER_POISONED);
+    rc_done_with(rc, tlp);
+}
+
 void rc_inbound_request(struct model *rc, uint32_t port, struct tlp *tlp)
 {
     struct rc_state *state = rc_of(rc);
@@ -525,7 +537,10 @@ void rc_inbound_request(struct model *rc, uint32_t port, struct tlp *tlp)
         return;
     }
     if (write && rc_is_interrupt(tlp->address)) {
-        rc_interrupt(rc, tlp, at_ps);
+        if (SIM_UNLIKELY(tlp->poisoned))
+            drop_poisoned(rc, tlp);
+        else
+            rc_interrupt(rc, tlp, at_ps);
         return;
     }
     if (state->iommu != NULL) {
@@ -540,6 +555,8 @@ void rc_inbound_request(struct model *rc, uint32_t port, struct tlp *tlp)
         rc_refuse(rc, tlp, TLP_UR, to.done_ps);
     } else if (!physmem_contains(numa_physmem(state->host->numa), to.hpa, tlp->length_bytes)) {
         rc_to_peer(rc, tlp, to.hpa, now_ps, to.done_ps);
+    } else if (SIM_UNLIKELY(tlp->poisoned)) {
+        drop_poisoned(rc, tlp);
     } else if (write) {
         rc_write(rc, tlp, to.hpa, at_ps, to.done_ps);
     } else {

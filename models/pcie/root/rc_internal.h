@@ -110,11 +110,11 @@ struct rc_mmio {
     struct model *rc;
     struct sim_task *task;   /* NULL: nobody waits */
     struct sim_stamp *stamp; /* the caller's, or NULL */
-    unsigned socket;         /* of the core */
+    unsigned socket, port;   /* of the core; that it went out by */
     uint64_t value;
     sim_time done_ps;                  /* when the task may have it */
     uint16_t byte_count, length_bytes; /* that its completion must have */
-    bool done, ok;
+    bool sent, done, ok;
     bool doubtful; /* timed out: the tag rests until the answer comes, or time is up again */
 };
 
@@ -128,7 +128,7 @@ struct rc_stats {
     uint64_t reads, read_bytes, writes, write_bytes, interrupts, p2p_tlps, p2p_reads, p2p_timeouts;
     uint64_t write_lines, write_line_held_ps, write_line_wait_ps;
     uint64_t read_lines, read_line_held_ps;
-    uint64_t unsupported, faults, unexpected_completions, mmio_timeouts;
+    uint64_t unsupported, faults, unexpected_completions, mmio_timeouts, poisoned;
     /* Of writes that carry a stamp: from the device's start until they are visible. */
     struct stat_mean write_latency_ns, write_part_ns[N_LATENCY_PARTS];
 };
@@ -219,6 +219,8 @@ bool rc_reads_completion(struct model *rc, uint32_t port, struct tlp *tlp);
 void rc_reads_init(struct model *rc);
 void rc_reads_release(struct model *rc);
 /* rc_outbound.c */
+/* The port's link went down: what cores have asked for behind it ends. */
+void rc_outbound_link_down(struct model *rc, uint32_t port);
 void rc_outbound_completion(struct model *rc, uint32_t port, struct tlp *tlp);
 /* Wakes the cores that wait for the port's transmitter, which look for room before time goes on;
  * false: none waits. */

@@ -3,7 +3,7 @@
  *
  * Models: non-posted requests (reads, deferrable memory writes) with a tag each, the task suspended for the round trip, completion
  *   time-outs, after which the tag rests until the late completion or another time-out; completions
- *   that do not fit are dropped; all ones on errors; posted writes, which a core
+ *   that do not fit are dropped; all ones on errors, poisoned data and a link that went down; posted writes, which a core
  *   need not wait for unless they are short of credits; configuration of
  *   root ports themselves; type 0 and type 1 requests by bus number.
  * Does not model: prefetching reads of prefetchable BARs.
@@ -13,6 +13,7 @@
  */
 #include <string.h>
 
+#include "hw/pci_regs.h"
 #include "models/pcie/root/rc_internal.h"
 
 /* ---- Waiting --------------------------------------------------------------------------------- */
@@ -137,6 +138,7 @@ static uint64_t round_trip(struct model *rc, unsigned port, unsigned socket, str
     mmio->length_bytes = tlp_has_data(tlp) ? 0 : tlp->length_bytes;
     mmio->stamp = stamp;
     mmio->socket = socket;
+    mmio->port = port;
     tlp->requester_id = rc_id(state);
     tlp->tag = (uint16_t)(mmio - state->mmio);
     tlp->digest = state->port[port].cfg.live.ecrc;
@@ -153,7 +155,15 @@ static uint64_t round_trip(struct model *rc, unsigned port, unsigned socket, str
         sim_stamp_mark(stamp, PART_ROOT_COMPLEX, sim_now(rc->sim));
         tlp->stamp = stamp_copy(rc->pcie, stamp);
     }
-    pcie_port_send(&rc->ports[port], tlp, sim_now(rc->sim));
+    if (SIM_LIKELY(!rc->ports[port].down)) {
+        pcie_port_send(&rc->ports[port], tlp, sim_now(rc->sim));
+        mmio->sent = true;
+    } else { /* since it was routed */
+        tlp_free(rc->pcie, tlp);
+        sim_cancel(rc->sim, &mmio->timeout);
+        mmio->done = true;
+        mmio->done_ps = sim_now(rc->sim);
+    }
     while (!mmio->done) {
         sim_task_waits_for(task, "the answer of a device to an access to its registers", NULL);
         sim_task_suspend(task);
@@ -203,6 +213,11 @@ void rc_outbound_completion(struct model *rc, uint32_t port, struct tlp *tlp)
     if (mmio == NULL) {
         state->stats.unexpected_completions++;
     } else {
+        const bool good = tlp->status == TLP_SC && !tlp->poisoned;
+        if (SIM_UNLIKELY(tlp->poisoned)) {
+            state->stats.poisoned++;
+            cfg_log_error(&state->port[port].cfg, PCI_AER_POISONED);
+        }
         for (unsigned i = 0; tlp->payload != NULL && i < SIM_MIN(8u, tlp->length_bytes); i++)
             mmio->value |= (uint64_t)tlp->payload[i] << (8 * i);
         sim_cancel(rc->sim, &mmio->timeout);
@@ -212,12 +227,27 @@ void rc_outbound_completion(struct model *rc, uint32_t port, struct tlp *tlp)
         sim_time ready_ps = SIM_MAX(now_ps + state->port[port].inbound_ps,
                                     state->port[port].last_commit_ps);
         sim_stamp_mark(mmio->stamp, PART_ROOT_COMPLEX, ready_ps);
-        mmio_finish(mmio, tlp->status == TLP_SC,
+        mmio_finish(mmio, good,
                     numa_io_send(state->host->numa, state->socket, mmio->socket,
                                  tlp_has_data(tlp) ? NUMA_IO_DATA : NUMA_IO_COMPLETION, ready_ps));
     }
     pcie_port_release(&rc->ports[port], TLP_COMPLETION, tlp_data_credits(tlp), now_ps);
     tlp_free(rc->pcie, tlp);
+}
+
+/* As if the device had answered with Unsupported Request (PCIe Base 3.1, 2.9.1). */
+void rc_outbound_link_down(struct model *rc, uint32_t port)
+{
+    struct rc_state *state = rc_of(rc);
+
+    cfg_log_error(&state->port[port].cfg, PCI_AER_SURPRISE_DOWN);
+    for (unsigned i = 0; i < RC_MMIO_TAGS; i++) {
+        struct rc_mmio *mmio = &state->mmio[i];
+        if (mmio->task == NULL || !mmio->sent || mmio->done || mmio->port != port)
+            continue;
+        sim_cancel(rc->sim, &mmio->timeout);
+        mmio_finish(mmio, false, sim_now(rc->sim) + state->port[port].inbound_ps);
+    }
 }
 
 /* ---- MMIO ------------------------------------------------------------------------------------ */

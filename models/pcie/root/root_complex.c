@@ -120,6 +120,7 @@ static const struct stat_desc rc_stats_table[] = {
     WRITE_PART(PART_DRAM, "dram"),
     RC_STAT("mmio_timeouts", mmio_timeouts, "1",
             "requests of cores that ended by the completion time-out"),
+    RC_STAT("poisoned", poisoned, "1", "poisoned writes dropped, and poisoned answers to cores"),
     { .kind = STAT_END },
 };
 
@@ -139,6 +140,11 @@ static const struct pcie_function *integrated(const struct model *rc, unsigned p
     return pcie_port_peer(&rc->ports[port])->function;
 }
 
+static bool link_is_up(const struct pcie_port *port)
+{
+    return pcie_port_connected(port) && !port->down;
+}
+
 bool rc_route_address(struct root_complex_host *host, struct hpa hpa, uint64_t bytes,
                       struct model **rc, unsigned *port)
 {
@@ -149,7 +155,7 @@ bool rc_route_address(struct root_complex_host *host, struct hpa hpa, uint64_t b
             continue;
         for (unsigned p = 0; p < state->n_ports; p++) {
             const struct cfg_space *cfg = &state->port[p].cfg;
-            if (cfg_memory_enabled(cfg) && pcie_port_connected(&host->rc[s]->ports[p]) &&
+            if (cfg_memory_enabled(cfg) && link_is_up(&host->rc[s]->ports[p]) &&
                 (window_holds(cfg_bridge_memory(cfg), hpa.v, bytes) ||
                  window_holds(cfg_bridge_prefetchable(cfg), hpa.v, bytes))) {
                 *rc = host->rc[s];
@@ -185,7 +191,7 @@ bool rc_route_id(struct root_complex_host *host, uint16_t id, struct model **rc,
         for (unsigned p = 0; p < state->n_ports; p++) {
             const struct cfg_space *cfg = &state->port[p].cfg;
             if (bus >= cfg_bridge_secondary(cfg) && bus <= cfg_bridge_subordinate(cfg) &&
-                cfg_bridge_secondary(cfg) != 0 && pcie_port_connected(&host->rc[s]->ports[p])) {
+                cfg_bridge_secondary(cfg) != 0 && link_is_up(&host->rc[s]->ports[p])) {
                 *rc = host->rc[s];
                 *port = p;
                 return true;
@@ -206,6 +212,12 @@ static void rc_receive(struct model *rc, uint32_t port, struct tlp *tlp)
         break;
     default: rc_inbound_request(rc, port, tlp); break;
     }
+}
+
+static void rc_link_change(struct model *rc, uint32_t port)
+{
+    if (rc->ports[port].down)
+        rc_outbound_link_down(rc, port);
 }
 
 static void peers_look(struct sim *sim, struct sim_event *event)
@@ -449,6 +461,7 @@ const struct model_ops root_complex_ops = {
     .receive = rc_receive,
     .announce = rc_inbound_announce,
     .credit = rc_credit,
+    .link_change = rc_link_change,
     .names_ports = true,
     .release = rc_release,
 };

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hw/pci_regs.h"
+
 static const struct param_desc switch_params[] = {
     PARAM("downstream_ports", PARAM_U32, struct pcie_switch, n_downstream, 2, 1, 32, PROV_NONE, "",
           "number of downstream ports; each is a device on the internal bus"),
@@ -85,7 +87,7 @@ static void switch_receive(struct model *model, uint32_t port, struct tlp *tlp)
 
     switch (switch_route(model, port, tlp, &egress)) {
     case SWITCH_FORWARD:
-        if (SIM_LIKELY(pcie_port_connected(&model->ports[egress])))
+        if (SIM_LIKELY(pcie_port_connected(&model->ports[egress]) && !model->ports[egress].down))
             crossbar_forward(&sw->xbar, port, egress, tlp);
         else
             refuse(model, port, tlp);
@@ -100,6 +102,17 @@ static void switch_receive(struct model *model, uint32_t port, struct tlp *tlp)
 static void switch_credit(struct model *model, uint32_t port)
 {
     crossbar_credit(&((struct pcie_switch *)model->state)->xbar, port);
+}
+
+/* Not the upstream port's: with that link everything below would be reset. */
+static void switch_link_change(struct model *model, uint32_t port)
+{
+    struct pcie_switch *sw = model->state;
+
+    if (!model->ports[port].down)
+        return;
+    cfg_log_error(sw->port[port].cfg, PCI_AER_SURPRISE_DOWN);
+    crossbar_flush(&sw->xbar, port);
 }
 
 /* ---- Life ------------------------------------------------------------------------------------ */
@@ -187,6 +200,7 @@ const struct model_ops pcie_switch_ops = {
     .start = switch_start,
     .receive = switch_receive,
     .credit = switch_credit,
+    .link_change = switch_link_change,
     .forwards = true,
     .release = switch_release,
 };

@@ -41,6 +41,7 @@ struct rig {
     struct pcie_port port;
     struct pcie_link *link;
     struct pcie_function *function; /* under test */
+    bool poisons; /* what it sends */
     /* What the host has got. */
     unsigned n_answers, n_reads, n_messages;
     uint8_t status;
@@ -104,6 +105,7 @@ static bool ask(struct rig *r, enum tlp_type type, uint16_t id, uint64_t address
         memset(tlp->payload, 0, bytes);
         memcpy(tlp->payload, &value, SIM_MIN(bytes, sizeof(value)));
     }
+    tlp->poisoned = r->poisons;
     r->n_answers = 0;
     pcie_port_send(&r->port, tlp, sim_now(r->sim));
     settle(r);
@@ -300,6 +302,39 @@ static void bars_are_sized(struct rig *r)
 }
 
 /* ---- Requests to it -------------------------------------------------------------------------- */
+
+static void send_poisoned(struct rig *r, enum tlp_type type, uint64_t address)
+{
+    r->poisons = true;
+    ask(r, type, id_of(r), address, 4, UINT32_MAX);
+    r->poisons = false;
+}
+
+/* Data that are marked as bad change neither registers nor configuration, and the status tells. */
+static void poisoned_writes_change_nothing(struct rig *r)
+{
+    enable(r, PCI_COMMAND_MEMORY);
+    const struct cfg_space before = r->function->cfg;
+    const unsigned aer = before.aer_cap + PCI_AER_UNCORRECTABLE;
+    assert_true(before.aer_cap != 0);
+    assert_int_equal(config_read(r, aer), 0);
+    const unsigned msix = r->function->desc.n_vectors != 0 ? r->function->desc.msix_bar : 0;
+    const uint64_t at = bar_base(r, msix) + r->function->desc.msix_table;
+    assert_true(ask(r, TLP_MRD, 0, at, 4, 0));
+    const uint64_t was = r->answer;
+    send_poisoned(r, TLP_MWR, at);
+    assert_int_equal(r->n_answers, 0);
+    assert_int_equal(config_read(r, aer), PCI_AER_POISONED);
+    config_write(r, aer, PCI_AER_POISONED);
+    assert_true(ask(r, TLP_MRD, 0, at, 4, 0));
+    assert_int_equal(r->answer, was);
+    send_poisoned(r, TLP_CFG_WR0, PCI_COMMAND);
+    assert_int_equal(r->n_answers, 1);
+    assert_int_equal(r->status, TLP_UR);
+    assert_int_equal(config_read(r, PCI_COMMAND) & 0xffff, PCI_COMMAND_MEMORY);
+    assert_int_equal(config_read(r, aer), PCI_AER_POISONED);
+    assert_true(pcie_port_credits_whole(&r->device->ports[0]));
+}
 
 static void expect_refused(struct rig *r, uint64_t address, unsigned bytes)
 {
@@ -549,6 +584,12 @@ static void test_only_its_own_is_answered(void **state)
     for_each(only_its_own_is_answered, NULL, 6);
 }
 
+static void test_poisoned_writes_change_nothing(void **state)
+{
+    (void)state;
+    for_each(poisoned_writes_change_nothing, NULL, 6);
+}
+
 static void test_vectors_are_masked_and_pending(void **state)
 {
     (void)state;
@@ -585,6 +626,7 @@ int main(void)
         cmocka_unit_test(test_identity),
         cmocka_unit_test(test_bars_are_sized),
         cmocka_unit_test(test_only_its_own_is_answered),
+        cmocka_unit_test(test_poisoned_writes_change_nothing),
         cmocka_unit_test(test_vectors_are_masked_and_pending),
         cmocka_unit_test(test_nothing_leaves_without_bus_master),
         cmocka_unit_test(test_completion_leaves_before_the_reset),
