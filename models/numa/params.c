@@ -209,6 +209,8 @@ static const struct param_desc dram_table[] = {
     DRAM("write_queue", PARAM_U32, write_queue, 32, 1, DRAM_MAX_WRITES, PROV_ESTIMATE,
          "writes of a channel that may wait before senders do; from three quarters of them to one "
          "quarter, reads wait instead"),
+    DRAM("read_queue", PARAM_U32, read_queue, 22, 1, DRAM_MAX_READS, PROV_ESTIMATE,
+         "reads of a channel that the controller knows; it serves those of open rows first"),
     DRAM("fb_dimm", PARAM_BOOL, fb_dimm, 0, 0, 1, PROV_DATASHEET,
          "the channels are FB-DIMM branches: read data northbound, write data southbound at half "
          "the rate, rows closed after each access"),

@@ -9,14 +9,14 @@
 #define MIX_BURSTS        256u  /* a window: about as long as callers may be apart */
 #define MIX_MAX           4095u /* so that n^2 * 256 fits */
 #define AHEAD_MAX_PS      300000u /* devices' writes are called so long before reads of the same time */
-#define NO_ROW            UINT64_MAX
+#define NO_ROW            UINT32_MAX
 #define CHANNEL_HASH_MAX  7u
 #define READ_WRITE_CLOCKS 2u /* gap between a read's data and a write's: tRTW less the burst */
 
 struct dram_place {
     uint32_t channel;
     uint32_t bank; /* within the channel */
-    uint64_t row;
+    uint32_t row;
 };
 
 static sim_time dram_burst_ps(const struct numa_dram_params *params)
@@ -72,7 +72,7 @@ void dram_init(struct dram *dram, const struct numa_dram_params *params, struct 
         dram->channel[i].bank = &dram->bank[i * dram->n_banks];
     }
     for (uint32_t i = 0; i < params->channels * dram->n_banks; i++)
-        dram->bank[i] = (struct dram_bank){ .row = NO_ROW, .previous_row = NO_ROW };
+        dram->bank[i] = (struct dram_bank){ .row = NO_ROW };
 }
 
 void dram_release(struct dram *dram)
@@ -104,8 +104,8 @@ static struct dram_place place_of(const struct dram *dram, uint64_t line)
     const uint64_t group = q & ((1u << dram->group_log2) - 1);
     const uint64_t high = (q >> (dram->group_log2 + dram->row_log2)) & ((1u << high_log2) - 1);
 
-    p.row = q >> (dram->row_log2 + dram->banks_log2);
-    const uint64_t hash = p.row ^ (p.row >> dram->banks_log2) ^ (p.row >> (2 * dram->banks_log2));
+    p.row = (uint32_t)(q >> (dram->row_log2 + dram->banks_log2));
+    const uint32_t hash = p.row ^ (p.row >> dram->banks_log2) ^ (p.row >> (2 * dram->banks_log2));
     p.bank = (uint32_t)((group | (high << dram->group_log2)) ^ hash) & (dram->n_banks - 1);
     return p;
 }
@@ -115,10 +115,33 @@ static uint32_t rank_of(const struct dram *dram, struct dram_place p)
     return p.bank >> dram->rank_shift;
 }
 
+/* If the row is open at at_ps or will be, and is to be closed for the rows of others only later: when
+ * it takes column commands, else 0. The scheduler serves its hits first. */
+static inline sim_time open_before(const struct dram_bank *bank, uint32_t row, sim_time at_ps)
+{
+    for (uint32_t i = 0; i < DRAM_CLOSING && at_ps < bank->closing_ps[i]; i++)
+        if (bank->closing_row[i] == row)
+            return SIM_MAX(at_ps, bank->closing_from_ps[i]);
+    return 0;
+}
+
+/* The open row is closed at closing_ps for another. */
+static void close_row(struct dram_bank *bank, sim_time from_ps, sim_time closing_ps)
+{
+    for (uint32_t i = DRAM_CLOSING - 1; i > 0; i--) {
+        bank->closing_row[i] = bank->closing_row[i - 1];
+        bank->closing_from_ps[i] = bank->closing_from_ps[i - 1];
+        bank->closing_ps[i] = bank->closing_ps[i - 1];
+    }
+    bank->closing_row[0] = bank->row;
+    bank->closing_from_ps[0] = from_ps;
+    bank->closing_ps[0] = closing_ps;
+}
+
 /* When the column command for the row may be given, the bank being free at start_ps; the bank's
  * row state moves on. */
-static sim_time open_row(const struct dram *dram, struct dram_bank *bank, uint64_t row,
-                         sim_time start_ps)
+static sim_time open_row(const struct dram *dram, struct dram_bank *bank, uint32_t row,
+                         sim_time start_ps, bool *conflict)
 {
     const struct numa_dram_params *params = dram->params;
     const bool closed = bank->row == NO_ROW ||
@@ -127,14 +150,12 @@ static sim_time open_row(const struct dram *dram, struct dram_bank *bank, uint64
     if (!closed && bank->row == row)
         return start_ps;
     sim_time act_ps = start_ps;
+    *conflict = !closed;
     if (!closed) {
         const sim_time active_ps = bank->act_ps + params->tras_ps;
         const sim_time precharge_ps = SIM_MAX(start_ps, SIM_MAX(active_ps, bank->recovered_ps));
         act_ps = precharge_ps + params->trp_ps;
-        bank->previous_row = bank->row;
-        bank->switch_ps = precharge_ps;
-    } else {
-        bank->previous_row = NO_ROW;
+        close_row(bank, bank->act_ps + params->trcd_ps, precharge_ps);
     }
     bank->row = row;
     bank->act_ps = act_ps;
@@ -171,7 +192,8 @@ static inline uint32_t more_changes(struct dram_channel *channel, uint32_t rank,
 static inline uint32_t collected(const struct dram *dram, uint32_t changes, sim_time waited_ps)
 {
     const uint32_t ranks = dram->params->ranks;
-    const uint32_t ready = (uint32_t)(waited_ps / dram->burst_ps) + 1;
+    const uint32_t ready = SIM_MIN((uint32_t)(waited_ps / dram->burst_ps) + 1,
+                                   dram->params->read_queue);
 
     return 2 * ready <= ranks ? changes : changes * ranks / (2 * ready);
 }
@@ -243,9 +265,9 @@ static sim_time read_bank(struct dram *dram, struct dram_place p, sim_time at_ps
     struct dram_bank *bank = &dram->bank[p.channel * dram->n_banks + p.bank];
     const sim_time closed_ps = params->trcd_ps + dram->burst_ps;
 
-    /* A row about to be closed for a later request: the scheduler serves its hits first. */
-    if (p.row == bank->previous_row && at_ps < bank->switch_ps)
-        return take_bus(dram, p, at_ps + params->tcl_ps) + dram->burst_ps;
+    const sim_time before_ps = open_before(bank, p.row, at_ps);
+    if (before_ps > 0)
+        return take_bus(dram, p, before_ps + params->tcl_ps) + dram->burst_ps;
     /* Behind the others, and done before their work begins. */
     if (at_ps + closed_ps <= bank->busy_from_ps) {
         dram->counts->read_activates++;
@@ -255,11 +277,10 @@ static sim_time read_bank(struct dram *dram, struct dram_place p, sim_time at_ps
     const sim_time start_ps = SIM_MAX(at_ps, bank->busy_until_ps);
     if (start_ps > bank->busy_until_ps)
         bank->busy_from_ps = start_ps;
-    const sim_time column_ps = open_row(dram, bank, p.row, start_ps);
-    if (column_ps > start_ps) {
-        dram->counts->read_activates++;
-        dram->counts->read_conflicts += bank->previous_row != NO_ROW;
-    }
+    bool conflict = false;
+    const sim_time column_ps = open_row(dram, bank, p.row, start_ps, &conflict);
+    dram->counts->read_activates += column_ps > start_ps;
+    dram->counts->read_conflicts += conflict;
     const sim_time data_ps = take_bus(dram, p, column_ps + params->tcl_ps);
     bank->busy_until_ps = data_ps - params->tcl_ps + dram->burst_ps;
     return data_ps + dram->burst_ps;
@@ -271,14 +292,15 @@ static sim_time write_bank(struct dram *dram, struct dram_channel *channel, stru
                            struct dram_write write, sim_time at_ps, sim_time bus_ps)
 {
     const struct numa_dram_params *params = dram->params;
-    const bool hit_before = write.row == bank->previous_row && at_ps < bank->switch_ps;
-    sim_time column_ps = at_ps;
+    sim_time column_ps = open_before(bank, write.row, at_ps);
+    const bool hit_before = column_ps > 0;
 
     if (!hit_before) {
+        bool conflict;
         const sim_time start_ps = SIM_MAX(at_ps, bank->busy_until_ps);
         if (start_ps > bank->busy_until_ps)
             bank->busy_from_ps = start_ps;
-        column_ps = open_row(dram, bank, write.row, start_ps);
+        column_ps = open_row(dram, bank, write.row, start_ps, &conflict);
     }
     const sim_time data_ps = SIM_MAX(column_ps + params->tcwl_ps, bus_ps);
     const struct calendar_grant grant = calendar_take(&channel->bus, data_ps, BURST_CLOCKS);
@@ -393,6 +415,39 @@ static void advance(struct dram *dram, struct dram_channel *channel, sim_time at
         write_idle(dram, channel, at_ps);
 }
 
+/*
+ * When a read that comes at at_ps has a place in the read queue. A place is free from the column
+ * command on, and whose is next does not matter: as many commands as there are places must not be
+ * later. A read behind the caller of the oldest of them is not queued behind it.
+ */
+static inline sim_time read_place(const struct dram_channel *channel, sim_time at_ps)
+{
+    const struct dram_waiting *oldest = &channel->waiting[channel->oldest];
+
+    return at_ps < oldest->at_ps ? at_ps : SIM_MAX(at_ps, oldest->column_ps);
+}
+
+/* The read that came at at_ps has its column command at column_ps. */
+static inline void note_read(const struct dram *dram, struct dram_channel *channel, sim_time at_ps,
+                             sim_time column_ps)
+{
+    struct dram_waiting *waiting = channel->waiting;
+    const uint32_t n = dram->params->read_queue;
+    uint32_t to = channel->oldest;
+
+    if (column_ps <= waiting[to].column_ps)
+        return;
+    channel->oldest = to + 1 == n ? 0 : to + 1;
+    for (uint32_t i = 1; i < n; i++) {
+        const uint32_t before = to == 0 ? n - 1 : to - 1;
+        if (waiting[before].column_ps <= column_ps)
+            break;
+        waiting[to] = waiting[before];
+        to = before;
+    }
+    waiting[to] = (struct dram_waiting){ at_ps, column_ps };
+}
+
 sim_time dram_read(struct dram *dram, uint64_t line, sim_time at_ps)
 {
     if (SIM_UNLIKELY(dram->branch != NULL))
@@ -405,9 +460,12 @@ sim_time dram_read(struct dram *dram, uint64_t line, sim_time at_ps)
     if (channel->n_queued > 0)
         advance(dram, channel, queued_ps);
     channel->known_ps = SIM_MAX(channel->known_ps, queued_ps);
-    const sim_time end_ps = read_bank(dram, p, dram_after_refresh(dram, rank, queued_ps));
+    const sim_time place_ps = read_place(channel, queued_ps);
+    const sim_time end_ps = read_bank(dram, p, dram_after_refresh(dram, rank, place_ps));
+    const sim_time column_ps = end_ps - dram->burst_ps - dram->params->tcl_ps;
 
-    dram->counts->read_wait_ps += end_ps - dram->burst_ps - dram->params->tcl_ps - queued_ps;
+    note_read(dram, channel, queued_ps, column_ps);
+    dram->counts->read_wait_ps += column_ps - queued_ps;
     return end_ps;
 }
 
@@ -434,7 +492,7 @@ sim_time dram_write(struct dram *dram, uint64_t line, sim_time at_ps)
     struct dram_channel *channel = &dram->channel[p.channel];
 
     /* Whether reads wait when a write arrives is known when their calls have come that far. */
-    channel->queued[channel->n_queued++] = (struct dram_write){ p.row, at_ps, p.bank };
+    channel->queued[channel->n_queued++] = (struct dram_write){ at_ps, p.row, p.bank };
     channel->known_ps = SIM_MAX(channel->known_ps, at_ps - SIM_MIN(at_ps, AHEAD_MAX_PS));
     advance(dram, channel, SIM_MIN(channel->known_ps, at_ps));
     if (SIM_UNLIKELY(channel->n_queued == DRAM_MAX_WRITES)) {

@@ -2,7 +2,8 @@
  * The DRAM channels of one socket (or of one memory controller hub).
  *
  * Models: channels interleaved by line with a hash; banks with an open row that an idle timer
- *   closes; row hits, misses, conflicts; data bus as a slot calendar; writes that wait in a queue,
+ *   closes; row hits, misses, conflicts; a read queue with a bound, whose reads of a row that is still
+ *   open go before those of others; data bus as a slot calendar; writes that wait in a queue,
  *   go one by one while no read waits, and in write mode from three quarters of the queue down to
  *   one quarter, oldest first; banks that writes keep busy; a rank that is read tWTR after its last
  *   write; refresh, staggered over the ranks; gaps
@@ -10,7 +11,8 @@
  *   the same 256 bursts' time if they are served in that order, ranks mixed at random, and fewer
  *   the more of them wait, since the controller collects those of a rank. With fb_dimm all of this
  *   is fbdimm.c's.
- * Does not model: commands' bus, tFAW (with 2 ranks never the limit at these rates), reads served from
+ * Does not model: a read that hits first does not hold up the other row's, whose time has been
+ *   told; commands' bus, tFAW (with 2 ranks never the limit at these rates), reads served from
  *   the write queue, the end of write mode for reads that starve, refreshes that writes meet, postponed ones.
  * Timing:
  *   idle read = controller + tRCD + tCL + burst; row hit without tRCD, conflict with tRP
@@ -40,20 +42,27 @@ struct numa_dram_params {
     sim_time page_idle_ps;
     uint32_t write_batch;
     uint32_t write_queue;
+    uint32_t read_queue;
     sim_time twr_ps;
     bool fb_dimm; /* the channels are branches */
     uint32_t dimms;
     sim_time buffer_ps, hop_ps;
 };
 
+#define DRAM_CLOSING   3u  /* a queue of 22 to 48 reads over 32 banks */
+#define DRAM_MAX_READS 64u /* that wait in a channel */
+
 /* One interval [busy_from, busy_until) of work that is reserved and touches; a request that fits
  * before it belongs to a caller behind the others and is not queued behind them. */
 struct dram_bank {
     sim_time busy_from_ps, busy_until_ps;
     sim_time act_ps;       /* last activation */
-    sim_time switch_ps;    /* when the row before the open one is closed */
     sim_time recovered_ps; /* of writes: the open row may be closed (tWR) */
-    uint64_t row, previous_row;
+    uint32_t row;
+    /* Rows that are closed for the ones after them, latest first: from when until when each takes
+     * column commands. */
+    uint32_t closing_row[DRAM_CLOSING];
+    sim_time closing_from_ps[DRAM_CLOSING], closing_ps[DRAM_CLOSING];
 };
 
 #define DRAM_MAX_CHANNELS 16u
@@ -73,9 +82,14 @@ struct dram_mix {
 
 /* A write that waits since at_ps. */
 struct dram_write {
-    uint64_t row;
     sim_time at_ps;
+    uint32_t row;
     uint32_t bank; /* within the channel */
+};
+
+/* A read that waits from at_ps until its column command. */
+struct dram_waiting {
+    sim_time at_ps, column_ps;
 };
 
 /* Which slots of the bus, of 64 that follow each other, have data of writes to a rank. */
@@ -99,6 +113,10 @@ struct dram_channel {
     uint32_t n_arrived; /* of these, before known_ps: what the controller has in its queue */
     struct dram_write queued[DRAM_MAX_WRITES];
     struct dram_written written[DRAM_MAX_RANKS][WRITTEN_WORDS];
+    /* The reads of the latest column commands, as many as the queue has places, in their order from
+     * `oldest` on, round. */
+    struct dram_waiting waiting[DRAM_MAX_READS];
+    uint32_t oldest;
     uint32_t gap_due; /* 1/256 clocks of gaps not yet taken from the bus */
     struct dram_mix mix[DRAM_MIXES];
 };

@@ -342,6 +342,97 @@ static void test_write_mode(void **state)
     }
 }
 
+/* The k-th line, from 1 on, of another row of the bank that has line 0. */
+static uint64_t other_row(unsigned k)
+{
+    const sim_time t = 78000000;
+    struct fixture f;
+    struct dram dram;
+    struct dram_counts counts;
+    uint64_t line = 0, last = 0;
+
+    while (k > 0) { /* k = 0: line 0 itself */
+        line += 64;
+        init_channel(&dram, &f, &counts);
+        read_at(&dram, last, t);
+        read_at(&dram, line, t + 60000);
+        if (counts.read_conflicts > 0) {
+            last = line;
+            k--;
+        }
+        dram_release(&dram);
+    }
+    return last;
+}
+
+/* A row that others wait to have closed still serves those of its reads that come before that, however
+ * many others wait; a read that comes later waits for all of them. */
+static void test_row_hits_first(void **state)
+{
+    const uint64_t second = other_row(1), third = other_row(2);
+    const sim_time t = 78000000;
+    struct fixture f;
+    struct dram dram;
+    struct dram_counts counts;
+
+    (void)state;
+    for (unsigned late = 0; late <= 1; late++) {
+        init_channel(&dram, &f, &counts);
+        const sim_time hit = f.dram.tcl_ps + dram.burst_ps;
+        const sim_time cycle = f.dram.tras_ps + f.dram.trp_ps; /* of a row */
+        assert_int_equal(read_at(&dram, 0, t), t + f.dram.trcd_ps + hit);
+        /* The bus may take its turn from where its slots begin. */
+        for (unsigned i = 1; i <= 2; i++) {
+            const sim_time took = read_at(&dram, i == 1 ? second : third, t + i * 1000) - t;
+            const sim_time opened = i * cycle + f.dram.trcd_ps;
+            assert_in_range(took, opened + hit, opened + hit + 2 * dram.burst_ps);
+        }
+        /* The first row is closed tRAS after it was opened, the second one as long after that. */
+        const sim_time at = t + f.dram.tras_ps - (late ? 0 : 1000);
+        const sim_time took = read_at(&dram, 4, at) - at;
+        const uint64_t activates = counts.read_activates;
+        if (!late)
+            assert_in_range(took, hit, hit + dram.burst_ps);
+        else
+            assert_true(at + took > t + 3 * cycle);
+        assert_int_equal(activates, late ? 4 : 3);
+        const sim_time other = read_at(&dram, second + 4, t + cycle + f.dram.trcd_ps);
+        assert_true(other < t + 2 * cycle);
+        assert_int_equal(counts.read_activates, activates);
+        dram_release(&dram);
+    }
+}
+
+/* Reads beyond the read queue's places wait outside, and the controller does not see that they could
+ * go at once. A place is free from the column command on. */
+static void test_read_queue(void **state)
+{
+    const sim_time t = 78000000;
+    uint64_t row[9];
+    struct fixture f;
+    struct dram dram;
+    struct dram_counts counts;
+
+    (void)state;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(row); i++)
+        row[i] = other_row(i);
+    for (unsigned n = 7; n <= 9; n++) {
+        init_channel(&dram, &f, &counts);
+        f.dram.read_queue = 8;
+        for (unsigned i = 0; i < n; i++)
+            read_at(&dram, row[i], t);
+        /* Of another bank, idle. The k-th of the others has its command tRCD after its row was opened. */
+        const sim_time idle = f.dram.trcd_ps + f.dram.tcl_ps + dram.burst_ps;
+        const sim_time place = n < 8 ? 0
+                                     : (n - 8) * (f.dram.tras_ps + f.dram.trp_ps) + f.dram.trcd_ps;
+        const sim_time took = read_at(&dram, RANK_LINES, t) - t;
+        assert_in_range(took, place + idle, place + idle + dram.burst_ps);
+        /* A caller behind these is not queued behind them. */
+        assert_int_equal(read_at(&dram, RANK_LINES, t - 500000) - t + 500000, idle);
+        dram_release(&dram);
+    }
+}
+
 /* The row that a write has opened stays open for tWR behind its data. */
 static void test_write_recovery(void **state)
 {
@@ -628,6 +719,8 @@ int main(void)
         cmocka_unit_test(test_write_back_pressure),
         cmocka_unit_test(test_opportunistic_writes),
         cmocka_unit_test(test_write_mode),
+        cmocka_unit_test(test_row_hits_first),
+        cmocka_unit_test(test_read_queue),
         cmocka_unit_test(test_write_recovery),
         cmocka_unit_test(test_victims_wait_for_dram),
         cmocka_unit_test(test_no_resource_above_its_peak),
