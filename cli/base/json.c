@@ -1,7 +1,9 @@
-/* Strings of JSON (RFC 8259). */
+/* Strings and numbers of JSON (RFC 8259). */
 #include <glib.h>
+#include <math.h>
 
 #include "cli/base/json.h"
+#include "sim/config/unit.h"
 
 void json_text(FILE *out, const char *text)
 {
@@ -22,4 +24,10 @@ void json_member(FILE *out, const char *before, const char *name, const char *te
 {
     fprintf(out, "%s\"%s\": ", before, name);
     json_text(out, text);
+}
+
+void json_number(FILE *out, double value)
+{
+    char text[UNIT_TEXT_BYTES];
+    fputs(isfinite(value) ? unit_format_double(value, text) : "null", out);
 }

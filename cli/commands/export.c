@@ -5,18 +5,27 @@
 #include <math.h>
 #include <string.h>
 
+#include "cli/base/csv.h"
 #include "cli/base/json.h"
 #include "cli/base/scenarios.h"
 #include "cli/results/result_older.h"
-#include "sim/config/unit.h"
+#include "cli/results/result_samples.h"
 #include "sim/store/version.h"
 
 struct export_request {
     struct cli_options options;
     char **metrics, **filters;
     char *format, *output;
-    gboolean params;
+    gboolean params, histograms, series;
 };
+
+/* What is asked for besides or, in CSV, in place of metrics. */
+static struct result_samples samples_of(const struct export_request *request)
+{
+    return (struct result_samples){ .histograms = request->histograms,
+                                    .series = request->series,
+                                    .metrics = request->metrics };
+}
 
 /* ---- CSV ------------------------------------------------------------------------------------- */
 
@@ -27,27 +36,6 @@ struct csv_columns {
     GArray *intervals; /* bool: some point has one */
     bool changes;      /* what --set has changed of some point */
 };
-
-static void csv_text(FILE *out, const char *text)
-{
-    if (strpbrk(text, ",\"\r\n") == NULL) {
-        fputs(text, out);
-        return;
-    }
-    putc('"', out);
-    for (; *text != '\0'; text++) {
-        if (*text == '"')
-            putc('"', out);
-        putc(*text, out);
-    }
-    putc('"', out);
-}
-
-static void csv_number(FILE *out, double value)
-{
-    char text[UNIT_TEXT_BYTES];
-    fputs(unit_format_double(value, text), out);
-}
 
 static bool has_intervals(const struct result_set *set, guint metric)
 {
@@ -180,12 +168,6 @@ static void export_csv(FILE *out, const GPtrArray *sets)
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static void json_number(FILE *out, double value)
-{
-    char text[UNIT_TEXT_BYTES];
-    fputs(isfinite(value) ? unit_format_double(value, text) : "null", out);
-}
-
 /* -?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)? */
 static bool is_json_number(const char *text)
 {
@@ -233,13 +215,14 @@ static void json_axes(FILE *out, const struct result_set *set, const struct resu
     fputs(" },\n", out);
 }
 
-static void json_metrics(FILE *out, const struct result_set *set, const struct result_point *point)
+static void json_metrics(FILE *out, const struct result_set *set, const struct result_point *point,
+                         char **patterns)
 {
     bool first = true;
     fputs("      \"metrics\": {", out);
     for (guint m = 0; m < set->metrics->len; m++) {
         const struct result_value *value = &point->values[m];
-        if (value->n == 0)
+        if (value->n == 0 || !result_samples_choose(result_metric(set, m)->name, patterns))
             continue;
         fputs(first ? "\n        " : ",\n        ", out);
         json_text(out, result_metric(set, m)->name);
@@ -304,7 +287,8 @@ static bool json_params(FILE *out, struct results_cursor *params)
 }
 
 static bool json_point(FILE *out, const struct result_set *set, const struct result_point *point,
-                       struct results_db *db, bool with_params)
+                       struct results_db *db, bool with_params,
+                       const struct result_samples *samples)
 {
     json_member(out, "    {\n      ", "scenario", set->scenario);
     json_member(out, ",\n      ", "point", point->name);
@@ -312,15 +296,17 @@ static bool json_point(FILE *out, const struct result_set *set, const struct res
         json_member(out, ",\n      ", "set", point->changes);
     fputs(",\n", out);
     json_axes(out, set, point);
-    json_metrics(out, set, point);
+    json_metrics(out, set, point, samples->metrics);
     const bool good = json_runs(out, results_runs(db, set->scenario, point->name)) &&
                       (!with_params ||
-                       json_params(out, results_params(db, set->scenario, point->name)));
+                       json_params(out, results_params(db, set->scenario, point->name))) &&
+                      result_samples_json(out, set, point, db, samples);
     fputs("\n    }", out);
     return good;
 }
 
-static bool export_json(FILE *out, const GPtrArray *sets, struct results_db *db, bool with_params)
+static bool export_json(FILE *out, const GPtrArray *sets, struct results_db *db, bool with_params,
+                        const struct result_samples *samples)
 {
     bool good = true, first = true;
     g_autofree char *program = g_strconcat("nudma ", sim_version(), NULL);
@@ -331,7 +317,7 @@ static bool export_json(FILE *out, const GPtrArray *sets, struct results_db *db,
         const struct result_set *set = sets->pdata[i];
         for (guint k = 0; good && k < set->points->len; k++, first = false) {
             fputs(first ? "\n" : ",\n", out);
-            good = json_point(out, set, set->points->pdata[k], db, with_params);
+            good = json_point(out, set, set->points->pdata[k], db, with_params, samples);
         }
     }
     fputs("\n  ]\n}\n", out);
@@ -349,10 +335,13 @@ static bool write_all(const struct export_request *request, const GPtrArray *set
     if (to_file && output == NULL)
         return false;
     FILE *out = to_file ? cli_output_file(output) : stdout;
-    if (strcmp(request->format, "csv") == 0)
-        export_csv(out, sets);
+    const struct result_samples samples = samples_of(request);
+    if (strcmp(request->format, "json") == 0)
+        good = export_json(out, sets, db, request->params, &samples);
+    else if (samples.histograms || samples.series)
+        good = result_samples_csv(out, sets, db, &samples);
     else
-        good = export_json(out, sets, db, request->params);
+        export_csv(out, sets);
     if (!to_file)
         return good; /* main() sees whether standard output arrived */
     return cli_output_end(output, good) && good;
@@ -361,8 +350,10 @@ static bool write_all(const struct export_request *request, const GPtrArray *set
 static int export_results(struct export_request *request)
 {
     cli_name_scenario_files(&request->options);
-    const struct result_choice choice = { request->options.arguments, request->metrics,
-                                          request->filters };
+    const struct result_samples samples = samples_of(request);
+    const bool of_samples = samples.histograms || samples.series;
+    const struct result_choice choice = { request->options.arguments,
+                                          of_samples ? NULL : request->metrics, request->filters };
     struct sim_error_list errors = { 0 };
     struct results_db *db = cli_open_for_reading(&request->options);
     if (db == NULL)
@@ -381,6 +372,8 @@ static int export_results(struct export_request *request)
         if (!result_set_read(sets->pdata[i], db))
             status = CLI_FAILED;
     }
+    if (status == CLI_DONE && of_samples && !result_samples_check(sets, db, &samples, &errors))
+        status = errors.n_messages > 0 ? CLI_WRONG : CLI_FAILED;
     if (status == CLI_DONE && !write_all(request, sets, db))
         status = CLI_FAILED;
     cli_report(&errors);
@@ -402,9 +395,11 @@ static bool is_sound(struct export_request *request)
         request->format = format_of(request->output);
     const char *format = request->format;
     if (format != NULL && (strcmp(format, "csv") == 0 || strcmp(format, "json") == 0)) {
-        if (!request->params || strcmp(format, "json") == 0)
+        const bool both = request->histograms && request->series;
+        if (strcmp(format, "json") == 0 || (!request->params && !both))
             return true;
-        fprintf(stderr, "nudma export: --params: csv has no place for them, json has\n");
+        fprintf(stderr, "nudma export: --%s: csv has no place for them, json has\n",
+                both ? "histograms --series" : "params");
         return false;
     }
     if (format == NULL)
@@ -431,6 +426,10 @@ int cli_export(int argc, char **argv)
           "Write to FILE (default: standard output)", "FILE" },
         { "params", 0, 0, G_OPTION_ARG_NONE, &request.params,
           "With every parameter of each point (json)", NULL },
+        { "histograms", 0, 0, G_OPTION_ARG_NONE, &request.histograms,
+          "Distributions: in csv a row for each bucket, in place of metrics", NULL },
+        { "series", 0, 0, G_OPTION_ARG_NONE, &request.series,
+          "What was recorded over time: in csv a row for each sample, in place of metrics", NULL },
         { .long_name = NULL },
     };
     int status = CLI_DONE;

@@ -253,6 +253,15 @@ struct results_cursor *results_values(struct results_db *db, const char *scenari
                scenario, metric, unit);
 }
 
+struct results_cursor *results_series_quantities(struct results_db *db, const char *scenario)
+{
+    return ask(db, ROW_QUANTITY,
+               "SELECT name, unit FROM quantity WHERE id IN (SELECT x.quantity_id FROM newest w"
+               " JOIN series_row x ON x.run_id = w.run_id"
+               " WHERE w.scenario_id = (SELECT id FROM label WHERE text = ?1)) ORDER BY name, unit",
+               scenario, NULL, NULL);
+}
+
 struct results_cursor *results_series(struct results_db *db, const char *scenario,
                                       const char *point, const char *name)
 {
@@ -261,6 +270,15 @@ struct results_cursor *results_series(struct results_db *db, const char *scenari
                " ON x.run_id = w.run_id JOIN quantity q ON q.id = x.quantity_id"
                " WHERE" OF_POINT " AND q.name = ?3 GROUP BY x.t_ps ORDER BY x.t_ps",
                scenario, point, name);
+}
+
+struct results_cursor *results_histogram_quantities(struct results_db *db, const char *scenario)
+{
+    return ask(db, ROW_QUANTITY,
+               "SELECT name, unit FROM quantity WHERE id IN (SELECT x.quantity_id FROM newest w"
+               " JOIN histogram_row x ON x.run_id = w.run_id"
+               " WHERE w.scenario_id = (SELECT id FROM label WHERE text = ?1)) ORDER BY name, unit",
+               scenario, NULL, NULL);
 }
 
 struct results_cursor *results_histogram(struct results_db *db, const char *scenario,

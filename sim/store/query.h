@@ -83,6 +83,8 @@ struct results_sample {
     const char *unit;
 };
 
+/* The series that a scenario's newest runs have recorded, with their units, sorted. */
+struct results_cursor *results_series_quantities(struct results_db *db, const char *scenario);
 /* A series of a point, ascending in time. */
 struct results_cursor *results_series(struct results_db *db, const char *scenario,
                                       const char *point, const char *name);
@@ -94,6 +96,8 @@ struct results_bucket {
     const char *unit;
 };
 
+/* The histograms that a scenario's newest runs have recorded, with their units, sorted. */
+struct results_cursor *results_histogram_quantities(struct results_db *db, const char *scenario);
 /* A histogram of a point, ascending; buckets without samples are left out. */
 struct results_cursor *results_histogram(struct results_db *db, const char *scenario,
                                          const char *point, const char *name);

@@ -205,6 +205,41 @@ is "its parameters" "$(json "select $point.parameters.\"workload.transfer_bytes\
 is "no format: CSV" "$(export_)" "$(export_ --format csv)"
 export_ -o ends.json; is "or as the file ends" "$? $(head -c 1 ends.json)" "0 {"
 out=$(export_ -o ends.txt 2>&1); is "if it ends so" "$? $([ -e ends.txt ] && echo there)" "2 "
+
+# Distributions and series: a row for each bucket and sample; in JSON beside the metrics.
+export_ --histograms -f transfer_bytes=64 $size >h.csv; is "histograms as CSV" $? 0
+is "their columns" "$(head -n 1 h.csv)" $'scenario,op,transfer_bytes,metric,unit,lo,hi,count\r'
+is "every sample of every seed" "$(awk -F, '$4 == "latency_ns" && $2 == "read" { n += $8 } END { print n }' h.csv)" \
+    "$(query odd.db "select sum(count) from histogram h join run r on r.id = h.run_id where h.name = 'latency_ns'
+        and r.point = 'op=read transfer_bytes=64' and r.status = 'done'")"
+is "chosen ones" "$(export_ --histograms -m 'latency*' $size | cut -d, -f 4 | sort -u | xargs)" "latency_ns metric"
+out=$(export_ --histograms -m latency_nss $size 2>&1)
+is "one that is none" "$? $out" '2 --metric: no histogram "latency_nss"; did you mean "latency_ns"?'
+out=$(export_ --series $size 2>&1)
+is "no series" "$? $out" '2 no series was recorded (measure.sample_interval_us says how often)'
+out=$(export_ --series --histograms --format csv 2>&1)
+is "two tables in one file" "$? $out" '2 nudma export: --histograms --series: csv has no place for them, json has'
+cp a.db series.db
+sqlite3 series.db "insert into quantity(name, unit) values('rate_gbit_s', 'Gbit/s')" "insert into series_row
+    select r.id, q.id, t.value, t.value * 1000000, r.seed + t.value from run_row r, quantity q,
+    (select 0 as value union select 1) t where q.name = 'rate_gbit_s'"
+is "series, means over the seeds" "$("$nudma" export --db series.db --series -f 'op=read transfer_bytes=64' | tr -d '\r' |
+    tail -n +2)" "$size,read,64,rate_gbit_s,Gbit/s,0,2
+$size,read,64,rate_gbit_s,Gbit/s,1000000,3"
+"$nudma" export --db series.db --histograms -f transfer_bytes=64 $size >h.csv
+"$nudma" export --db series.db --histograms --series -F json -m latency_ns -m 'rate_*' $size >h.json
+is "both as JSON" $? 0
+is "are the same" "$(python3 - <<'END'
+import csv, json
+points = json.load(open("h.json"))["points"]
+json_rows = [(p["axes"]["op"], *bucket) for p in points for bucket in p["histograms"]["latency_ns"]["lo_hi_count"]
+             if p["axes"]["transfer_bytes"] == 64]
+csv_rows = [(r["op"], float(r["lo"]), float(r["hi"]), int(r["count"]))
+            for r in csv.DictReader(open("h.csv", newline="")) if r["metric"] == "latency_ns"]
+print(json_rows == csv_rows, len(csv_rows) > 0, points[0]["series"], points[0]["metrics"])
+END
+)" "True True {'rate_gbit_s': {'unit': 'Gbit/s', 't_ps_value': [[0, 2], [1000000, 3]]}} {}"
+
 out=$(export_ --format xml 2>&1); is "a format that is none" $? 2
 out=$(export_ --format csv --params 2>&1); is "parameters as CSV" $? 2
 out=$(export_ --format csv --metric none 2>&1); is "no such metric" $? 2
