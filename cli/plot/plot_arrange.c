@@ -167,17 +167,39 @@ static bool run_together(const struct plot_curve *a, const struct plot_curve *b,
     return n > 0 && 2 * n_close > n;
 }
 
+/* Of a cumulative distribution: the value below which this share of the samples lies. */
+static double quantile(const struct plot_curve *curve, double share)
+{
+    guint i = 0;
+    while (i + 1 < curve->values->len &&
+           g_array_index(curve->values, struct plot_value, i).y < share)
+        i++;
+    return g_array_index(curve->values, struct plot_value, i).x;
+}
+
+static bool steps_together(const struct plot_curve *a, const struct plot_curve *b, double span)
+{
+    unsigned n_close = 0;
+    for (unsigned i = 1; i < 10; i++)
+        n_close += fabs(quantile(a, i / 10.0) - quantile(b, i / 10.0)) <= CLOSE * span ? 1 : 0;
+    return n_close >= 5;
+}
+
 static void find_hidden(const struct plot_spec *spec, struct plot_data *data)
 {
+    const bool steps = spec->kind == PLOT_CDF;
     double lo, hi;
-    extent(data, false, &lo, &hi);
-    if (spec->kind != PLOT_LINES || !(hi >= lo))
+    extent(data, steps, &lo, &hi);
+    if ((spec->kind != PLOT_LINES && !steps) || !(hi >= lo))
         return;
-    const double bottom = isnan(spec->y_min) ? lo : spec->y_min;
+    const double bottom = steps || isnan(spec->y_min) ? lo : spec->y_min;
     for (guint i = 0; i < data->curves->len; i++) {
         for (guint k = i + 1; k < data->curves->len; k++) {
             struct plot_curve *below = data->curves->pdata[i], *above = data->curves->pdata[k];
-            if (below->measured || above->measured || !run_together(below, above, hi - bottom))
+            if (below->measured || above->measured || below->values->len == 0 ||
+                above->values->len == 0 ||
+                !(steps ? steps_together(below, above, hi - bottom)
+                        : run_together(below, above, hi - bottom)))
                 continue;
             below->n_above++;
             above->n_below++;

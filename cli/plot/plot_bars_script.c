@@ -13,12 +13,14 @@ static double half_interval(const struct plot_curve *curve, const struct plot_va
     return curve->measured ? (value->band_hi - value->band_lo) / 2.0 : value->ci95;
 }
 
-static void append_bar_data(GString *script, const struct plot_data *data)
+static void append_bar_data(GString *script, const struct plot_panel *panel)
 {
+    const struct plot_data *data = &panel->data;
     g_string_append(script, "$bars << END\n");
     for (guint row = 0; row < data->categories->len; row++) {
         g_string_append_c(script, '"');
-        for (const char *c = data->categories->pdata[row]; *c != '\0'; c++)
+        g_autofree char *name = plot_category_name(panel, row);
+        for (const char *c = name; *c != '\0'; c++)
             g_string_append_c(script, *c == '"' ? '\'' : *c);
         g_string_append_c(script, '"');
         for (guint i = 0; i < data->curves->len; i++) {
@@ -138,7 +140,7 @@ void plot_append_bars(GString *script, const struct plot_panel *panel,
     for (guint i = 0; i < data->curves->len && !stacked; i++)
         intervals = intervals || plot_has_interval(data->curves->pdata[i]) ||
                     has_range(data->curves->pdata[i]);
-    append_bar_data(script, data);
+    append_bar_data(script, panel);
     plot_append_curve_data(script, panel->spec, data);
     const bool ratios = append_bar_ratios(script, data, order);
     const bool marks = append_bar_marks(script, data, order);

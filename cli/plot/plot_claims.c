@@ -255,10 +255,13 @@ static char *pair_name(const struct context *c, const struct statement *s)
         g_autofree char *other = own_words(c->spec, to.series, of.series);
         name = g_strdup_printf("%s over %s", mine, other);
     } else if (both && of.metric == to.metric && strcmp(of.series, to.series) == 0) {
+        g_autofree char *mine = plot_x_name(c->spec,
+                                            plot_axis_value(c->scenario, of.point, c->spec->x));
+        g_autofree char *other = plot_x_name(c->spec,
+                                             plot_axis_value(c->scenario, to.point, c->spec->x));
         name = g_strdup_printf("%s %s over %s",
-                               *c->spec->x_label != '\0' ? c->spec->x_label : c->spec->x,
-                               plot_axis_value(c->scenario, of.point, c->spec->x),
-                               plot_axis_value(c->scenario, to.point, c->spec->x));
+                               *c->spec->x_label != '\0' ? c->spec->x_label : c->spec->x, mine,
+                               other);
     }
     g_free(of.series);
     g_free(to.series);

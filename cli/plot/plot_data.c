@@ -112,6 +112,20 @@ static bool says_enough(const char *value)
            !g_strv_contains(switches, value);
 }
 
+/* A name in words: "back_to_back" -> "back to back"; g_free(). */
+char *plot_value_name(const char *value)
+{
+    char *name = g_strdup(value);
+    return says_enough(value) ? g_strdelimit(name, "_", ' ') : name;
+}
+
+char *plot_x_name(const struct plot_spec *spec, const char *value)
+{
+    g_autofree char *of = g_strconcat(spec->x, "=", value, NULL);
+    const char *label = plot_label_of(spec, of);
+    return label != NULL ? g_strdup(label) : plot_value_name(value);
+}
+
 /* "op=read transfer_bytes=64" -> "read transfer_bytes=64" */
 char *plot_short_series(const struct plot_spec *spec, const char *series)
 {
@@ -121,12 +135,34 @@ char *plot_short_series(const struct plot_spec *spec, const char *series)
         const char *equals = strchr(*word, '=');
         const bool bare = equals != NULL && says_enough(equals + 1);
         const char *label = plot_label_of(spec, *word);
+        g_autofree char *value = bare ? plot_value_name(equals + 1) : NULL;
         g_string_append_printf(name, "%s%s", word != words ? " " : "",
                                label != NULL ? label
-                               : bare        ? equals + 1
+                               : bare        ? value
                                              : *word);
     }
     return g_string_free(name, FALSE);
+}
+
+char *plot_metric_words(const char *name, const char **unit)
+{
+    static const struct {
+        const char *suffix, *unit;
+    } units[] = { { "_gbyte_s", "GB/s" },  { "_mbyte_s", "MB/s" }, { "_mib_s", "MiB/s" },
+                  { "_gbit_s", "Gbit/s" }, { "_bytes", "B" },      { "_ratio", "" },
+                  { "_mpps", "Mpps" },     { "_kpps", "kpps" },    { "_pct", "%" },
+                  { "_ps", "ps" },         { "_ns", "ns" },        { "_us", "us" },
+                  { "_ms", "ms" },         { "_s", "s" } };
+    char *words = g_strdup(name);
+    *unit = "";
+    for (size_t i = 0; i < SIM_N_ELEMENTS(units); i++) {
+        if (strlen(words) <= strlen(units[i].suffix) || !g_str_has_suffix(words, units[i].suffix))
+            continue;
+        words[strlen(words) - strlen(units[i].suffix)] = '\0';
+        *unit = units[i].unit;
+        break;
+    }
+    return g_strdelimit(words, "_", ' ');
 }
 
 const char *plot_metric_name(const struct plot_spec *spec, const char *metric)
@@ -135,11 +171,16 @@ const char *plot_metric_name(const struct plot_spec *spec, const char *metric)
     return label != NULL ? label : metric;
 }
 
-/* With several metrics theirs too. */
+/* With several metrics theirs too; one alone is called as its axis. */
 char *plot_curve_label(const struct plot_spec *spec, const char *series, const char *metric)
 {
     g_autofree char *shown = plot_short_series(spec, series);
-    const char *of = plot_metric_name(spec, metric);
+    const char *label = plot_label_of(spec, metric), *unit;
+    const bool alone = spec->metrics->len == 1 && *shown == '\0';
+    g_autofree char *words = alone ? plot_metric_words(metric, &unit) : g_strdup(metric);
+    const char *of = label != NULL                     ? label
+                     : alone && *spec->y_label != '\0' ? spec->y_label
+                                                       : words;
     return *shown == '\0'           ? g_strdup(of)
            : spec->metrics->len > 1 ? g_strdup_printf("%s, %s", shown, of)
                                     : g_strdup(shown);

@@ -73,6 +73,12 @@ char *plot_title_with_common(const char *title, const struct plot_data *data);
 /* "op=read transfer_bytes=64" -> "read transfer_bytes=64": labels, values that say what they are alone;
  * g_free(). */
 char *plot_short_series(const struct plot_spec *spec, const char *series);
+/* A value of an axis as a name in words, "back_to_back" -> "back to back"; g_free(). */
+char *plot_value_name(const char *value);
+/* The same of a value along x, or its label; g_free(). */
+char *plot_x_name(const struct plot_spec *spec, const char *value);
+/* "throughput_gbit_s" -> "throughput", and *unit "Gbit/s" ("" if the name ends with none); g_free(). */
+char *plot_metric_words(const char *name, const char **unit);
 /* The metric's label, or its name. */
 const char *plot_metric_name(const struct plot_spec *spec, const char *metric);
 /* Of PLOT_STACK: the sum of the parts at a category; whether a part is large enough anywhere to be

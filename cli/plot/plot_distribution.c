@@ -18,6 +18,7 @@
 
 struct bucket {
     double lo, hi, count;
+    double width; /* as recorded: read_known() may move lo and hi of the outermost */
 };
 
 /* Quantiles that a run records as metrics of their own, ascending. */
@@ -187,7 +188,7 @@ static struct distribution *read_distribution(struct results_cursor *cursor, str
     struct distribution *d = g_new0(struct distribution, 1);
     d->buckets = g_array_new(FALSE, FALSE, sizeof(struct bucket));
     for (const struct results_bucket *b; (b = results_next_bucket(cursor)) != NULL;) {
-        const struct bucket bucket = { b->lo, b->hi, (double)b->count };
+        const struct bucket bucket = { b->lo, b->hi, (double)b->count, b->hi - b->lo };
         if (*unit == NULL)
             *unit = g_string_chunk_insert_const(data->strings, b->unit);
         if (b->count > 0)
@@ -244,6 +245,7 @@ static void convert(struct plot_data *data, const GPtrArray *distributions, cons
         for (guint k = 0; k < d->buckets->len; k++) {
             bucket_at(d, k)->lo *= data->factor;
             bucket_at(d, k)->hi *= data->factor;
+            bucket_at(d, k)->width *= data->factor;
         }
         for (size_t k = 0; k < SIM_N_ELEMENTS(known); k++) {
             d->known[k].least *= data->factor;
@@ -261,7 +263,7 @@ static double widest_bucket(const GPtrArray *distributions, double lo, double hi
         for (guint k = 0; k < d->buckets->len; k++) {
             const struct bucket *b = bucket_at(d, k);
             if (b->hi >= lo && b->lo <= hi)
-                widest = MAX(widest, b->hi - b->lo);
+                widest = MAX(widest, b->width);
         }
     }
     return widest;

@@ -48,7 +48,17 @@ bool plot_is_small(const struct plot_output *output)
 static char *axis_label(const char *label, const char *name, const char *unit)
 {
     const char *shown = *label != '\0' ? label : name;
-    return *unit != '\0' ? g_strdup_printf("%s [%s]", shown, unit) : g_strdup(shown);
+    return *unit != '\0' && strcmp(unit, "1") != 0 ? g_strdup_printf("%s [%s]", shown, unit)
+                                                   : g_strdup(shown);
+}
+
+/* "lease_ms" -> "lease [ms]"; a unit that the axis has is not repeated: "throughput_gbit_s" in Gbit/s ->
+ * "throughput". */
+static char *named_axis(const char *name, const char *unit)
+{
+    const char *own;
+    g_autofree char *words = plot_metric_words(name, &own);
+    return axis_label("", words, *unit != '\0' ? unit : own);
 }
 
 char *plot_y_name(const struct plot_spec *spec)
@@ -73,9 +83,13 @@ static void append_labels(GString *script, const char *title, const struct plot_
                           const struct plot_output *output)
 {
     const struct plot_spec *spec = panel->spec;
-    g_autofree char *x = axis_label(spec->x_label, panel->data.x_name, panel->data.x_unit);
+    g_autofree char *x = *spec->x_label != '\0'
+                             ? axis_label(spec->x_label, "", panel->data.x_unit)
+                             : named_axis(panel->data.x_name, panel->data.x_unit);
     g_autofree char *y_name = plot_y_name(spec);
-    g_autofree char *y = axis_label("", y_name, panel->data.y_unit);
+    g_autofree char *y = *spec->y_label == '\0' && spec->metrics->len == 1
+                             ? named_axis(y_name, panel->data.y_unit)
+                             : axis_label("", y_name, panel->data.y_unit);
     if (!plot_is_small(output)) { /* the page has it */
         g_string_append(script, "set title ");
         plot_append_quoted(script, title);
@@ -116,6 +130,12 @@ static char *binary_number(double value)
     return g_strdup_printf("%g%s", value, prefixes[i]);
 }
 
+char *plot_size_text(double value)
+{
+    return value >= 1024.0 && fmod(value, 256.0) == 0.0 ? binary_number(value)
+                                                        : g_strdup_printf("%.17g", value);
+}
+
 /* Powers of two, as people write sizes. */
 static void append_binary_tics(GString *script, double lo, double hi, int n_max)
 {
@@ -127,6 +147,25 @@ static void append_binary_tics(GString *script, double lo, double hi, int n_max)
         g_string_append_printf(script, "%s'%s' %.17g", e > first ? ", " : "", label, ldexp(1.0, e));
     }
     g_string_append(script, ")\n");
+}
+
+/* The values themselves, where there are too few for tics at powers of two. */
+static void append_value_tics(GString *script, const struct plot_data *data)
+{
+    const char *separator = "set xtics (";
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_double_hash, g_double_equal);
+    for (guint i = 0; i < data->curves->len; i++) {
+        const struct plot_curve *curve = data->curves->pdata[i];
+        for (guint k = 0; k < curve->values->len; k++) {
+            struct plot_value *value = &g_array_index(curve->values, struct plot_value, k);
+            if (!g_hash_table_add(seen, &value->x))
+                continue;
+            g_autofree char *label = plot_size_text(value->x);
+            g_string_append_printf(script, "%s'%s' %.17g", separator, label, value->x);
+            separator = ", ";
+        }
+    }
+    g_string_append(script, *separator == ',' ? ")\n" : "");
 }
 
 /* A little room at both ends, or text terminals draw the frame over the points. */
@@ -142,6 +181,8 @@ static void append_x_axis(GString *script, const struct plot_spec *spec,
         g_string_append_printf(script, "set logscale x %u\n", spec->log_x);
     if (logarithmic && spec->log_x == 2 && hi / lo >= 4.0)
         append_binary_tics(script, lo, hi, narrow ? 8 : 12);
+    else if (logarithmic && spec->log_x == 2)
+        append_value_tics(script, data);
     if (!(hi >= lo))
         return;
     double margin = logarithmic ? pow(hi / lo, 0.04) : (hi - lo) * 0.04;
@@ -233,10 +274,21 @@ static void append_y_axis(GString *script, const struct plot_panel *panel,
 #define NOTE_MARGIN    16
 #define NOTE_CHARACTER 8.6 /* its mean width, in pixels */
 
+/* Up to three panels stand side by side; more, in two rows or, of many, in rows of three. */
+static guint n_columns(guint n_panels)
+{
+    return n_panels <= 3 ? n_panels : n_panels == 4 ? 2 : 3;
+}
+
+static guint n_rows(guint n_panels)
+{
+    return (n_panels + n_columns(n_panels) - 1) / n_columns(n_panels);
+}
+
 /* Panels side by side are less wide each than a figure alone, and as high. */
 static int picture_width(guint n_panels)
 {
-    return n_panels > 1 ? (int)n_panels * PANEL_WIDTH : ALONE_WIDTH;
+    return n_panels > 1 ? (int)n_columns(n_panels) * PANEL_WIDTH : ALONE_WIDTH;
 }
 
 static int note_columns(guint n_panels)
@@ -277,17 +329,21 @@ static int note_height(guint n_panels, const struct plot_output *output)
 
 static int picture_height(guint n_panels, const struct plot_output *output)
 {
-    return HEIGHT + note_height(n_panels, output) + (n_panels > 1 ? TITLE_HEIGHT : 0);
+    return HEIGHT * (int)n_rows(n_panels) + note_height(n_panels, output) +
+           (n_panels > 1 ? TITLE_HEIGHT : 0);
 }
 
-/* Where panel i stands: side by side, below the title, above the note and a legend of so many pixels. */
+/* Where panel i stands: in its row, below the title, above the note and a legend of so many pixels. */
 static void append_place(GString *script, guint i, guint n_panels, int legend,
                          const struct plot_output *output)
 {
     const double height = picture_height(n_panels, output), below = note_height(n_panels, output);
+    const guint columns = n_columns(n_panels), rows = n_rows(n_panels);
+    const double row_height = HEIGHT - (double)legend / rows;
+    const double above = row_height * (rows - 1 - i / columns); /* rows count from the top */
     g_string_append_printf(script, "set origin %.5f,%.5f\nset size %.5f,%.5f\n",
-                           (double)i / n_panels, (below + legend) / height, 1.0 / n_panels,
-                           (HEIGHT - legend) / height);
+                           (double)(i % columns) / columns, (below + legend + above) / height,
+                           1.0 / columns, row_height / height);
 }
 
 /* The legend of the whole row, between its panels and the note. */
@@ -424,14 +480,26 @@ void plot_append_curve_data(GString *script, const struct plot_spec *spec,
     }
 }
 
-static void append_category_tics(GString *script, const struct plot_data *data)
+char *plot_category_name(const struct plot_panel *panel, guint row)
 {
+    const char *value = panel->data.categories->pdata[row], *unit = panel->data.x_unit;
+    char *end;
+    const double number = g_ascii_strtod(value, &end);
+    const bool bytes = strcmp(unit, "B") == 0 || strcmp(unit, "bytes") == 0;
+    return bytes && end != value && *end == '\0' ? plot_size_text(number)
+                                                 : plot_x_name(panel->spec, value);
+}
+
+static void append_category_tics(GString *script, const struct plot_panel *panel)
+{
+    const struct plot_data *data = &panel->data;
     if (data->categories->len == 0)
         return;
     g_string_append(script, "set xtics (");
     for (guint i = 0; i < data->categories->len; i++) {
         g_string_append(script, i > 0 ? ", " : "");
-        plot_append_quoted(script, data->categories->pdata[i]);
+        g_autofree char *name = plot_category_name(panel, i);
+        plot_append_quoted(script, name);
         g_string_append_printf(script, " %u", i);
     }
     g_string_append_printf(script, ")\nset xrange [-0.5:%u.5]\n", data->categories->len - 1);
@@ -664,7 +732,7 @@ static void append_curves(GString *script, const struct plot_panel *panel,
     bool one_entry = false; /* for all measured curves without a label */
     bool level = false;
     plot_append_curve_data(script, panel->spec, data);
-    append_category_tics(script, data);
+    append_category_tics(script, panel);
     for (int measured = 0; measured <= 1; measured++) {
         for (guint i = 0; i < data->curves->len; i++) {
             const struct plot_curve *curve = data->curves->pdata[i];
@@ -748,7 +816,8 @@ char *plot_script(const char *title, const struct plot_panel *panels, guint n_pa
     const int legend = shared ? plot_legend_shared_height(panels, picture_width(n_panels)) : 0;
     for (guint i = 0; i < n_panels; i++)
         row[i].shared = shared;
-    g_string_append_printf(script, "set multiplot layout 1,%u title ", n_panels);
+    g_string_append_printf(script, "set multiplot layout %u,%u title ", n_rows(n_panels),
+                           n_columns(n_panels));
     plot_append_quoted(script, title);
     g_string_append(script, "\n");
     bool titled = false;

@@ -58,6 +58,10 @@ void plot_distribution_append(GString *script, const struct plot_panel *panel, i
 const char *plot_color(const struct plot_curve *curve);
 void plot_append_title(GString *script, const char *label);
 void plot_append_quoted(GString *script, const char *text);
+/* 4096 -> "4Ki"; what is no multiple of 256 stays as it is. g_free(). */
+char *plot_size_text(double value);
+/* What stands below a category: its label, a size with prefix, or the value. g_free(). */
+char *plot_category_name(const struct plot_panel *panel, guint row);
 /* What the legend calls the curve: its label; of a histogram, with what of it the axis does not reach.
  * g_free(). */
 char *plot_legend_label(const struct plot_spec *spec, const struct plot_curve *curve);

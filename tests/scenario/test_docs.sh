@@ -24,8 +24,8 @@ size=pcie_bench/latency_size
 "$simulate" run $size -q >/dev/null
 trimmed() { sed 's/^ *//; s/ *$//' | tr -s ' '; }
 indented=$(sed -n 's/^    //p' "$project/README.md" | trimmed)
-is "the figure" "$(sed -n '/^DMA latency over/,/^C\|^B write_read/p' <<<"$indented")" \
-    "$("$nudma" plot $size --format text | trimmed | sed -n '/^DMA latency over/,/^B write_read/p')"
+is "the figure" "$(sed -n '/^DMA latency over/,/^C\|^B write read/p' <<<"$indented")" \
+    "$("$nudma" plot $size --format text | trimmed | sed -n '/^DMA latency over/,/^B write read/p')"
 "$nudma" check pcie_bench >claims.txt 2>&1
 shown=$(grep '^pcb\.' <<<"$indented")
 is "claims are shown" "$(wc -l <<<"$shown")" 5

@@ -192,7 +192,7 @@ is "has all samples, in the unit asked for" "$(values 0 | awk 'NR == 1 { a = $1 
 is "each as recorded" "$(values 0 | awk '{ printf "%.6g ", $2 }')" "$(query kinds.db "select
     group_concat(printf('%.6g', value), ' ') || ' ' from (select * from series s join run r on r.id = s.run_id
     where r.point = 'from=s0 to=s0' and name = 'read_gbyte_s' order by t_ps)")"
-has "its unit from the database" "$out" "set ylabel 'read_gbyte_s \[GB/s\]'"
+has "its unit from the database" "$out" "set ylabel 'read \[GB/s\]'"
 is "what was measured beside it" "$(values 4 | awk '{ print $1, $2 }')" "40 55
 80 56"
 is "and a published mean as a level" "$(values 5 | awk '{ print $1, $2 }')" "10000 55
@@ -215,7 +215,7 @@ is "of all seeds" "$(values 0 | awk -v n="$n" 'NR == 2 { printf "%d", $2 * n + 0
         where r.scenario = 'p/cdf' and r.point = 'cache=cold memory=local' and lo = (select min(lo)
         from histogram h join run r on r.id = h.run_id where r.scenario = 'p/cdf'
         and r.point = 'cache=cold memory=local')")"
-is "of the points of the filter" "$(grep -c "title '[a-z_]*'" <<<"$(tr , '\n' <<<"$out" | grep 'with steps')")" 2
+is "of the points of the filter" "$(grep -o "with steps lc rgb '[^']*' [^']*title '[a-z_ ]*'" <<<"$out" | wc -l)" 2
 has "what they have in common stands in the title" "$out" "^set title '.* \(local\)'"
 is "measured points" "$(values 2 | awk '{ print $1, $2 }')" "600 0.5"
 is "and a published quantile" "$(values 3 | awk '{ printf "%.6g %g", $1, $2 }')" "0.95 0.99"
@@ -323,7 +323,7 @@ out=$(script p/panels); is "panels" $? 0
 has "side by side" "$out" "^set multiplot layout 1,3 title "
 is "one plot each" "$(grep -c '^plot ' <<<"$out")" 3
 is "as high as each other" "$(grep '^set bmargin' <<<"$out" | sort | uniq -c | awk '{ print $1 }')" 3
-has "what the numbers are" "$out" "title 'numbers: write_read over read'"
+has "what the numbers are" "$out" "title 'numbers: write read over read'"
 is "labels where they are asked for" "$(grep -c 'with labels' <<<"$out")" 1
 is "settings of the figure where x is the same" "$(grep -c '^set logscale x 2' <<<"$out")" 2
 is "or their own" "$(grep '^set yrange' <<<"$out" | paste -sd ' ')" "set yrange [0:] set yrange [0.5:] set yrange [0:1]"
@@ -331,7 +331,7 @@ want=$(ratio p/panels latency_mean_ns 'op=write_read transfer_bytes=64' 'op=read
 has "the ratio of two curves" "$(values 1 | awk '$4 { printf "%.2f\n", $4 }')" "^$want$"
 drawn "panels" p/panels
 has "one below the other" "$text" 'DMA latency over transfer size: Latency'
-has "ratios below" "$text" "^numbers: write_read over read: 64 $want, 2048 "
+has "ratios below" "$text" "^numbers: write read over read: 64 $want, 2048 "
 rm -f wrong.cfg good.cfg
 "$nudma" report p --scenarios . --db kinds.db -o r.html >/dev/null; is "a report" $? 0
 is "has every panel" "$(grep -c '<figure>' r.html)" $((1 + 1 + 1 + 1 + 1 + 3 + $(query kinds.db "select count(distinct
@@ -367,20 +367,38 @@ line="1 of 3 published values hold, 1 without results: point 500, published 700-
 has "below it stands whether claims hold, the misses first" "$out" "^set label '${line//[()]/.}"
 has "then the others" "$out" "; ratio 1.4, published 1.5 .1.2"
 has "a claim that is a ratio is a number at the point" "$out" '^64 700 .* "1.40 .1.5."$'
-has "of which the legend says what it is" "$out" "title 'numbers: write_read over read .published.'"
+has "of which the legend says what it is" "$out" "title 'numbers: write read over read .published.'"
 has "and a mark where the point would be" "$out" "^64 7(50|49.9)[0-9.]* 0 0 7(50|49.9)[0-9.]* 7(50|49.9)[0-9.]* \"\"$"
 has "beside it" "$out" "using .\\\$1 . [0-9.]+.:2:5:6 with yerrorbars .* title 'by the published ratio'"
 has "a range is a bar" "$out" "^64 750 0 0 700 800 "
 out=$("$nudma" plot f --scenarios . --db f.db)
-has "in text, too" "$out" '^numbers: write_read over read .published.: 64 1.40 .1.5.$'
+has "in text, too" "$out" '^numbers: write read over read .published.: 64 1.40 .1.5.$'
 has "so it does in text" "$(paste -sd ' ' <<<"$out" | tr -s ' ')" "${line//[()]/.} ratio 1.4, published 1.5 .1.2 to 1.6."
 is "which fits 80 columns" "$(awk 'length > 80' <<<"$out")" ""
 "$nudma" report f --scenarios . --db f.db -o f.html >/dev/null; is "and in the report" "$? $(grep -c 'class="published">1 of 3 published' f.html) \
 $(grep -c '>Somebody, figure 7: DMA latency' f.html)" "0 1 2"
 
+# ---- Names and sizes -----------------------------------------------------------------------------
+# Identifiers become words, and sizes have prefixes; labels and y_label come first.
+figure p/words.cfg $size 'x = "transfer_bytes"; x_unit = "B"; log_x = 2; y = "latency_mean_ns"; y_unit = "ns"; filter = "transfer_bytes=2048";'
+"$nudma" run p/words --scenarios . --db words.db -q --filter transfer_bytes=2048 >/dev/null
+out=$("$nudma" plot p/words --scenarios . --db words.db -F gnuplot)
+has "an axis without a label" "$out" "^set ylabel 'latency mean \[ns\]'$"
+has "a value" "$out" "title 'write read'"
+has "the one place along x" "$out" "^set xtics \('2Ki' 2048\)$"
+sed -i 's/plot = {/& kind = "bars";/; s/log_x = 2;//; s/filter = "[^"]*";/filter = "op=write_read"; series = [];/' p/words.cfg
+out=$("$nudma" plot p/words --scenarios . --db words.db -F gnuplot)
+has "sizes below bars" "$out" '^"2Ki" '
+has "bars of one metric" "$out" "title 'latency mean'"
+four=$(printf '{ title = "%s"; filter = "op=read"; }, ' a b c d)
+figure p/four.cfg $size "x = \"transfer_bytes\"; y = \"latency_mean_ns\"; panels = ( ${four%, } );"
+"$nudma" run p/four --scenarios . --db words.db -q --filter transfer_bytes=2048 >/dev/null
+is "four panels stand in two rows" "$("$nudma" plot p/four --scenarios . --db words.db -F gnuplot |
+    grep '^set origin 0[.][0-9.]*,[0-9.]*$' | sort -u | wc -l)" 4
+
 # ---- Panels beside each other ----------------------------------------------------------------------
 out=$("$nudma" plot f/panels --scenarios . --db f.db -F gnuplot)
-is "a name has one colour in all panels" "$(grep -o "rgb '[^']*' [^']*title '[rw][a-z_]*'" <<<"$out" |
+is "a name has one colour in all panels" "$(grep -o "rgb '[^']*' [^']*title '[rw][a-z_ ]*'" <<<"$out" |
     sed "s/' .* title '/ /" | sort | uniq -c | awk '{ print $1 }' | paste -sd ' ')" "2 2"
 is "what is compared has one axis" "$(grep '^set yrange' <<<"$out" | sort | uniq -c | awk '{ print $1 }')" 3
 has "a claim whose point is put together stands with its scenario" "$out" "1 of 1 published value holds: put [0-9.]+, published <1000"
@@ -392,7 +410,7 @@ out=$("$nudma" plot f/panels --scenarios . --db f.db -F gnuplot)
 is "unless one could not be read on it" "$(grep '^set yrange' <<<"$out" | uniq -c | awk '{ print $1 }' | paste -sd ' ')" "1 2"
 sqlite3 f.db "update metric_row set value = 700 where run_id in (select id from run where scenario = 'f/panels')"
 out=$("$nudma" plot f/panels --scenarios . --db f.db -F gnuplot)
-has "a curve over another has gaps" "$out" "curve0 .* lw 1.7 title 'read', .*curve1 .* lw 1 dt .14,10. title 'write_read'"
+has "a curve over another has gaps" "$out" "curve0 .* lw 1.7 title 'read', .*curve1 .* lw 1 dt .14,10. title 'write read'"
 out=$("$nudma" plot p/bars --scenarios . --db kinds.db)
 has "intervals stand in text, too: of bars" "$out" '^ +s0 +s0 +[0-9.]+ +\+- [0-9.e-]+ +#+'
 cp p/bars.cfg bars.cfg
