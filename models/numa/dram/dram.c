@@ -70,6 +70,10 @@ void dram_init(struct dram *dram, const struct numa_dram_params *params, struct 
     for (uint32_t i = 0; i < params->channels; i++) {
         calendar_init(&dram->channel[i].bus, dram->burst_ps, BURST_CLOCKS);
         dram->channel[i].bank = &dram->bank[i * dram->n_banks];
+        for (uint32_t r = 0; r < params->ranks; r++)
+            dram->channel[i].rank[r].due_ps =
+                params->trfc_ps == 0 ? SIM_TIME_MAX
+                                     : params->trefi_ps - dram->refresh_ps[i * params->ranks + r];
     }
     for (uint32_t i = 0; i < params->channels * dram->n_banks; i++)
         dram->bank[i] = (struct dram_bank){ .row = NO_ROW };
@@ -256,6 +260,45 @@ static sim_time take_bus(struct dram *dram, struct dram_place p, sim_time ready_
 }
 
 /*
+ * Refreshes that are due at at_ps, and a rank that nobody has used. Each is done when the rank has
+ * been idle for refresh_idle_ps, or when refresh_postponed more are due: then what the queues hold of
+ * the rank goes first, and who comes waits.
+ */
+static void refresh(const struct dram *dram, struct dram_rank *rank, sim_time at_ps)
+{
+    const struct numa_dram_params *params = dram->params;
+    const sim_time most_ps = (params->refresh_postponed + 1) * params->trefi_ps;
+    const sim_time queue_ps = (params->read_queue + params->write_queue) * dram->burst_ps;
+
+    /* Of a long pause, the last ones do. */
+    if (at_ps - rank->due_ps > 2 * most_ps && rank->used_ps < rank->due_ps)
+        rank->due_ps += (at_ps - rank->due_ps - most_ps) / params->trefi_ps * params->trefi_ps;
+    while (rank->due_ps <= at_ps) {
+        const sim_time idle_ps = SIM_MAX(rank->used_ps + params->refresh_idle_ps, rank->until_ps);
+        const sim_time forced_ps = rank->due_ps + params->refresh_postponed * params->trefi_ps;
+        sim_time from_ps = SIM_MAX(rank->due_ps, idle_ps), begin_ps = from_ps;
+        if (from_ps > forced_ps) {
+            from_ps = SIM_MAX(forced_ps, rank->until_ps);
+            begin_ps = SIM_MAX(from_ps, SIM_MIN(rank->used_ps, at_ps + queue_ps));
+        }
+        if (from_ps > at_ps)
+            break;
+        rank->from_ps = from_ps;
+        rank->until_ps = begin_ps + params->trfc_ps;
+        rank->due_ps += params->trefi_ps;
+    }
+}
+
+/* When the rank takes commands: at_ps, or the end of the refresh that covers it. */
+static inline sim_time after_refresh(const struct dram *dram, struct dram_rank *rank,
+                                     sim_time at_ps)
+{
+    if (SIM_UNLIKELY(at_ps >= rank->due_ps))
+        refresh(dram, rank, at_ps);
+    return at_ps < rank->until_ps && at_ps >= rank->from_ps ? rank->until_ps : at_ps;
+}
+
+/*
  * Reserves bank and bus for one read that reaches the devices at at_ps; returns the end of the
  * burst.
  */
@@ -292,6 +335,8 @@ static sim_time write_bank(struct dram *dram, struct dram_channel *channel, stru
                            struct dram_write write, sim_time at_ps, sim_time bus_ps)
 {
     const struct numa_dram_params *params = dram->params;
+    struct dram_rank *of = &channel->rank[write.bank >> dram->rank_shift];
+    at_ps = after_refresh(dram, of, at_ps);
     sim_time column_ps = open_before(bank, write.row, at_ps);
     const bool hit_before = column_ps > 0;
 
@@ -309,6 +354,7 @@ static sim_time write_bank(struct dram *dram, struct dram_channel *channel, stru
         bank->busy_until_ps = end_ps - params->tcwl_ps;
         bank->recovered_ps = end_ps + params->twr_ps;
     }
+    of->used_ps = SIM_MAX(of->used_ps, end_ps);
 
     const uint32_t rank = write.bank >> dram->rank_shift;
     const uint64_t slot = calendar_slot_of(&channel->bus, end_ps - 1);
@@ -453,18 +499,19 @@ sim_time dram_read(struct dram *dram, uint64_t line, sim_time at_ps)
     if (SIM_UNLIKELY(dram->branch != NULL))
         return fbdimm_read(dram, line, at_ps);
     const struct dram_place p = place_of(dram, line);
-    const uint32_t rank = p.channel * dram->params->ranks + rank_of(dram, p);
     const sim_time queued_ps = at_ps + dram->params->controller_ps;
     struct dram_channel *channel = &dram->channel[p.channel];
+    struct dram_rank *rank = &channel->rank[rank_of(dram, p)];
 
     if (channel->n_queued > 0)
         advance(dram, channel, queued_ps);
     channel->known_ps = SIM_MAX(channel->known_ps, queued_ps);
     const sim_time place_ps = read_place(channel, queued_ps);
-    const sim_time end_ps = read_bank(dram, p, dram_after_refresh(dram, rank, place_ps));
+    const sim_time end_ps = read_bank(dram, p, after_refresh(dram, rank, place_ps));
     const sim_time column_ps = end_ps - dram->burst_ps - dram->params->tcl_ps;
 
     note_read(dram, channel, queued_ps, column_ps);
+    rank->used_ps = SIM_MAX(rank->used_ps, end_ps);
     dram->counts->read_wait_ps += column_ps - queued_ps;
     return end_ps;
 }

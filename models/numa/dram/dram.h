@@ -6,14 +6,15 @@
  *   open go before those of others; data bus as a slot calendar; writes that wait in a queue,
  *   go one by one while no read waits, and in write mode from three quarters of the queue down to
  *   one quarter, oldest first; banks that writes keep busy; a rank that is read tWTR after its last
- *   write; refresh, staggered over the ranks; gaps
+ *   write; refresh, staggered over the ranks, put off until the rank has nothing to do or as many
+ *   are due as may be postponed; gaps
  *   on the bus for changes of rank, as many as are expected of the bursts that become ready within
  *   the same 256 bursts' time if they are served in that order, ranks mixed at random, and fewer
  *   the more of them wait, since the controller collects those of a rank. With fb_dimm all of this
  *   is fbdimm.c's.
  * Does not model: a read that hits first does not hold up the other row's, whose time has been
  *   told; commands' bus, tFAW (with 2 ranks never the limit at these rates), reads served from
- *   the write queue, the end of write mode for reads that starve, refreshes that writes meet, postponed ones.
+ *   the write queue, the end of write mode for reads that starve, refreshes before they are due.
  * Timing:
  *   idle read = controller + tRCD + tCL + burst; row hit without tRCD, conflict with tRP
  *   (and tRAS since the activation). Plus what is left of a refresh.
@@ -37,6 +38,8 @@ struct numa_dram_params {
     sim_time controller_ps;
     sim_time trcd_ps, tcl_ps, trp_ps, tras_ps;
     sim_time trfc_ps, trefi_ps;
+    uint32_t refresh_postponed;
+    sim_time refresh_idle_ps;
     sim_time tcwl_ps, twtr_ps;
     sim_time rank_switch_ps;
     sim_time page_idle_ps;
@@ -80,6 +83,13 @@ struct dram_mix {
     uint16_t of_rank[DRAM_MAX_RANKS];
 };
 
+/* Refreshes of a rank: the last one keeps those waiting who come in [from, until). */
+struct dram_rank {
+    sim_time due_ps; /* of the first that has not been done */
+    sim_time from_ps, until_ps;
+    sim_time used_ps; /* end of the last data */
+};
+
 /* A write that waits since at_ps. */
 struct dram_write {
     sim_time at_ps;
@@ -111,7 +121,8 @@ struct dram_channel {
     uint32_t last_rank;     /* given */
     uint32_t n_queued;
     uint32_t n_arrived; /* of these, before known_ps: what the controller has in its queue */
-    struct dram_write queued[DRAM_MAX_WRITES];
+    struct dram_write queued[DRAM_MAX_WRITES + 1];
+    struct dram_rank rank[DRAM_MAX_RANKS];
     struct dram_written written[DRAM_MAX_RANKS][WRITTEN_WORDS];
     /* The reads of the latest column commands, as many as the queue has places, in their order from
      * `oldest` on, round. */
@@ -151,12 +162,12 @@ struct dram {
     /* Of a line's number among the channels and up to 7 of a hash: the channel. */
     uint8_t channel_of[DRAM_MAX_CHANNELS + 8];
     uint64_t trefi_reciprocal; /* 2^64 / tREFI, rounded up */
-    /* Of each rank of each channel: tREFI less the offset of its refreshes. FB-DIMM: ranks of all
-     * DIMMs. */
+    /* FB-DIMM: of each rank of each DIMM of each branch: tREFI less the offset of its refreshes. */
     sim_time refresh_ps[DRAM_MAX_CHANNELS * DRAM_MAX_RANKS];
 };
 
-/* The end of the refresh that covers at_ps on this rank (an index into refresh_ps), or at_ps. */
+/* FB-DIMM: the end of the refresh that covers at_ps on this rank (an index into refresh_ps), or
+ * at_ps. */
 static inline sim_time dram_after_refresh(const struct dram *dram, uint32_t rank, sim_time at_ps)
 {
     const struct numa_dram_params *params = dram->params;

@@ -433,6 +433,73 @@ static void test_read_queue(void **state)
     }
 }
 
+/* One channel with refresh, and until when its first rank is read every 5 ns, with a pause behind the
+ * read at pause_ps; returns how many of the reads took tRFC / 2 and more, and when the first did. */
+static unsigned refreshed(struct fixture *f, sim_time from_ps, sim_time until_ps, sim_time pause_ps,
+                          sim_time *first_ps)
+{
+    struct dram dram;
+    unsigned n = 0;
+
+    fixture_r730(f);
+    f->dram.channels = 1;
+    dram_init(&dram, &f->dram, NULL);
+    *first_ps = 0;
+    for (sim_time at = from_ps; at < until_ps;) {
+        const sim_time done = read_at(&dram, at / 5000 % 64 * 2, at);
+        if (done - at > f->dram.trfc_ps / 2) {
+            *first_ps = n++ == 0 ? at : *first_ps;
+            at = done; /* what came meanwhile is not asked for */
+        }
+        at += at == pause_ps ? 60000 : 5000;
+    }
+    dram_release(&dram);
+    return n;
+}
+
+/* A rank in use owes up to eight refreshes, and then does one in each tREFI; one that is left alone
+ * does what it owes. */
+static void test_postponed_refresh(void **state)
+{
+    struct fixture f;
+    sim_time first_ps;
+
+    (void)state;
+    fixture_r730(&f);
+    const sim_time trefi = f.dram.trefi_ps, due = trefi / 3; /* of the first of two ranks */
+    const sim_time from = due - due % 5000 - 5000;
+    /* Never idle for refresh_idle_ns: the first when the ninth is due. */
+    assert_int_equal(refreshed(&f, from, due + 8 * trefi - 5000, 0, &first_ps), 0);
+    assert_int_equal(refreshed(&f, from, due + 8 * trefi + 5000, 0, &first_ps), 1);
+    assert_in_range(first_ps, due + 8 * trefi - 5000, due + 8 * trefi + 5000);
+    assert_int_equal(refreshed(&f, from, due + 19 * trefi - 5000, 0, &first_ps), 11);
+    /* A pause, and the one that is due is done: the read that ends it waits. */
+    const sim_time pause = from + trefi / 2 - trefi / 2 % 5000;
+    assert_int_equal(refreshed(&f, from, due + 8 * trefi + 5000, pause, &first_ps), 1);
+    assert_in_range(first_ps, pause, pause + 60000);
+}
+
+/* A write that comes while its rank is refreshed waits for the end. */
+static void test_writes_meet_refresh(void **state)
+{
+    struct fixture f;
+    struct dram dram;
+
+    (void)state;
+    fixture_r730(&f);
+    f.dram.channels = 1;
+    dram_init(&dram, &f.dram, NULL);
+    const sim_time due = 10 * f.dram.trefi_ps + f.dram.trefi_ps / 3;
+    dram_write(&dram, 0, due + 1000);
+    assert_int_equal(read_at(&dram, RANK_LINES, due + 500000),
+                     due + 500000 + dram_idle_read_ps(&dram) - f.dram.controller_ps);
+    assert_int_equal(dram.channel[0].n_queued, 0);
+    const sim_time data = f.dram.trcd_ps + f.dram.tcwl_ps + dram.burst_ps;
+    assert_in_range(dram.channel[0].rank[0].used_ps, due + f.dram.trfc_ps + data,
+                    due + f.dram.trfc_ps + data + dram.burst_ps);
+    dram_release(&dram);
+}
+
 /* The row that a write has opened stays open for tWR behind its data. */
 static void test_write_recovery(void **state)
 {
@@ -721,6 +788,8 @@ int main(void)
         cmocka_unit_test(test_write_mode),
         cmocka_unit_test(test_row_hits_first),
         cmocka_unit_test(test_read_queue),
+        cmocka_unit_test(test_postponed_refresh),
+        cmocka_unit_test(test_writes_meet_refresh),
         cmocka_unit_test(test_write_recovery),
         cmocka_unit_test(test_victims_wait_for_dram),
         cmocka_unit_test(test_no_resource_above_its_peak),
