@@ -413,7 +413,8 @@ static void write_mode(struct dram *dram, struct dram_channel *channel, sim_time
             const uint32_t rank = write.bank >> dram->rank_shift;
             clocks += rank != channel->last_rank ? dram->rank_switch_clocks : 0;
             channel->last_rank = rank;
-            const sim_time written_ps = write_bank(dram, channel, bank, write, at_ps, 0);
+            const sim_time from_ps = SIM_MAX(at_ps, write.at_ps);
+            const sim_time written_ps = write_bank(dram, channel, bank, write, from_ps, 0);
             end_ps = SIM_MAX(end_ps, written_ps);
             used |= bit;
         }
@@ -454,7 +455,10 @@ static void advance(struct dram *dram, struct dram_channel *channel, sim_time at
     while (channel->n_arrived < channel->n_queued &&
            channel->queued[channel->n_arrived].at_ps <= at_ps) {
         const sim_time arrived_ps = channel->queued[channel->n_arrived].at_ps;
-        if (++channel->n_arrived >= dram->write_high)
+        if (++channel->n_arrived < dram->write_high)
+            continue;
+        write_idle(dram, channel, arrived_ps);
+        if (channel->n_arrived >= dram->write_high)
             write_mode(dram, channel, arrived_ps);
     }
     if (channel->n_arrived > 0)
@@ -516,6 +520,17 @@ sim_time dram_read(struct dram *dram, uint64_t line, sim_time at_ps)
     return end_ps;
 }
 
+/* More writes wait than there are places: without more reads a write mode has begun, at the latest when
+ * as many had come as it takes. */
+static void make_room(struct dram *dram, struct dram_channel *channel)
+{
+    sim_time at_ps = 0;
+
+    for (uint32_t i = 0; i < dram->write_high; i++)
+        at_ps = SIM_MAX(at_ps, channel->queued[i].at_ps);
+    advance(dram, channel, at_ps);
+}
+
 /* The write that comes at at_ps is taken at taken_ps; returns that. */
 static sim_time count_wait(struct dram *dram, struct dram_channel *channel, sim_time at_ps,
                            sim_time taken_ps)
@@ -542,11 +557,9 @@ sim_time dram_write(struct dram *dram, uint64_t line, sim_time at_ps)
     channel->queued[channel->n_queued++] = (struct dram_write){ at_ps, p.row, p.bank };
     channel->known_ps = SIM_MAX(channel->known_ps, at_ps - SIM_MIN(at_ps, AHEAD_MAX_PS));
     advance(dram, channel, SIM_MIN(channel->known_ps, at_ps));
-    if (SIM_UNLIKELY(channel->n_queued == DRAM_MAX_WRITES)) {
-        channel->n_arrived = channel->n_queued;
-        write_mode(dram, channel, channel->queued[0].at_ps);
-    }
-    const uint32_t room = params->write_queue - channel->n_arrived;
+    if (SIM_UNLIKELY(channel->n_queued > params->write_queue))
+        make_room(dram, channel);
+    const uint32_t room = params->write_queue - channel->n_queued;
     if (at_ps < channel->drain_from_ps || still_given(dram, channel, at_ps) <= room)
         return at_ps;
     return count_wait(dram, channel, at_ps, channel->drained_ps - room * dram->burst_ps);
