@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BANK_GROUPS_LOG2  2u
+#define RANK_LINES_LOG2   7u    /* ranks take turns by 8 KiB of a channel */
+#define LOW_ROWS_LOG2     3u    /* rows of a bank that follow each other */
 #define BURST_CLOCKS      4u    /* BL8: the bus calendar counts in clocks, a slot is a burst */
 #define MIX_BURSTS        256u  /* a window: about as long as callers may be apart */
 #define MIX_MAX           4095u /* so that n^2 * 256 fits */
@@ -48,16 +49,17 @@ void dram_init(struct dram *dram, const struct numa_dram_params *params, struct 
     *dram = (struct dram){ .params = params, .burst_ps = dram_burst_ps(params) };
     dram->counts = counts != NULL ? counts : &dram->own_counts;
     dram->n_banks = params->ranks * params->banks;
-    dram->banks_log2 = (uint32_t)__builtin_ctz(dram->n_banks);
+    dram->rank_log2 = (uint32_t)__builtin_ctz(params->ranks);
+    dram->bank_log2 = (uint32_t)__builtin_ctz(params->banks);
     dram->row_log2 = (uint32_t)__builtin_ctz(params->row_lines);
-    dram->group_log2 = SIM_MIN(BANK_GROUPS_LOG2, dram->banks_log2);
+    dram->n_groups = SIM_MIN(params->bank_groups, params->banks);
+    dram->group_log2 = dram->n_groups > 1 ? 1 : 0;
     dram->write_high = SIM_MAX(params->write_queue * 3 / 4, 1u);
     dram->write_low = params->write_queue / 4;
     dram->write_read_ps = params->twtr_ps + params->tcl_ps;
     dram->write_read_slots = (uint32_t)SIM_MIN(dram->write_read_ps / dram->burst_ps + 1, 64u);
     dram->rank_switch_clocks = clocks_of(dram, params->rank_switch_ps);
     dram->channel_reciprocal = params->channels > 1 ? UINT64_MAX / params->channels + 1 : 0;
-    dram->rank_shift = (uint32_t)__builtin_ctz(params->banks);
     for (uint32_t i = 0; i < SIM_N_ELEMENTS(dram->channel_of); i++)
         dram->channel_of[i] = (uint8_t)(i % params->channels);
     init_refresh(dram);
@@ -67,9 +69,16 @@ void dram_init(struct dram *dram, const struct numa_dram_params *params, struct 
     }
     dram->channel = sim_zalloc(params->channels, sizeof(*dram->channel));
     dram->bank = sim_zalloc((size_t)params->channels * dram->n_banks, sizeof(*dram->bank));
+    const uint32_t n_groups = params->ranks * dram->n_groups;
+    if (params->tccd_l_ps > dram->burst_ps) {
+        dram->tccd_reciprocal = UINT64_MAX / params->tccd_l_ps + 1;
+        dram->columns = sim_zalloc((size_t)params->channels * n_groups, sizeof(*dram->columns));
+    }
     for (uint32_t i = 0; i < params->channels; i++) {
         calendar_init(&dram->channel[i].bus, dram->burst_ps, BURST_CLOCKS);
         dram->channel[i].bank = &dram->bank[i * dram->n_banks];
+        if (dram->columns != NULL)
+            dram->channel[i].columns = &dram->columns[i * n_groups];
         for (uint32_t r = 0; r < params->ranks; r++)
             dram->channel[i].rank[r].due_ps =
                 params->trfc_ps == 0 ? SIM_TIME_MAX
@@ -84,14 +93,17 @@ void dram_release(struct dram *dram)
     fbdimm_release(dram);
     free(dram->channel);
     free(dram->bank);
+    free(dram->columns);
+    dram->columns = NULL;
     dram->channel = NULL;
     dram->bank = NULL;
 }
 
 /*
- * Consecutive lines go round the channels, then round the bank groups (so that bursts follow each
- * other without the longer same-group gap), then along the row. Channel and bank numbers are
- * hashed with higher bits, so that strides do not fall onto one of them.
+ * Consecutive lines go round the channels, then take turns between two groups of banks and go along
+ * their rows; every 8 KiB of a channel the ranks take turns; then come a few rows of the same banks,
+ * then the other banks, each of whose bits is XOR-ed with one of the row. That is how skx_edac decodes
+ * open pages; channel numbers are hashed with higher bits, so that strides do not fall onto one.
  */
 static struct dram_place place_of(const struct dram *dram, uint64_t line)
 {
@@ -104,19 +116,24 @@ static struct dram_place place_of(const struct dram *dram, uint64_t line)
                                 ((q ^ (q >> 3) ^ (q >> 7) ^ (q >> 11)) & CHANNEL_HASH_MAX);
         p.channel = dram->channel_of[hashed];
     }
-    const uint32_t high_log2 = dram->banks_log2 - dram->group_log2;
-    const uint64_t group = q & ((1u << dram->group_log2) - 1);
-    const uint64_t high = (q >> (dram->group_log2 + dram->row_log2)) & ((1u << high_log2) - 1);
+    const uint64_t turn = q >> RANK_LINES_LOG2;
+    const uint32_t rank = (uint32_t)turn & (dram->params->ranks - 1);
+    const uint64_t of_rank = (turn >> dram->rank_log2 << RANK_LINES_LOG2) |
+                             (q & ((1u << RANK_LINES_LOG2) - 1));
+    const uint32_t group = (uint32_t)of_rank & ((1u << dram->group_log2) - 1);
+    const uint64_t rows = of_rank >> (dram->group_log2 + dram->row_log2);
+    const uint64_t banks = rows >> LOW_ROWS_LOG2 << dram->group_log2;
+    const uint32_t high = (uint32_t)(banks >> dram->bank_log2);
+    const uint32_t bank = (group ^ (uint32_t)banks ^ high) & (dram->params->banks - 1);
 
-    p.row = (uint32_t)(q >> (dram->row_log2 + dram->banks_log2));
-    const uint32_t hash = p.row ^ (p.row >> dram->banks_log2) ^ (p.row >> (2 * dram->banks_log2));
-    p.bank = (uint32_t)((group | (high << dram->group_log2)) ^ hash) & (dram->n_banks - 1);
+    p.row = high << LOW_ROWS_LOG2 | ((uint32_t)rows & ((1u << LOW_ROWS_LOG2) - 1));
+    p.bank = rank << dram->bank_log2 | bank;
     return p;
 }
 
 static uint32_t rank_of(const struct dram *dram, struct dram_place p)
 {
-    return p.bank >> dram->rank_shift;
+    return p.bank >> dram->bank_log2;
 }
 
 /* If the row is open at at_ps or will be, and is to be closed for the rows of others only later: when
@@ -237,10 +254,41 @@ static sim_time after_writes(struct dram *dram, struct dram_channel *channel, ui
     return data_ps;
 }
 
-/* The data bus for one burst from ready_ps on; behind it the gaps that have become due. */
-static sim_time take_bus(struct dram *dram, struct dram_place p, sim_time ready_ps)
+/* The first time from at_ps on at which the bank's group takes a column command: one in each tCCD_L. */
+static sim_time take_column(const struct dram *dram, const struct dram_channel *channel,
+                            uint32_t bank, sim_time at_ps)
+{
+    if (channel->columns == NULL)
+        return at_ps;
+    const uint32_t rank = bank >> dram->bank_log2, group = bank & (dram->n_groups - 1);
+    struct dram_columns *columns = &channel->columns[rank * dram->n_groups + group];
+    uint64_t slot = (uint64_t)(((unsigned __int128)at_ps * dram->tccd_reciprocal) >> 64);
+
+    for (;; slot = (slot | 63) + 1) {
+        const uint64_t word = slot >> 6;
+        const uint32_t idx = word % COLUMN_WORDS;
+        if (columns->word[idx] > word) /* forgotten */
+            return at_ps;
+        if (columns->word[idx] < word) {
+            columns->word[idx] = word;
+            columns->bits[idx] = 0;
+        }
+        const uint64_t clear = ~columns->bits[idx] & (UINT64_MAX << (slot & 63));
+        if (clear != 0) {
+            columns->bits[idx] |= clear & -clear;
+            slot = (word << 6) + (uint64_t)__builtin_ctzll(clear);
+            return SIM_MAX(at_ps, slot * dram->params->tccd_l_ps);
+        }
+    }
+}
+
+/* The data bus for one burst of a read that could go since since_ps if others did not, and whose column
+ * command may be given from column_ps on; behind it the gaps that have become due. */
+static sim_time take_bus(struct dram *dram, struct dram_place p, sim_time column_ps,
+                         sim_time since_ps)
 {
     struct dram_channel *channel = &dram->channel[p.channel];
+    const sim_time ready_ps = take_column(dram, channel, p.bank, column_ps) + dram->params->tcl_ps;
     const sim_time data_ps = after_writes(dram, channel, rank_of(dram, p), ready_ps);
     const uint64_t slot = calendar_slot_of(&channel->bus, data_ps);
     const struct calendar_grant grant = calendar_take_in(&channel->bus, slot, data_ps,
@@ -251,7 +299,7 @@ static sim_time take_bus(struct dram *dram, struct dram_place p, sim_time ready_
     if (dram->rank_switch_clocks > 0 && dram->params->ranks > 1) {
         const uint32_t changes = more_changes(channel, rank_of(dram, p), slot);
         channel->gap_due += dram->rank_switch_clocks *
-                            collected(dram, changes, start_ps - ready_ps);
+                            collected(dram, changes, start_ps - dram->params->tcl_ps - since_ps);
         if (channel->gap_due >= 256)
             calendar_take(&channel->bus, grant.end_ps, channel->gap_due >> 8);
         channel->gap_due &= 255;
@@ -310,11 +358,11 @@ static sim_time read_bank(struct dram *dram, struct dram_place p, sim_time at_ps
 
     const sim_time before_ps = open_before(bank, p.row, at_ps);
     if (before_ps > 0)
-        return take_bus(dram, p, before_ps + params->tcl_ps) + dram->burst_ps;
+        return take_bus(dram, p, before_ps, before_ps) + dram->burst_ps;
     /* Behind the others, and done before their work begins. */
     if (at_ps + closed_ps <= bank->busy_from_ps) {
         dram->counts->read_activates++;
-        return take_bus(dram, p, at_ps + params->trcd_ps + params->tcl_ps) + dram->burst_ps;
+        return take_bus(dram, p, at_ps + params->trcd_ps, at_ps + params->trcd_ps) + dram->burst_ps;
     }
 
     const sim_time start_ps = SIM_MAX(at_ps, bank->busy_until_ps);
@@ -324,7 +372,9 @@ static sim_time read_bank(struct dram *dram, struct dram_place p, sim_time at_ps
     const sim_time column_ps = open_row(dram, bank, p.row, start_ps, &conflict);
     dram->counts->read_activates += column_ps > start_ps;
     dram->counts->read_conflicts += conflict;
-    const sim_time data_ps = take_bus(dram, p, column_ps + params->tcl_ps);
+    /* Its row is open: it waits for the bus, also while others of the row do. */
+    const sim_time open_ps = SIM_MIN(column_ps, SIM_MAX(at_ps, bank->act_ps + params->trcd_ps));
+    const sim_time data_ps = take_bus(dram, p, column_ps, open_ps);
     bank->busy_until_ps = data_ps - params->tcl_ps + dram->burst_ps;
     return data_ps + dram->burst_ps;
 }
@@ -335,7 +385,7 @@ static sim_time write_bank(struct dram *dram, struct dram_channel *channel, stru
                            struct dram_write write, sim_time at_ps, sim_time bus_ps)
 {
     const struct numa_dram_params *params = dram->params;
-    struct dram_rank *of = &channel->rank[write.bank >> dram->rank_shift];
+    struct dram_rank *of = &channel->rank[write.bank >> dram->bank_log2];
     at_ps = after_refresh(dram, of, at_ps);
     sim_time column_ps = open_before(bank, write.row, at_ps);
     const bool hit_before = column_ps > 0;
@@ -347,7 +397,9 @@ static sim_time write_bank(struct dram *dram, struct dram_channel *channel, stru
             bank->busy_from_ps = start_ps;
         column_ps = open_row(dram, bank, write.row, start_ps, &conflict);
     }
-    const sim_time data_ps = SIM_MAX(column_ps + params->tcwl_ps, bus_ps);
+    column_ps = SIM_MAX(column_ps, bus_ps - SIM_MIN(bus_ps, params->tcwl_ps));
+    column_ps = take_column(dram, channel, write.bank, column_ps);
+    const sim_time data_ps = column_ps + params->tcwl_ps;
     const struct calendar_grant grant = calendar_take(&channel->bus, data_ps, BURST_CLOCKS);
     const sim_time end_ps = SIM_MAX(data_ps + dram->burst_ps, grant.end_ps);
     if (!hit_before) {
@@ -356,7 +408,7 @@ static sim_time write_bank(struct dram *dram, struct dram_channel *channel, stru
     }
     of->used_ps = SIM_MAX(of->used_ps, end_ps);
 
-    const uint32_t rank = write.bank >> dram->rank_shift;
+    const uint32_t rank = write.bank >> dram->bank_log2;
     const uint64_t slot = calendar_slot_of(&channel->bus, end_ps - 1);
     struct dram_written *w = &channel->written[rank][(slot >> 6) % WRITTEN_WORDS];
     if (w->word != slot >> 6)
@@ -410,7 +462,7 @@ static void write_mode(struct dram *dram, struct dram_channel *channel, sim_time
                 channel->queued[kept++] = write;
                 continue;
             }
-            const uint32_t rank = write.bank >> dram->rank_shift;
+            const uint32_t rank = write.bank >> dram->bank_log2;
             clocks += rank != channel->last_rank ? dram->rank_switch_clocks : 0;
             channel->last_rank = rank;
             const sim_time from_ps = SIM_MAX(at_ps, write.at_ps);
@@ -427,6 +479,21 @@ static void write_mode(struct dram *dram, struct dram_channel *channel, sim_time
     dram->counts->write_modes++;
 }
 
+/* How many slots before `slot` are idle and follow each other, as far back as to `first`. */
+static uint64_t idle_before(const struct calendar *bus, uint64_t slot, uint64_t first)
+{
+    uint64_t idle = 0;
+    uint32_t more = 64;
+
+    while (more == 64 && slot - idle > first) {
+        if (idle >= CALENDAR_SLOTS) /* nothing is known of what is before */
+            return slot - first;
+        more = (uint32_t)SIM_MIN(calendar_idle_before(bus, slot - idle), slot - idle);
+        idle += more;
+    }
+    return idle;
+}
+
 /* If no read waits at at_ps, writes that had arrived went one by one since the bus became idle. */
 static void write_idle(struct dram *dram, struct dram_channel *channel, sim_time at_ps)
 {
@@ -435,7 +502,8 @@ static void write_idle(struct dram *dram, struct dram_channel *channel, sim_time
 
     if (calendar_full_from(bus, slot) != 0)
         return;
-    const uint32_t idle = (uint32_t)SIM_MIN(calendar_idle_before(bus, slot), slot);
+    const uint64_t first = calendar_slot_of(bus, channel->queued[0].at_ps);
+    const uint64_t idle = idle_before(bus, slot, SIM_MIN(first, slot));
     const sim_time idle_ps = (slot - idle) * dram->burst_ps;
     uint32_t n = 0;
     for (; n < SIM_MIN(channel->n_arrived, idle); n++) {

@@ -1,7 +1,8 @@
 /*
  * The DRAM channels of one socket (or of one memory controller hub).
  *
- * Models: channels interleaved by line with a hash; banks with an open row that an idle timer
+ * Models: channels interleaved by line with a hash; banks, unevenly filled, column commands of whose
+ *   groups are tCCD_L apart, with an open row that an idle timer
  *   closes; row hits, misses, conflicts; a read queue with a bound, whose reads of a row that is still
  *   open go before those of others; data bus as a slot calendar; writes that wait in a queue,
  *   go one by one while no read waits, and in write mode from three quarters of the queue down to
@@ -46,6 +47,8 @@ struct numa_dram_params {
     uint32_t write_batch;
     uint32_t write_queue;
     uint32_t read_queue;
+    uint32_t bank_groups;
+    sim_time tccd_l_ps;
     sim_time twr_ps;
     bool fb_dimm; /* the channels are branches */
     uint32_t dimms;
@@ -72,6 +75,7 @@ struct dram_bank {
 #define DRAM_MAX_RANKS    8u
 #define DRAM_MAX_WRITES   128u /* that wait in a channel */
 #define WRITTEN_WORDS     16u  /* longer than callers are apart */
+#define COLUMN_WORDS      8u   /* the same */
 #define DRAM_MIXES        16u  /* windows kept: as long as the bus calendar */
 
 /* How many bursts of which rank are ready in a window of time. */
@@ -88,6 +92,12 @@ struct dram_rank {
     sim_time due_ps; /* of the first that has not been done */
     sim_time from_ps, until_ps;
     sim_time used_ps; /* end of the last data */
+};
+
+/* Which stretches of tCCD_L have a column command of a group of banks. */
+struct dram_columns {
+    uint64_t word[COLUMN_WORDS]; /* their number since time 0, in 64 */
+    uint64_t bits[COLUMN_WORDS];
 };
 
 /* A write that waits since at_ps. */
@@ -115,10 +125,11 @@ struct dram_channel {
     /* Write modes that follow each other without a pause end at drained_ps and began at
      * drain_from_ps; who is before that is not queued behind them. */
     sim_time drain_from_ps, drained_ps;
-    sim_time known_ps;      /* no more reads are expected before */
-    struct dram_bank *bank; /* the channel's */
-    uint32_t n_given;       /* writes, in these modes */
-    uint32_t last_rank;     /* given */
+    sim_time known_ps;            /* no more reads are expected before */
+    struct dram_bank *bank;       /* the channel's */
+    struct dram_columns *columns; /* of its groups of banks */
+    uint32_t n_given;             /* writes, in these modes */
+    uint32_t last_rank;           /* given */
     uint32_t n_queued;
     uint32_t n_arrived; /* of these, before known_ps: what the controller has in its queue */
     struct dram_write queued[DRAM_MAX_WRITES + 1];
@@ -147,18 +158,21 @@ struct dram {
     const struct numa_dram_params *params;
     struct fbdimm_branch *branch; /* fb_dimm; else NULL */
     struct dram_channel *channel;
-    struct dram_bank *bank;     /* of all channels */
-    struct dram_counts *counts; /* never NULL */
+    struct dram_bank *bank;       /* of all channels */
+    struct dram_columns *columns; /* of all channels; NULL: no group needs longer than a burst */
+    struct dram_counts *counts;   /* never NULL */
     struct dram_counts own_counts;
     sim_time burst_ps;
     uint32_t n_banks; /* per channel, ranks included; a power of two */
-    uint32_t banks_log2, row_log2, group_log2;
+    uint32_t rank_log2, bank_log2, row_log2,
+        group_log2;           /* bank: of a rank; group: interleaved by line */
+    uint32_t n_groups;        /* per rank */
+    uint64_t tccd_reciprocal; /* 2^64 / tCCD_L, rounded up */
     uint32_t rank_switch_clocks;
     uint32_t write_high, write_low; /* writes queued: write mode begins, ends */
     sim_time write_read_ps;         /* end of a write's data to those of a read of its rank */
     uint32_t write_read_slots;      /* in how many slots, the last one included, a write may be */
     uint64_t channel_reciprocal;
-    uint32_t rank_shift;
     /* Of a line's number among the channels and up to 7 of a hash: the channel. */
     uint8_t channel_of[DRAM_MAX_CHANNELS + 8];
     uint64_t trefi_reciprocal; /* 2^64 / tREFI, rounded up */

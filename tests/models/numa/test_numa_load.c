@@ -264,8 +264,8 @@ static void test_write_back_pressure(void **state)
     numa_free(n);
 }
 
-#define BANK_LINES UINT64_C(512) /* rows of four bank groups: a higher bank follows */
-#define RANK_LINES (4 * BANK_LINES)
+#define RANK_LINES UINT64_C(128)  /* ranks of a channel take turns */
+#define BANK_LINES UINT64_C(4096) /* of two ranks, two groups, eight rows: another group follows */
 
 /* One channel without refresh. */
 static void init_channel(struct dram *dram, struct fixture *f, struct dram_counts *counts)
@@ -426,6 +426,56 @@ static uint64_t other_row(unsigned k)
         dram_release(&dram);
     }
     return last;
+}
+
+/* 64 reads of one row take tCCD_L each, in two groups of banks that take turns a burst each. */
+static void test_bank_groups(void **state)
+{
+    const sim_time t = 78000000;
+    struct fixture f;
+    struct dram dram;
+    struct dram_counts counts;
+
+    (void)state;
+    for (unsigned step = 1; step <= 2; step++) {
+        init_channel(&dram, &f, &counts);
+        const sim_time first = f.dram.trcd_ps + f.dram.tcl_ps + dram.burst_ps;
+        sim_time last = 0;
+        for (uint64_t i = 0; i < 64; i++) {
+            const sim_time took = read_at(&dram, i * step, t) - t;
+            last = SIM_MAX(last, took);
+        }
+        const sim_time each = step == 1 ? dram.burst_ps : f.dram.tccd_l_ps;
+        assert_in_range(last, first + 62 * each, first + 65 * each);
+        assert_int_equal(counts.read_activates, step == 1 ? 2 : 1);
+        dram_release(&dram);
+    }
+}
+
+/* Where lines of a channel are: 8 KiB of one rank and 8 KiB of the other, each in two banks; after a
+ * row of each bank the next one of the same banks; other banks after eight rows. */
+static void test_address_map(void **state)
+{
+    static const struct {
+        uint64_t line;
+        bool activates, conflicts;
+    } second[] = { { 1, true, false },   { 2, false, false },     { 127, true, false },
+                   { 128, true, false }, { 256, false, false },   { 510, true, false },
+                   { 512, true, true },  { 7 * 512, true, true }, { 8 * 512, true, false } };
+    const sim_time t = 78000000;
+    struct fixture f;
+    struct dram dram;
+    struct dram_counts counts;
+
+    (void)state;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(second); i++) {
+        init_channel(&dram, &f, &counts);
+        read_at(&dram, 0, t);
+        read_at(&dram, second[i].line, t + 60000);
+        assert_int_equal(counts.read_activates, 1 + second[i].activates);
+        assert_int_equal(counts.read_conflicts, second[i].conflicts);
+        dram_release(&dram);
+    }
 }
 
 /* A row that others wait to have closed still serves those of its reads that come before that, however
@@ -723,7 +773,6 @@ static void test_callers_out_of_order(void **state)
 static unsigned clocks_of_two_ranks(struct fixture *f, bool ahead, sim_time switch_ps)
 {
     const sim_time t = 78000000;
-    const uint64_t rank_lines = UINT64_C(4) * 128 * 4; /* bank groups, lines of a row, banks */
     struct dram dram;
     unsigned clocks = 0;
 
@@ -733,7 +782,7 @@ static unsigned clocks_of_two_ranks(struct fixture *f, bool ahead, sim_time swit
     dram_init(&dram, &f->dram, NULL);
     for (unsigned i = 0; i < 200; i++) {
         const unsigned rank = ahead ? i / 100 : i % 2, k = ahead ? i % 100 : i / 2;
-        dram_read(&dram, rank * rank_lines + k, t + k * UINT64_C(40000) + rank * UINT64_C(20000));
+        dram_read(&dram, rank * RANK_LINES + k, t + k * UINT64_C(40000) + rank * UINT64_C(20000));
     }
     for (unsigned i = 0; i < CALENDAR_SLOTS; i++)
         clocks += dram.channel[0].bus.used[i];
@@ -745,7 +794,6 @@ static unsigned clocks_of_two_ranks(struct fixture *f, bool ahead, sim_time swit
  * turns. */
 static unsigned clocks_of_a_queue(struct fixture *f)
 {
-    const uint64_t rank_lines = UINT64_C(4) * 128 * 4;
     struct dram dram;
     unsigned clocks = 0;
 
@@ -753,7 +801,7 @@ static unsigned clocks_of_a_queue(struct fixture *f)
     f->dram.trfc_ps = 0;
     dram_init(&dram, &f->dram, NULL);
     for (unsigned i = 0; i < 64; i++)
-        dram_read(&dram, i % 2 * rank_lines + i / 2, 78000000);
+        dram_read(&dram, i % 2 * RANK_LINES + i / 2, 78000000);
     for (unsigned i = 0; i < CALENDAR_SLOTS; i++)
         clocks += dram.channel[0].bus.used[i];
     dram_release(&dram);
@@ -811,10 +859,16 @@ static void test_rows_and_refresh(void **state)
         struct dram copy = dram;
         struct dram_bank bank[4 * 32];
         struct dram_channel channel[4];
+        struct dram_columns columns[4 * 8];
         memcpy(bank, dram.bank, sizeof(bank));
         memcpy(channel, dram.channel, sizeof(channel));
+        memcpy(columns, dram.columns, sizeof(columns));
         copy.bank = bank;
         copy.channel = channel;
+        for (unsigned c = 0; c < 4; c++) {
+            channel[c].bank = &bank[(size_t)c * 32];
+            channel[c].columns = &columns[(size_t)c * 8];
+        }
         const uint64_t line = i < 2048 ? i : (uint64_t)i << 17;
         const sim_time took = dram_read(&copy, line, t + 60000) - t - 60000;
         hits += took == idle - f.dram.trcd_ps;
@@ -852,6 +906,8 @@ int main(void)
         cmocka_unit_test(test_writes_between_reads),
         cmocka_unit_test(test_writes_without_reads),
         cmocka_unit_test(test_writes_go_after_they_come),
+        cmocka_unit_test(test_bank_groups),
+        cmocka_unit_test(test_address_map),
         cmocka_unit_test(test_row_hits_first),
         cmocka_unit_test(test_read_queue),
         cmocka_unit_test(test_postponed_refresh),

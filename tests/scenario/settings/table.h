@@ -397,7 +397,8 @@ static const struct row rows[] = {
     SERVER(
         "dram", "memory.copy",
         "fb_dimm=false dimms=2 buffer_ns=30 hop_ns=20+hosts.server.dram.dimms=2 twr_ns=90 write_batch=4"),
-    SERVER("dram", "memory.bw", "read_queue=1 refresh_postponed=0 refresh_idle_ns=1000"),
+    SERVER("dram", "memory.bw",
+           "read_queue=1 refresh_postponed=0 refresh_idle_ns=1000 bank_groups=1 tccd_l_ns=50"),
     SERVER("core", "stream", "line_fill_buffers=20"),
     SERVER("core", "memory.bw", "superqueue_entries=32 issue_cycles=4"),
     { "core", "copies.cpu", "hosts.borrower.core", "store_buffer_entries=8" },
