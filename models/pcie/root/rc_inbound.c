@@ -8,8 +8,10 @@
  *   A write with a steering tag is prefetched by the CPU that it names (direct cache access).
  *   With write_lines: each line of a write holds one of so many buffers of its stack, from before
  *   `inbound` until the answer to it has come back, `outbound` after it was ordered; writes of all
- *   ports of the stack take them in the order of their arrival.
- * Does not model: memory that is marked poisoned, atomic operations, no-snoop (treated as snooped), relaxed ordering in memory.
+ *   ports of the stack take them in the order of their arrival. With read_lines: so does each line of a
+ *   read, with as many of its own; the request keeps its credits until its last line has one.
+ * Does not model: memory that is marked poisoned, atomic operations, no-snoop (treated as snooped),
+ *   relaxed ordering in memory.
  * Timing: read of one line = inbound + IOMMU + numa_dma_read + outbound; a request of n lines
  *   issues them line_interval apart. Write: inbound + IOMMU + the latest numa_dma_write, not
  *   before the port's previous write. An interrupt: as a write, then over the interconnect if it is
@@ -116,21 +118,55 @@ static inline unsigned in_line(struct hpa hpa, unsigned bytes)
     return SIM_MIN(bytes, (unsigned)(LINE_BYTES - (hpa.v & (LINE_BYTES - 1))));
 }
 
+/* A request that is being read. */
+struct reading {
+    const struct rc_port *port;
+    struct rc_stack *stack;
+    sim_time now_ps;
+    sim_time begun_ps; /* when its last line so far had a buffer */
+};
+
+/* Waits for the next buffer of the stack, if they are bound. */
+static inline void read_buffer_wait(struct rc_state *state, struct reading *r)
+{
+    const sim_time *free_ps = r->stack->read_free_ps;
+
+    if (free_ps == NULL)
+        return;
+    const sim_time line_ps = free_ps[r->stack->read_next] + r->port->inbound_ps;
+    r->begun_ps = SIM_MAX(r->begun_ps, line_ps);
+    state->stats.read_line_wait_ps += r->begun_ps - r->now_ps;
+}
+
+/* Holds it until the data are back, and through the root complex. */
+static inline void read_buffer_hold(const struct rc_state *state, struct reading *r,
+                                    sim_time done_ps)
+{
+    struct rc_stack *stack = r->stack;
+
+    if (stack->read_free_ps == NULL)
+        return;
+    stack->read_free_ps[stack->read_next] = done_ps + r->port->outbound_ps;
+    stack->read_next = stack->read_next + 1 == state->params.read_lines ? 0 : stack->read_next + 1;
+}
+
 /* Reads the lines of [hpa, hpa + bytes); returns when the last is back, its stamp in *last. Nearly
  * all requests have no stamp: a copy of the code for them keeps no stamps of lines. */
 static inline __attribute__((always_inline)) sim_time
-read_lines(struct rc_state *state, struct hpa hpa, unsigned bytes, sim_time now_ps,
+read_lines(struct rc_state *state, struct reading *r, struct hpa hpa, unsigned bytes,
            const struct sim_stamp *stamp, struct sim_stamp *last)
 {
     struct numa *numa = state->host->numa;
     sim_time ready_ps = 0, held_ps = 0;
     for (unsigned n = in_line(hpa, bytes); bytes != 0; n = SIM_MIN(bytes, (unsigned)LINE_BYTES)) {
-        sim_time at_ps = rc_line_slot(state, now_ps, now_ps);
+        read_buffer_wait(state, r);
+        sim_time at_ps = rc_line_slot(state, r->now_ps, r->begun_ps);
         struct sim_stamp line, *timed = timed_line(stamp, &line, at_ps);
         enum numa_source source = NUMA_LLC;
         sim_time done_ps = numa_dma_read(numa, state->socket, hpa, n, at_ps, timed,
                                          timed != NULL ? &source : NULL);
         held_ps += done_ps - at_ps;
+        read_buffer_hold(state, r, done_ps);
         if (stamp_traced(timed))
             trace_line(state, timed, hpa, n, at_ps, done_ps, source, false);
         if (timed != NULL && done_ps >= ready_ps)
@@ -143,12 +179,11 @@ read_lines(struct rc_state *state, struct hpa hpa, unsigned bytes, sim_time now_
     return ready_ps;
 }
 
-static __attribute__((noinline)) sim_time read_lines_timed(struct rc_state *state, struct hpa hpa,
-                                                           unsigned bytes, sim_time now_ps,
-                                                           const struct sim_stamp *stamp,
-                                                           struct sim_stamp *last)
+static __attribute__((noinline)) sim_time
+read_lines_timed(struct rc_state *state, struct reading *r, struct hpa hpa, unsigned bytes,
+                 const struct sim_stamp *stamp, struct sim_stamp *last)
 {
-    return read_lines(state, hpa, bytes, now_ps, stamp, last);
+    return read_lines(state, r, hpa, bytes, stamp, last);
 }
 
 static struct tlp *make_completion(struct model *rc, struct tlp *request, uint64_t address,
@@ -189,6 +224,16 @@ static void count_read_lines(struct rc_state *state, const struct tlp *tlp)
     state->stats.read_line_held_ps += n * (port->inbound_ps + port->outbound_ps);
 }
 
+/* All lines of the read have had their buffers. */
+static void read_leaves(struct sim *sim, struct sim_event *event)
+{
+    struct rc_step *step = SIM_CONTAINER(event, struct rc_step, event);
+
+    (void)sim;
+    rc_done_with(step->rc, step->tlp);
+    rc_step_free(step);
+}
+
 /* Ordering is satisfied: samples memory and sends the completions in address order. */
 static void read_issues(struct sim *sim, struct sim_event *event)
 {
@@ -205,6 +250,8 @@ static void read_issues(struct sim *sim, struct sim_event *event)
     unsigned remaining = tlp->length_bytes;
     uint64_t address = tlp->address;
     struct hpa hpa = step->hpa;
+    const struct rc_port *port = &state->port[tlp->ingress];
+    struct reading reading = { port, &state->stack[port->stack], sim_now(sim), sim_now(sim) };
     sim_time ready_ps = 0;
 
     count_read_lines(state, tlp);
@@ -214,8 +261,8 @@ static void read_issues(struct sim *sim, struct sim_event *event)
         struct tlp *completion = make_completion(rc, tlp, address, n, remaining);
         struct sim_stamp last;
         sim_time done_ps = SIM_LIKELY(timed == NULL)
-                               ? read_lines(state, hpa, n, sim_now(sim), NULL, NULL)
-                               : read_lines_timed(state, hpa, n, sim_now(sim), timed, &last);
+                               ? read_lines(state, &reading, hpa, n, NULL, NULL)
+                               : read_lines_timed(state, &reading, hpa, n, timed, &last);
         ready_ps = SIM_MAX(ready_ps, done_ps);
         if (completion->bulk)
             physmem_read_marks(mem, hpa, completion->payload, n);
@@ -233,8 +280,11 @@ static void read_issues(struct sim *sim, struct sim_event *event)
     }
     if (timed != NULL)
         stamp_free(rc->pcie, timed);
-    rc_done_with(rc, tlp);
-    rc_step_free(step);
+    sim_event_init(&step->event, read_leaves);
+    if (SIM_UNLIKELY(reading.begun_ps > sim_now(sim)))
+        sim_schedule(sim, &step->event, reading.begun_ps);
+    else
+        read_leaves(sim, &step->event);
 }
 
 static void rc_read(struct model *rc, struct tlp *tlp, struct hpa hpa, sim_time at_ps)

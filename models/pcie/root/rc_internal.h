@@ -118,16 +118,18 @@ struct rc_mmio {
     bool doubtful; /* timed out: the tag rests until the answer comes, or time is up again */
 };
 
-/* Write buffers of the ports of a stack, of a line each, taken in turn. */
+/* Buffers of the ports of a stack, of a line each, taken in turn: of writes, and of reads. */
 struct rc_stack {
     sim_time *free_ps; /* when each is free; NULL: not bound */
     uint32_t next;
+    sim_time *read_free_ps; /* the same of the lines that are read */
+    uint32_t read_next;
 };
 
 struct rc_stats {
     uint64_t reads, read_bytes, writes, write_bytes, interrupts, p2p_tlps, p2p_reads, p2p_timeouts;
     uint64_t write_lines, write_line_held_ps, write_line_wait_ps;
-    uint64_t read_lines, read_line_held_ps;
+    uint64_t read_lines, read_line_held_ps, read_line_wait_ps;
     uint64_t unsupported, faults, unexpected_completions, mmio_timeouts, poisoned;
     /* Of writes that carry a stamp: from the device's start until they are visible. */
     struct stat_mean write_latency_ns, write_part_ns[N_LATENCY_PARTS];

@@ -76,6 +76,8 @@ const struct param_desc root_complex_params_table[] = {
              "TLPs of a class that wait for a root port's transmitter"),
     RC_PARAM("write_lines", PARAM_U32, write_lines, 0, 0, 4096, PROV_PUBLISHED, K,
              "lines of inbound writes that the ports of a stack have under way; 0: not bound"),
+    RC_PARAM("read_lines", PARAM_U32, read_lines, 0, 0, 4096, PROV_ESTIMATE, K,
+             "lines of inbound reads that the ports of a stack have under way; 0: not bound"),
     { .type = PARAM_END },
 };
 
@@ -98,6 +100,8 @@ static const struct stat_desc rc_stats_table[] = {
     RC_STAT("read_lines", read_lines, "1", "lines of inbound memory reads"),
     RC_STAT("read_line_held_ps", read_line_held_ps, "ps",
             "from a line's request to its data, both ways through the root complex, all together"),
+    RC_STAT("read_line_wait_ps", read_line_wait_ps, "ps",
+            "how long lines waited for a place among those that their stack may read"),
     RC_STAT("interrupts", interrupts, "1", "message-signalled interrupts delivered"),
     RC_STAT("p2p_tlps", p2p_tlps, "1", "TLPs forwarded from root port to root port"),
     RC_STAT("p2p_reads", p2p_reads, "1", "read requests split and re-originated for peers"),
@@ -260,6 +264,9 @@ static void stack_init(struct rc_state *state, struct rc_port *port, unsigned st
     port->stack = stack;
     if (state->params.write_lines != 0 && buffers->free_ps == NULL)
         buffers->free_ps = sim_zalloc(state->params.write_lines, sizeof(*buffers->free_ps));
+    if (state->params.read_lines != 0 && buffers->read_free_ps == NULL)
+        buffers->read_free_ps = sim_zalloc(state->params.read_lines,
+                                           sizeof(*buffers->read_free_ps));
 }
 
 static void rc_init(struct model *rc, struct sim_error_list *errors)
@@ -400,8 +407,10 @@ static void rc_release(struct model *rc)
     for (unsigned p = 0; p < rc->n_ports; p++)
         sim_cancel(rc->sim, &rc_of(rc)->port[p].peers_look);
     rc_reads_release(rc);
-    for (unsigned s = 0; s < ROOT_COMPLEX_PORTS_MAX; s++)
+    for (unsigned s = 0; s < ROOT_COMPLEX_PORTS_MAX; s++) {
         free(rc_of(rc)->stack[s].free_ps);
+        free(rc_of(rc)->stack[s].read_free_ps);
+    }
     sim_zeroed_free(rc_of(rc)->port, rc_of(rc)->port_bytes);
 }
 

@@ -50,6 +50,7 @@ struct root_complex_params {
     bool ecrc;                     /* root ports can add digests */
     uint32_t tx_queue_tlps;        /* per root port and class */
     uint32_t write_lines;          /* of inbound writes, of a stack; 0: not bound */
+    uint32_t read_lines;           /* the same of reads */
     struct pcie_credits advertise; /* per root port */
 };
 extern const struct param_desc root_complex_params_table[];

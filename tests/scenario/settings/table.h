@@ -412,6 +412,7 @@ static const struct row rows[] = {
            "line_interval_ns=3 completion_bytes_max=128 combine_above_bytes=512"
            " posted_data_credits=768"),
     SERVER("root_complex", "bench.write", "write_lines=4"),
+    SERVER("root_complex", "bench.read", "read_lines=4"),
     SERVER("root_complex", "bench.credits", "non_posted_header_credits=96"),
     SERVER("root_complex", "bench.remote", "posted_header_credits=96"),
     LENDER("root_complex", "dma", "p2p_ns=500 p2p_line_interval_ns=1 tx_queue_tlps=1"),

@@ -488,12 +488,12 @@ static void test_write_does_not_delay_an_earlier_read(void **unused)
     assert_int_equal(took_ps[1], took_ps[0]);
 }
 
-#define STACKS(STACK)                                                                        \
-    "hosts = { server = { ports = ( { name = \"rp0\"; lanes = 8; },"                         \
-    "                               { name = \"rp1\"; lanes = 8; stack = " STACK "; } );"    \
-    "  root_complex = { write_lines = 6; inbound_ns = 61; outbound_ns = 47; }; }; };"        \
-    "devices = { a = { type = \"pcie.requester\"; }; b = { type = \"pcie.requester\"; }; };" \
-    "cables = ( { from = \"server.s0.rp0\"; to = \"a.p0\"; },"                               \
+#define STACKS(STACK)                                                                                 \
+    "hosts = { server = { ports = ( { name = \"rp0\"; lanes = 8; },"                                  \
+    "                               { name = \"rp1\"; lanes = 8; stack = " STACK "; } );"             \
+    "  root_complex = { write_lines = 6; read_lines = 6; inbound_ns = 61; outbound_ns = 47; }; }; };" \
+    "devices = { a = { type = \"pcie.requester\"; }; b = { type = \"pcie.requester\"; }; };"          \
+    "cables = ( { from = \"server.s0.rp0\"; to = \"a.p0\"; },"                                        \
     "           { from = \"server.s0.rp1\"; to = \"b.p0\"; } );"
 
 /* Six lines of a stack are under way at a time, each from its arrival until its answer is back: 61 ns
@@ -535,6 +535,43 @@ static void test_write_buffers_of_a_stack(void **unused)
     }
 }
 
+/* The same of reads: six lines of a stack at a time, each for 61 ns inbound, 6 + 12 + 7 ns to the LLC and
+ * back, 47 ns outbound; all of them are answered. */
+static void test_read_buffers_of_a_stack(void **unused)
+{
+    const unsigned n = 90;
+    const sim_time held_ps = (61 + 6 + 12 + 7 + 47) * SIM_PS_PER_NS;
+    (void)unused;
+    for (unsigned run = 0; run < 3; run++) { /* a alone; with b; with b in another stack */
+        struct world_fixture f;
+        struct spy spy[2];
+        struct hpa hpa[2];
+        struct iova iova;
+        const unsigned n_spies = run == 0 ? 1 : 2;
+        fixture_open(&f, run == 2 ? STACKS("1") : STACKS("0"));
+        for (unsigned i = 0; i < 2; i++) {
+            spy_on(&spy[i], &f, i == 0 ? "a" : "b");
+            assert_int_equal(host_dma_alloc(f.host, pcie_requester_id(spy[i].model), 0, 65536, 4096,
+                                            &hpa[i], &iova),
+                             0);
+            numa_warm_device(host_numa(f.host), 0, hpa[i], 65536);
+        }
+        const sim_time start_ps = sim_now(f.sim);
+        for (unsigned k = 0; k < n; k++)
+            for (unsigned i = 0; i < n_spies; i++)
+                spy_send(&spy[i], spy_tlp(&spy[i], TLP_MRD, hpa[i].v + k * 256, 256, k));
+        spy_run(&f);
+        unsigned bytes = 0;
+        for (unsigned k = 0; k < spy[0].n; k++)
+            bytes += spy[0].got[k].length_bytes;
+        assert_int_equal(bytes, n * 256);
+        const sim_time took_ps = spy[0].at_ps[spy[0].n - 1] - start_ps;
+        const sim_time lines = (run == 1 ? 2 : 1) * n * 4;
+        assert_in_range(took_ps, (lines / 6 - 8) * held_ps, (lines / 6 + 5) * held_ps);
+        fixture_close(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -558,6 +595,7 @@ int main(void)
         cmocka_unit_test(test_line_slots_are_the_earliest_free),
         cmocka_unit_test(test_write_does_not_delay_an_earlier_read),
         cmocka_unit_test(test_write_buffers_of_a_stack),
+        cmocka_unit_test(test_read_buffers_of_a_stack),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
