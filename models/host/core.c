@@ -10,7 +10,8 @@
  *   look-aside buffers.
  * Timing: load = numa_load, or until an asynchronous load has the line; asynchronous access =
  *   issue cycles. Either waits first for the line-fill buffer that is free first, if the line is
- *   not in L1 or L2 and all are taken. A copy is a load and a store a line; line_ps or two issues,
+ *   not in L1 or L2 and all are taken. It is held until the line is there, and longer by
+ *   cache.writeback_ns if that displaced a modified one from the L2. A copy is a load and a store a line; line_ps or two issues,
  *   whichever is more, pass meanwhile. With a store buffer the store asks for its line when its data
  *   have come, and leaves when it has the line and those before it have left; a line is loaded when
  *   there is room for its stores.
@@ -37,6 +38,7 @@ void core_init(struct core *core, struct numa *numa, const struct core_params *p
 {
     *core = (struct core){ .numa = numa, .params = params, .idx = idx };
     core->cycle_ps = numa_cycle_ps(numa);
+    core->displaced_until_ps = numa_displaced_until(numa, idx);
     core->issue_ps = core->cycle_ps * params->issue_cycles;
     for (unsigned i = 0; i < CORE_BUFFERS_MAX; i++)
         core->buffer_line[i] = CORE_NO_LINE;
@@ -85,7 +87,8 @@ static inline void take_buffer(struct core *core, sim_time *buffer, struct numa_
 {
     if (result.source > NUMA_L2) {
         const size_t i = (size_t)(buffer - core->buffer_done_ps);
-        *buffer = result.done_ps;
+        *buffer = SIM_MAX(result.done_ps, *core->displaced_until_ps);
+        *core->displaced_until_ps = 0;
         core->buffer_source[i] = (uint8_t)result.source;
         core->buffer_line[i] = line;
     }

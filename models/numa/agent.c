@@ -8,9 +8,9 @@
  *   Non-inclusive LLC: a victim cache of the private caches; lines that these hold are in the snoop
  *   filter instead.
  * Does not model: cache-line forwarding between slices, quad-age replacement.
- * Timing: a line that displaces a dirty one waits as long as full queues (link, DRAM writes) hold up
- *   the write-back; the write-back's own way is not waited for. A snoop of cores adds core_snoop_clean or, if one had it modified, core_snoop_dirty; it
- *   is needed when exactly one core group may own a line, when copies must be invalidated, or when
+ * Timing: a line that displaces a dirty one waits as long as full pools and queues (table, IDs, trackers,
+ *   link, DRAM writes) hold up the write-back; the write-back's own way is not waited for. A snoop of
+ *   cores adds core_snoop_clean or, if one had it modified, core_snoop_dirty; it is needed when exactly one core group may own a line, when copies must be invalidated, or when
  *   only cores hold the data (non-inclusive).
  * Sources: docs/sources.md#a1, docs/sources.md#a4, docs/sources.md#b (non-inclusive)
  */
@@ -183,16 +183,16 @@ sim_time agent_write_home(struct numa *n, unsigned socket, uint64_t line, enum w
 {
     const unsigned home = home_of(n, line);
     sim_time idle_ps = at_ps;
-    sim_time t = at_ps;
+    struct transaction held;
+    sim_time t = numa_begin(n, &held, socket, line, false, at_ps);
 
     numa_directory_forget(n, line);
     if (home != socket) {
         idle_ps += interconnect_idle_ps(&n->interconnect, MESSAGE_WRITEBACK);
         t = numa_send(n, socket, home, MESSAGE_WRITEBACK, t);
     }
-    t = numa_dram_write(n, line, cause, t);
-    if (home != socket)
-        numa_send(n, home, socket, MESSAGE_RESPONSE, t);
+    t = numa_dram_write(n, line, cause, numa_arrive(n, &held, t));
+    numa_end(n, &held, t, home != socket ? numa_send(n, home, socket, MESSAGE_RESPONSE, t) : t);
     return t > idle_ps ? t - idle_ps : 0;
 }
 

@@ -486,11 +486,20 @@ static void init(struct numa *n)
         io->free_ps = io->n != 0 ? sim_zalloc(io->n, sizeof(*io->free_ps)) : NULL;
     }
     agents_init(n);
+    transactions_init(n);
+    /* Where each transaction ID has a tracker, receivers take all that comes. */
+    interconnect_follow_credits(&n->interconnect, n->params->coherence->remote_trackers != 0 ||
+                                                      n->params->coherence->io_trackers != 0);
+    for (uint32_t i = 0; i < n->sockets * n->sockets; i++)
+        if (n->interconnect.link[i].credits != NULL)
+            n->interconnect.link[i].credits->wait_ps =
+                &n->socket[i / n->sockets].counters.link_credit_wait_ps;
 }
 
 static void release(struct numa *n)
 {
     agents_release(n);
+    transactions_release(n);
     for (uint32_t i = 0; i < n->sockets; i++) {
         directory_release(&n->socket[i].directory);
         free(n->socket[i].io_directory.free_ps);

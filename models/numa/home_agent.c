@@ -18,7 +18,8 @@
  *   Directory changes are DRAM writes, unless data is written to the line anyway.
  *   Without a directory (snoop_mode) all others are snooped and all answers waited for: by
  *   the home agent (home) or, at the time of the request, by the requester's agent (early).
- * Does not model: home-tracker limits, the directory cache for migratory lines (HitME), conflicts
+ *   Transactions hold entries of tables, IDs and trackers, and wait for them (pools/transaction.h).
+ * Does not model: the directory cache for migratory lines (HitME), conflicts
  *   between concurrent requests to a line (a transaction is atomic).
  * Timing:
  *   data: home agent + DRAM or a snoop, whichever is waited for. Ownership: local = home agent +
@@ -306,14 +307,17 @@ struct home_answer home_agent_acquire(struct numa *n, unsigned from, uint64_t li
                                       enum read_cause cause, sim_time at_ps,
                                       struct sim_stamp *stamp)
 {
-    const struct numa_coherence_params *p = n->params->coherence;
     struct request q = { .line = line, .from = from, .home = home_of(n, line), .want = want };
+    struct transaction t;
     struct directory *directory = &n->socket[q.home].directory;
     const bool remote = from != q.home;
     struct home_answer a;
 
-    arrive(n, &q, at_ps, remote ? numa_send(n, from, q.home, MESSAGE_REQUEST, at_ps) : at_ps);
-    sim_stamp_mark(stamp, PART_INTERCONNECT, q.home_ps - p->home_agent_ps);
+    at_ps = numa_begin(n, &t, from, line, cause == READ_DMA, at_ps);
+    sim_stamp_mark(stamp, PART_CACHE, at_ps);
+    const sim_time there_ps = remote ? numa_send(n, from, q.home, MESSAGE_REQUEST, at_ps) : at_ps;
+    sim_stamp_mark(stamp, PART_INTERCONNECT, there_ps);
+    arrive(n, &q, at_ps, numa_arrive(n, &t, there_ps));
     sim_stamp_mark(stamp, PART_CACHE, q.home_ps);
     q.tracked = track(n, &q, cause);
     q.blind = q.tracked || broadcast_instead(n, &q);
@@ -342,6 +346,7 @@ struct home_answer home_agent_acquire(struct numa *n, unsigned from, uint64_t li
     }
     sim_stamp_mark(stamp, PART_INTERCONNECT, a.done_ps);
     a.done_ps += q.waits_ps;
+    numa_end(n, &t, SIM_MAX(ready_ps, q.dram_ps) + q.waits_ps, a.done_ps);
     sim_stamp_mark(stamp, PART_DRAM, a.done_ps);
     return a;
 }
@@ -370,52 +375,63 @@ sim_time home_agent_write(struct numa *n, unsigned from, uint64_t line, bool ful
 {
     struct request q = { .line = line, .from = from, .home = home_of(n, line), .want = WANT_OWN };
     const bool remote = from != q.home;
-    sim_time t = remote ? numa_send(n, from, q.home, MESSAGE_WRITEBACK, at_ps) : at_ps;
+    struct transaction held;
 
-    arrive(n, &q, at_ps, t);
-    sim_stamp_mark(stamp, PART_INTERCONNECT, t);
+    at_ps = numa_begin(n, &held, from, line, true, at_ps);
+    sim_stamp_mark(stamp, PART_CACHE, at_ps);
+    const sim_time there_ps = remote ? numa_send(n, from, q.home, MESSAGE_WRITEBACK, at_ps) : at_ps;
+    sim_stamp_mark(stamp, PART_INTERCONNECT, there_ps);
+    arrive(n, &q, at_ps, numa_arrive(n, &held, there_ps));
     sim_stamp_mark(stamp, PART_CACHE, q.home_ps);
-    t = write_at_home(n, &q, full, stamp);
-    sim_stamp_mark(stamp, PART_DRAM, t);
-    if (remote)
-        t = numa_send(n, q.home, from, MESSAGE_RESPONSE, t);
-    sim_stamp_mark(stamp, PART_INTERCONNECT, t);
-    return t;
+    const sim_time accepted_ps = write_at_home(n, &q, full, stamp);
+    sim_stamp_mark(stamp, PART_DRAM, accepted_ps);
+    const sim_time done_ps = remote ? numa_send(n, q.home, from, MESSAGE_RESPONSE, accepted_ps)
+                                    : accepted_ps;
+    sim_stamp_mark(stamp, PART_INTERCONNECT, done_ps);
+    numa_end(n, &held, accepted_ps, done_ps);
+    return done_ps;
 }
 
 sim_time home_agent_write_owned(struct numa *n, unsigned socket, uint64_t line,
-                                enum write_cause cause, sim_time t, struct sim_stamp *stamp)
+                                enum write_cause cause, sim_time at_ps, struct sim_stamp *stamp)
 {
     const unsigned home = home_of(n, line);
+    struct transaction held;
+    sim_time t = numa_begin(n, &held, socket, line, cause == WRITE_DMA, at_ps);
 
     numa_directory_forget(n, line);
+    sim_stamp_mark(stamp, PART_CACHE, t);
     if (home != socket) {
         t = numa_send(n, socket, home, MESSAGE_WRITEBACK, t);
         sim_stamp_mark(stamp, PART_INTERCONNECT, t);
     }
-    t += n->params->coherence->home_agent_ps;
+    t = numa_arrive(n, &held, t) + n->params->coherence->home_agent_ps;
     sim_stamp_mark(stamp, PART_CACHE, t);
     t = numa_dram_write(n, line, cause, t);
     if (cause == WRITE_DMA)
         t += n->params->coherence->write_accept_ps;
     sim_stamp_mark(stamp, PART_DRAM, t);
     io_directory_release(&n->socket[home].io_directory, t);
-    if (home != socket)
-        t = numa_send(n, home, socket, MESSAGE_RESPONSE, t);
-    sim_stamp_mark(stamp, PART_INTERCONNECT, t);
-    return t;
+    const sim_time done_ps = home != socket ? numa_send(n, home, socket, MESSAGE_RESPONSE, t) : t;
+    sim_stamp_mark(stamp, PART_INTERCONNECT, done_ps);
+    numa_end(n, &held, t, done_ps);
+    return done_ps;
 }
 
 sim_time home_agent_write_kept(struct numa *n, unsigned socket, uint64_t line, sim_time at_ps)
 {
     const unsigned home = home_of(n, line);
-    const sim_time idle_ps = at_ps + interconnect_idle_ps(&n->interconnect, MESSAGE_WRITEBACK);
-    sim_time t = numa_send(n, socket, home, MESSAGE_WRITEBACK, at_ps);
+    const sim_time home_agent_ps = n->params->coherence->home_agent_ps;
+    const sim_time idle_ps = at_ps + interconnect_idle_ps(&n->interconnect, MESSAGE_WRITEBACK) +
+                             home_agent_ps;
+    struct transaction held;
+    sim_time t = numa_begin(n, &held, socket, line, true, at_ps);
 
+    t = numa_arrive(n, &held, numa_send(n, socket, home, MESSAGE_WRITEBACK, t));
     if (has_directory(n))
         directory_set(&n->socket[home].directory, home_line(n, line), DIRECTORY_A);
-    t = numa_dram_write(n, line, WRITE_DMA, t);
+    t = numa_dram_write(n, line, WRITE_DMA, t + home_agent_ps);
     io_directory_release(&n->socket[home].io_directory, t);
-    numa_send(n, home, socket, MESSAGE_RESPONSE, t);
+    numa_end(n, &held, t, numa_send(n, home, socket, MESSAGE_RESPONSE, t));
     return t > idle_ps ? t - idle_ps : 0;
 }

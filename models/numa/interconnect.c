@@ -32,6 +32,10 @@ void interconnect_init(struct interconnect *ic, const struct numa_interconnect_p
         ic->serial_ps[m] = (sim_time)llround(ic->flits[m] * unit_ps);
         ic->bytes[m] = slots * params->flit_payload_bytes / params->flit_slots;
     }
+    for (int m = 0; m < N_MESSAGES; m++)
+        ic->passes_ps[m] = params->headers_pass_data && ic->flits[m] == params->header_flits
+                               ? ic->serial_ps[MESSAGE_DATA] / params->links
+                               : SIM_TIME_MAX;
     ic->window_capacity_flits = (UINT64_C(1) << LINK_WINDOW_LOG2) * LINK_GROUP_FLITS / slot_ps;
     ic->link = sim_zalloc((size_t)sockets * sockets, sizeof(*ic->link));
     for (uint32_t i = 0; i < sockets * sockets; i++) {
@@ -43,8 +47,15 @@ void interconnect_init(struct interconnect *ic, const struct numa_interconnect_p
 
 void interconnect_release(struct interconnect *ic)
 {
-    for (uint32_t i = 0; ic->link != NULL && i < ic->sockets * ic->sockets; i++)
+    for (uint32_t i = 0; ic->link != NULL && i < ic->sockets * ic->sockets; i++) {
+        struct link_credits *credits = ic->link[i].credits;
+        for (uint32_t c = 0; credits != NULL && c < LINK_CLASSES; c++)
+            pool_release(&credits->reserved[c]);
+        if (credits != NULL)
+            pool_release(&credits->shared);
+        free(credits);
         free(ic->link[i].headers);
+    }
     free(ic->link);
     ic->link = NULL;
 }
@@ -52,6 +63,71 @@ void interconnect_release(struct interconnect *ic)
 sim_time interconnect_idle_ps(const struct interconnect *ic, enum message message)
 {
     return ic->serial_ps[message] + ic->params->one_way_ps;
+}
+
+/* ---- Credits of receive buffers -------------------------------------------------------------- */
+
+static const uint8_t class_of[N_MESSAGES] = {
+    [MESSAGE_REQUEST] = 0,   [MESSAGE_SNOOP] = 1,      [MESSAGE_RESPONSE] = 2, [MESSAGE_DATA] = 3,
+    [MESSAGE_WRITEBACK] = 3, [MESSAGE_IO_REQUEST] = 4, [MESSAGE_IO_DATA] = 5,
+};
+
+/* Whether all that a direction can send until its credits are back, and what a slot of the calendar may
+ * bring forward, is less than the shared credits. */
+static bool cannot_run_out(const struct interconnect *ic)
+{
+    const struct numa_interconnect_params *p = ic->params;
+    const double sent = (double)p->credit_loop_ps * p->links / flit_ps(p);
+
+    return sent + LINK_GROUP_FLITS + ic->flits[MESSAGE_DATA] <=
+           (double)p->links * (p->receive_flits - p->reserved_flits);
+}
+
+void interconnect_follow_credits(struct interconnect *ic, bool stalls)
+{
+    const struct numa_interconnect_params *p = ic->params;
+
+    if (p->receive_flits == 0 || (!stalls && cannot_run_out(ic)))
+        return;
+    for (uint32_t i = 0; i < ic->sockets * ic->sockets; i++) {
+        struct link_credits *credits = sim_zalloc(1, sizeof(*credits));
+        pool_init(&credits->shared, p->links * (p->receive_flits - p->reserved_flits));
+        for (uint32_t c = 0; c < LINK_CLASSES; c++)
+            pool_init(&credits->reserved[c], p->reserved_flits != 0 ? p->links : 0);
+        ic->link[i].credits = credits;
+    }
+}
+
+sim_time interconnect_take_credits(struct interconnect *ic, struct link *link, enum message message,
+                                   sim_time arrival_ps)
+{
+    struct link_credits *credits = link->credits;
+    struct pool *reserved = &credits->reserved[class_of[message]];
+    const sim_time loop_ps = ic->params->credit_loop_ps;
+    const sim_time start_ps = arrival_ps - ic->params->one_way_ps - ic->serial_ps[message];
+    sim_time at_ps = pool_wait(&credits->shared, ic->flits[message], start_ps);
+    const sim_time reserved_ps = at_ps == start_ps || reserved->n == 0
+                                     ? SIM_TIME_MAX
+                                     : pool_wait(reserved, 1, start_ps);
+
+    if (reserved_ps < at_ps) {
+        at_ps = reserved_ps;
+        pool_hold_any(reserved, 1, at_ps, at_ps + loop_ps);
+    } else {
+        pool_hold_any(&credits->shared, ic->flits[message], at_ps, at_ps + loop_ps);
+    }
+    if (credits->wait_ps != NULL)
+        *credits->wait_ps += at_ps - start_ps;
+    return arrival_ps + (at_ps - start_ps);
+}
+
+void interconnect_stall(struct interconnect *ic, uint32_t from, uint32_t to, sim_time at_ps,
+                        sim_time until_ps)
+{
+    struct link_credits *credits = ic->link[from * ic->sockets + to].credits;
+
+    if (credits != NULL)
+        pool_hold_any(&credits->shared, ic->flits[MESSAGE_REQUEST], at_ps, until_ps);
 }
 
 /* ---- Flits of several slots ------------------------------------------------------------------ */
@@ -163,5 +239,5 @@ sim_time interconnect_send_packed(struct interconnect *ic, struct link *link, en
     }
     const sim_time sent_ps = grant.start_ps + ic->serial_ps[message];
 
-    return SIM_MAX(sent_ps, grant.end_ps) + ic->params->one_way_ps;
+    return SIM_MAX(sent_ps, grant.end_ps);
 }

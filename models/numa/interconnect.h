@@ -8,17 +8,23 @@
  *   is followed by data flits. A header goes with the last header flit that is waiting and has
  *   a slot left, or opens one. Messages of a direction keep their order; with headers_pass_data, as if
  *   each class had a queue of its own, a header goes with the first header flit that has a slot left,
- *   past data that wait.
- * Does not model: retries, virtual channels and their credits, routing over a third socket.
+ *   past data that wait. So it does with flit_slots = 1 (QPI): links serve the classes in turn, and it
+ *   waits for one line at most, which ends earlier the more links there are; the direction carries as
+ *   many flits as before. Credits of the receive buffers: a message takes one for each of its flits from
+ *   those that all classes share (VNA), or, if these are gone, one for the packet, of which each
+ *   class has one a link (VN0). They come back credit_loop after its start, or later, if the receiver
+ *   does not take it at once. A receive buffer that cannot run out, whatever is sent, is not followed.
+ * Does not model: retries, routing over a third socket.
  * Timing:
  *   arrival = start + flits * flit time of one link + one way; a direction carries no
- *   more than links / flit time flits.
- * Sources: docs/sources.md#a2 (QPI), docs/sources.md#b (UPI)
+ *   more than links / flit time flits, nor links x (receive_flits - reserved_flits) / credit_loop.
+ * Sources: docs/sources.md#a2 (QPI), docs/sources.md#b (UPI), docs/sources.md#k (classes, credits)
  */
 #ifndef MODELS_NUMA_INTERCONNECT_H
 #define MODELS_NUMA_INTERCONNECT_H
 
 #include "models/numa/dram/calendar.h"
+#include "models/numa/pools/pool.h"
 
 /* Kinds of messages, for sizes and for the statistics. */
 enum message {
@@ -42,6 +48,8 @@ struct numa_interconnect_params {
     bool headers_pass_data;
     uint32_t data_flits;
     uint32_t header_flits;
+    uint32_t receive_flits, reserved_flits;
+    sim_time credit_loop_ps;
     sim_time one_way_ps;
     sim_time bus_address_ps, bus_arbitration_ps, bus_turnaround_ps;
     double bus_gbyte_s;
@@ -61,10 +69,21 @@ struct link_headers {
     uint8_t no_data[CALENDAR_SLOTS]; /* header flits that no data flits follow yet */
 };
 
+/* Classes of messages, each with reserved credits: home, snoop, response, data, and two of registers. */
+#define LINK_CLASSES 6u
+
+/* The receive buffers of one direction, of all links together. */
+struct link_credits {
+    struct pool shared;                 /* flits */
+    struct pool reserved[LINK_CLASSES]; /* packets */
+    uint64_t *wait_ps; /* adds up what messages wait for them; NULL: nobody counts that */
+};
+
 /* One direction. */
 struct link {
     struct calendar calendar;
     struct link_headers *headers; /* NULL: flit_slots is 1 */
+    struct link_credits *credits; /* NULL: they cannot run out */
     uint64_t window;              /* number of the current microsecond, for the load */
     uint64_t window_flits, last_window_flits;
 };
@@ -76,15 +95,25 @@ struct interconnect {
     uint32_t flits[N_MESSAGES];
     uint32_t bytes[N_MESSAGES];     /* that count as moved */
     sim_time serial_ps[N_MESSAGES]; /* on one link */
+    sim_time passes_ps[N_MESSAGES]; /* flit_slots 1: it waits for this at most, then passes data */
     uint64_t window_capacity_flits;
 };
 
 void interconnect_init(struct interconnect *ic, const struct numa_interconnect_params *params,
                        uint32_t sockets);
 void interconnect_release(struct interconnect *ic);
+/* Follows the credits of receive buffers, if they can run out; stalls: receivers may leave messages in
+ * them (interconnect_stall()). */
+void interconnect_follow_credits(struct interconnect *ic, bool stalls);
+/* A message that came at at_ps stays in the receive buffer until until_ps. */
+void interconnect_stall(struct interconnect *ic, uint32_t from, uint32_t to, sim_time at_ps,
+                        sim_time until_ps);
 sim_time interconnect_idle_ps(const struct interconnect *ic, enum message message);
 
-/* interconnect_send() where flits have several slots. */
+/* The arrival, later if credits are, of a message that would arrive at arrival_ps. */
+sim_time interconnect_take_credits(struct interconnect *ic, struct link *link, enum message message,
+                                   sim_time arrival_ps);
+/* interconnect_send() where flits have several slots: when the last flit has been sent. */
 sim_time interconnect_send_packed(struct interconnect *ic, struct link *link, enum message message,
                                   sim_time at_ps);
 
@@ -106,13 +135,23 @@ static inline sim_time interconnect_send(struct interconnect *ic, uint32_t from,
 {
     struct link *link = &ic->link[from * ic->sockets + to];
 
-    if (link->headers != NULL)
-        return interconnect_send_packed(ic, link, message, at_ps);
-    const struct calendar_grant grant = calendar_take(&link->calendar, at_ps, ic->flits[message]);
-    const sim_time sent_ps = grant.start_ps + ic->serial_ps[message];
+    sim_time sent_ps;
 
-    link_count_load(link, ic->flits[message], at_ps);
-    return SIM_MAX(sent_ps, grant.end_ps) + ic->params->one_way_ps;
+    if (link->headers != NULL) {
+        sent_ps = interconnect_send_packed(ic, link, message, at_ps);
+    } else {
+        const struct calendar_grant grant = calendar_take(&link->calendar, at_ps,
+                                                          ic->flits[message]);
+        link_count_load(link, ic->flits[message], at_ps);
+        sent_ps = grant.start_ps + ic->serial_ps[message];
+        sent_ps = SIM_MAX(sent_ps, grant.end_ps);
+        if (SIM_UNLIKELY(grant.start_ps - at_ps > ic->passes_ps[message]))
+            sent_ps = at_ps + ic->passes_ps[message] + ic->serial_ps[message];
+    }
+    const sim_time arrival_ps = sent_ps + ic->params->one_way_ps;
+    if (SIM_UNLIKELY(link->credits != NULL))
+        return interconnect_take_credits(ic, link, message, arrival_ps);
+    return arrival_ps;
 }
 
 /* The direction carried less than load_ratio_256 / 256 of its capacity in the last microsecond. */

@@ -97,6 +97,9 @@ uint64_t numa_l1i_changes(const struct numa *numa, unsigned core);
 /* Whether such an access would hit in the core's L1 or L2 (a store: with ownership). Changes
  * nothing. */
 bool numa_private_hit(const struct numa *numa, unsigned core, struct hpa hpa, bool store);
+/* Where it stands until when a modified line that the last fill of the core's L2 displaced needs its
+ * buffer (cache.writeback_ns). Who has seen it sets it to 0. */
+sim_time *numa_displaced_until(struct numa *numa, unsigned core);
 /* Stores a full line non-temporally: invalidates all copies and writes to DRAM. Done when the home
  * agent or the hub has accepted it. */
 struct numa_result numa_store_nt(struct numa *numa, unsigned core, struct hpa hpa, sim_time at_ps,
@@ -184,7 +187,8 @@ struct numa_dram_timing {
     unsigned channels; /* of a node */
     sim_time burst_ps; /* of a line */
     sim_time activate_ps, precharge_ps;
-    sim_time turnaround_ps; /* that a batch of writes costs the data bus beside its bursts */
+    sim_time
+        turnaround_ps; /* tWTR and two clocks: by which a write mode delays a read that waits */
 };
 struct numa_dram_timing numa_dram_timing(const struct numa *numa);
 /* Bytes that from_socket has sent to to_socket. */

@@ -6,6 +6,7 @@
 #include "models/numa/directory.h"
 #include "models/numa/dram/dram.h"
 #include "models/numa/io_directory.h"
+#include "models/numa/pools/transaction.h"
 #include "models/numa/stream_prefetch.h"
 
 #define NUMA_MAX_SOCKETS 4
@@ -39,6 +40,7 @@ struct numa_cache_params {
     sim_time llc_request_ps, llc_return_ps;
     sim_time iio_ps;
     sim_time core_snoop_clean_ps, core_snoop_dirty_ps;
+    sim_time writeback_ps;
 };
 
 enum remote_dma_write {
@@ -74,6 +76,8 @@ struct numa_coherence_params {
     double broadcast_load_ratio;
     uint32_t io_directory_entries;
     bool io_directory_gated;
+    uint32_t request_entries, transaction_ids; /* 0: without bound; also the trackers */
+    uint32_t local_trackers, remote_trackers, io_trackers;
     sim_time write_accept_ps;
     bool snoop_filter;
     uint64_t snoop_filter_bytes; /* 0: without limit */
@@ -108,6 +112,8 @@ struct numa_counters {
     uint64_t ddio_evictions, ddio_dirty_evictions, llc_back_invalidations, core_snoops;
     uint64_t snoops_sent;
     uint64_t io_directory_hits, io_directory_misses;
+    uint64_t request_entry_wait_ps, request_entry_held_ps, transaction_id_wait_ps;
+    uint64_t tracker_wait_ps, link_credit_wait_ps;
     struct dram_counts dram;
     /* No counters of their own: */
     uint32_t sockets;    /* how many to_bytes there are */
@@ -129,6 +135,8 @@ struct core_group {
     bool fast;             /* one L1, and both it and the L2 of FAST_* geometry; numa.llc_fast */
     uint64_t *l1i_changes; /* by core of the group: lines that its L1I got or lost; or NULL */
     struct stream_prefetch *prefetch; /* NULL: there is none */
+    /* When the last modified line that a fill displaced has been taken, until who filled has seen that. */
+    sim_time displaced_until_ps;
     uint32_t socket;
     uint32_t sharer_bit; /* in the state words of its socket's LLC */
     /* fast: for each way of each set of the L2 the place of that line in the LLC, see agent_at().
@@ -143,6 +151,7 @@ struct numa_socket {
     struct dram dram;
     struct directory directory; /* of the lines whose home this is; protocols with home agents */
     struct io_directory io_directory;
+    struct transaction_pools pools; /* protocols with home agents */
     struct numa_counters counters;
 };
 
@@ -241,6 +250,51 @@ static inline sim_time numa_send(struct numa *n, unsigned from, unsigned to, enu
         return at_ps;
     numa_count_message(n, from, to, message, n->interconnect.bytes[message]);
     return interconnect_send(&n->interconnect, from, to, message, at_ps);
+}
+
+/* A transaction of `line` of socket `from`, at_ps at its slice; for_device: a device's. Returns when it
+ * leaves. numa_arrive() and numa_end() have to follow. */
+static inline __attribute__((always_inline)) sim_time numa_begin(struct numa *n,
+                                                                 struct transaction *t,
+                                                                 unsigned from, uint64_t line,
+                                                                 bool for_device, sim_time at_ps)
+{
+    struct numa_socket *s = &n->socket[from];
+    const unsigned home = home_of(n, line);
+    struct transaction_pools *at_home = &n->socket[home].pools;
+    struct pool *tracker = &at_home->tracker[from == home ? TRACKER_LOCAL : TRACKER_REMOTE];
+
+    if (for_device && SIM_UNLIKELY(at_home->tracker[TRACKER_IO].n != 0))
+        tracker = &at_home->tracker[TRACKER_IO];
+    t->table = &s->pools.table[transaction_slice(line, s->llc.slices)];
+    t->other = from == home ? tracker : &s->pools.ids[home];
+    t->tracker = from == home || tracker->n == 0 ? NULL : tracker;
+    t->from = from;
+    t->home = home;
+    if (SIM_UNLIKELY(!pool_has(t->table, 1, at_ps) || !pool_has(t->other, 1, at_ps)) && !n->quiet)
+        at_ps = transaction_wait(n, t, at_ps);
+    t->began_ps = at_ps;
+    return at_ps;
+}
+
+/* The home agent gets it at at_ps; returns when it has a tracker. */
+static inline sim_time numa_arrive(struct numa *n, struct transaction *t, sim_time at_ps)
+{
+    if (SIM_UNLIKELY(t->tracker != NULL) && !n->quiet)
+        t->arrived_ps = at_ps = transaction_wait_at_home(n, t, at_ps);
+    return at_ps;
+}
+
+/* The home agent is done with it at at_ps, and its socket knows at done_ps. */
+static inline void numa_end(struct numa *n, const struct transaction *t, sim_time at_ps,
+                            sim_time done_ps)
+{
+    if (SIM_UNLIKELY(n->quiet))
+        return;
+    n->socket[t->from].counters.request_entry_held_ps += done_ps - t->began_ps;
+    pool_hold_both(t->table, t->other, t->began_ps, done_ps);
+    if (SIM_UNLIKELY(t->tracker != NULL))
+        pool_hold_any(t->tracker, 1, t->arrived_ps, at_ps);
 }
 
 /* +1 on a counter of the socket, unless warming. */

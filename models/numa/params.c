@@ -18,6 +18,7 @@
 #define A2 "docs/sources.md#a2"
 #define A3 "docs/sources.md#a3"
 #define A4 "docs/sources.md#a4"
+#define K  "docs/sources.md#k"
 #define E1 "docs/sources.md#fsb"
 #define F  "docs/sources.md#f"
 
@@ -90,6 +91,9 @@ static const struct param_desc cache_table[] = {
           "snoop of a core that has the line unmodified (34.4 less an LLC hit)"),
     CACHE("core_snoop_dirty_ns", PARAM_TIME, core_snoop_dirty_ps, 15, 0, 200, PROV_PUBLISHED, A1,
           "snoop of a core that has the line modified (39-42 less an LLC hit)"),
+    CACHE("writeback_ns", PARAM_TIME, writeback_ps, 0, 0, 200, PROV_ESTIMATE, K,
+          "how long a modified line that leaves an L2 keeps the line-fill buffer of the line that "
+          "displaces it; 0: it has a buffer of its own"),
     { .type = PARAM_END },
 };
 
@@ -123,6 +127,22 @@ static const struct param_desc coherence_table[] = {
         "DRAM"),
     COHERENCE("io_directory_gated", PARAM_BOOL, io_directory_gated, 0, 0, 1, PROV_PUBLISHED,
               "docs/sources.md#k", "such a line is tracked only while the home may broadcast"),
+    COHERENCE("request_entries", PARAM_U32, request_entries, 20, 0, POOL_MAX, PROV_PUBLISHED, K,
+              "transactions that a slice of the LLC has under way (TOR); 0: without bound"),
+    COHERENCE("transaction_ids", PARAM_U32, transaction_ids, 128, 0, POOL_MAX, PROV_ESTIMATE, K,
+              "transactions that a socket has under way with the home agents of another one (QPI: "
+              "RTIDs); 0: without bound"),
+    COHERENCE(
+        "local_trackers", PARAM_U32, local_trackers, 128, 0, POOL_MAX, PROV_ESTIMATE, K,
+        "trackers of a socket's home agents for transactions of that socket; 0: without bound"),
+    COHERENCE(
+        "remote_trackers", PARAM_U32, remote_trackers, 0, 0, POOL_MAX, PROV_ESTIMATE, K,
+        "trackers of a socket's home agents for transactions of other sockets; 0: there is one "
+        "for each transaction ID"),
+    COHERENCE(
+        "io_trackers", PARAM_U32, io_trackers, 0, 0, POOL_MAX, PROV_ESTIMATE, K,
+        "trackers of a socket's home agents for transactions of devices, of any socket; 0: these "
+        "take those above"),
     COHERENCE("write_accept_ns", PARAM_TIME, write_accept_ps, 0, 0, 500, PROV_ESTIMATE,
               "docs/sources.md#k",
               "home agent to the controller's write queue and back, for devices' writes to DRAM"),
@@ -152,8 +172,17 @@ static const struct param_desc interconnect_table[] = {
           "bytes of a flit that count as moved"),
     LINKS("flit_slots", PARAM_U32, flit_slots, 1, 1, 4, PROV_ESTIMATE, "docs/sources.md#b",
           "headers that share a header flit, at most one of them of a line (QPI: 1, UPI: 3)"),
-    LINKS("headers_pass_data", PARAM_BOOL, headers_pass_data, 0, 0, 1, PROV_ESTIMATE,
-          "docs/sources.md#b", "with flit_slots: headers do not wait behind data"),
+    LINKS(
+        "headers_pass_data", PARAM_BOOL, headers_pass_data, 1, 0, 1, PROV_PUBLISHED, K,
+        "each class of message has a queue of its own: requests, snoops and responses do not wait "
+        "behind data that wait"),
+    LINKS("receive_flits", PARAM_U32, receive_flits, 128, 0, POOL_MAX / 4, PROV_PUBLISHED, K,
+          "flits that the receive buffer of a link takes: credits of the sender; 0: without bound"),
+    LINKS(
+        "reserved_flits", PARAM_U32, reserved_flits, 26, 0, 256, PROV_PUBLISHED, K,
+        "of these, kept for one packet of each class of message (VN0); the others are shared (VNA)"),
+    LINKS("credit_loop_ns", PARAM_TIME, credit_loop_ps, 30, 0, 1000, PROV_ESTIMATE, K,
+          "start of a packet to its credits back, if the receiver takes it at once"),
     LINKS("data_flits", PARAM_U32, data_flits, 9, 1, 64, PROV_ESTIMATE, A2,
           "flits of a line beside its header"),
     LINKS("header_flits", PARAM_U32, header_flits, 1, 1, 8, PROV_ESTIMATE, A2,
@@ -290,6 +319,11 @@ bool numa_params_check(const struct numa_params *params, const char **why)
         { params->interconnect->flit_slots > 1 && params->interconnect->header_flits != 1,
           "interconnect.header_flits must be 1 where a flit has several slots" },
         { !is_power_of_two(dram->bank_groups), "dram.bank_groups must be a power of two" },
+        { params->interconnect->receive_flits != 0 &&
+              params->interconnect->receive_flits < params->interconnect->reserved_flits +
+                                                        params->interconnect->data_flits +
+                                                        params->interconnect->header_flits,
+          "interconnect.receive_flits must be 0, or take interconnect.reserved_flits and a line" },
         { !is_power_of_two(dram->row_lines), "dram.row_lines must be a power of two" },
         { !is_power_of_two(dram->dimms), "dram.dimms must be a power of two" },
         { dram->dimms > 1 && !dram->fb_dimm, "dram.dimms must be 1 without dram.fb_dimm" },

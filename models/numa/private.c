@@ -260,6 +260,29 @@ static inline __attribute__((always_inline)) void prefetch_victim(const struct a
     }
 }
 
+/* A modified line has left the L2 at at_ps. */
+static inline __attribute__((always_inline)) void note_displaced(const struct access *a,
+                                                                 sim_time at_ps)
+{
+    const sim_time held_ps = a->n->params->cache->writeback_ps;
+
+    if (held_ps != 0)
+        a->c->displaced_until_ps = at_ps + held_ps;
+}
+
+/* A line has left the L2 of a core group that is not fast. Returns how long it is held up. */
+static sim_time write_back(const struct access *a, uint64_t line, uint32_t at, bool dirty,
+                           sim_time at_ps)
+{
+    if (!dirty && a->n->params->cache->inclusive)
+        return 0;
+    const sim_time waits_ps = a->n->ops->writeback(a->n, core_group_of(a->n, a->core), line, at,
+                                                   dirty, at_ps);
+    if (dirty)
+        note_displaced(a, at_ps + waits_ps);
+    return waits_ps;
+}
+
 /* Evicts `line` from the L2 to make room for that of the access. at: fast: its place in the LLC.
  * Returns how long it is held up; the LLC takes a line at once. */
 static inline __attribute__((always_inline)) sim_time leave(const struct access *a,
@@ -269,9 +292,7 @@ static inline __attribute__((always_inline)) sim_time leave(const struct access 
     if (!a->fast) {
         numa_note_present(a->n, core_group_of(a->n, a->core), line, false);
         drop_from_l1(a->n, a->c, line, UINT32_MAX);
-        if (dirty || !a->n->params->cache->inclusive)
-            return a->n->ops->writeback(a->n, core_group_of(a->n, a->core), line, at, dirty, at_ps);
-        return 0;
+        return write_back(a, line, at, dirty, at_ps);
     }
     /* What shares a set of the L2 shares one of the smaller L1. */
     const struct cache_place p = { p1.row, (uint32_t)(line >> a->l1->sets_log2), p1.index };
@@ -279,8 +300,10 @@ static inline __attribute__((always_inline)) sim_time leave(const struct access 
 
     if (in_l1 != 0)
         cache_drop_bits(p, in_l1);
-    if (dirty)
+    if (dirty) {
         agent_take_back(a->n, a->llc, at);
+        note_displaced(a, at_ps);
+    }
     return 0;
 }
 
@@ -320,9 +343,7 @@ static sim_time empty_way(const struct access *a, struct cache_place p, int way,
     cache_drop(p, way);
     numa_note_present(a->n, core_group_of(a->n, a->core), line, false);
     drop_from_l1(a->n, a->c, line, UINT32_MAX);
-    if (!dirty && a->n->params->cache->inclusive)
-        return 0;
-    return a->n->ops->writeback(a->n, core_group_of(a->n, a->core), line, 0, dirty, at_ps);
+    return write_back(a, line, 0, dirty, at_ps);
 }
 
 /* As fill_l2(): if the other line of the sector is there, the line joins it. */
@@ -581,4 +602,9 @@ bool numa_has_l1i(const struct numa *n)
 uint64_t numa_l1i_changes(const struct numa *n, unsigned core)
 {
     return n->core_group[core_group_of(n, core)].l1i_changes[core & ((1u << n->l2_cores_log2) - 1)];
+}
+
+sim_time *numa_displaced_until(struct numa *n, unsigned core)
+{
+    return &n->core_group[core_group_of(n, core)].displaced_until_ps;
 }

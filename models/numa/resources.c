@@ -84,6 +84,16 @@ const struct stat_desc numa_counter_table[] = {
             "lines of remote devices that the I/O directory cache of this home had an entry for"),
     COUNTER("io_directory_misses", io_directory_misses, "1",
             "those that found it full: the directory in DRAM was read"),
+    COUNTER("request_entry_wait_ps", request_entry_wait_ps, "ps",
+            "how long transactions waited for an entry of their slice's table, all together"),
+    COUNTER("request_entry_held_ps", request_entry_held_ps, "ps",
+            "how long they had it, all together"),
+    COUNTER("transaction_id_wait_ps", transaction_id_wait_ps, "ps",
+            "how long transactions of this socket waited for an ID of another one's home agents"),
+    COUNTER("tracker_wait_ps", tracker_wait_ps, "ps",
+            "how long transactions waited for a tracker of this socket's home agents"),
+    COUNTER("link_credit_wait_ps", link_credit_wait_ps, "ps",
+            "how long messages of this socket waited for credits of a link"),
     { .kind = STAT_END },
 };
 

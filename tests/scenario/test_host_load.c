@@ -76,6 +76,23 @@ static void test_read_write(void **state)
     run_result_free(result);
 }
 
+/* A line that displaces a modified one keeps its line-fill buffer until that has been taken: the same time
+ * more for each line. */
+static void test_write_backs_of_a_core(void **state)
+{
+    double line_ns[2];
+    (void)state;
+    for (unsigned held = 0; held < 2; held++) {
+        struct run_result *result = scenario_run(
+            held ? HOST("core = { line_fill_buffers = 1; }; cache = { writeback_ns = 40; }; ")
+                       STREAM("access = \"read_write\"; ")
+                 : HOST("core = { line_fill_buffers = 1; }; ") STREAM("access = \"read_write\"; "));
+        line_ns[held] = 2 * 64 / scenario_value(result, "core_gbyte_s");
+        run_result_free(result);
+    }
+    assert_near(line_ns[1] - line_ns[0], 40, 0.03);
+}
+
 /* Writes that find no place wait, and nothing is lost: each line that is read is written back. */
 static void test_full_write_queue(void **state)
 {
@@ -144,9 +161,13 @@ static void test_mistakes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pool_of_a_core),   cmocka_unit_test(test_read_write),
-        cmocka_unit_test(test_full_write_queue), cmocka_unit_test(test_device),
-        cmocka_unit_test(test_nothing),          cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_pool_of_a_core),
+        cmocka_unit_test(test_read_write),
+        cmocka_unit_test(test_full_write_queue),
+        cmocka_unit_test(test_device),
+        cmocka_unit_test(test_write_backs_of_a_core),
+        cmocka_unit_test(test_nothing),
+        cmocka_unit_test(test_mistakes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -135,6 +135,9 @@ void fixture_skylake(struct fixture *f)
     f->interconnect.flit_slots = 3;
     f->interconnect.flit_payload_bytes = 24;
     f->interconnect.data_flits = 3;
+    f->interconnect.receive_flits = 0;
+    f->coherence.transaction_ids = 0;
+    f->coherence.local_trackers = 0;
     f->dram.channels = 6;
     f->dram.data_rate_mt_s = 2666;
 }
