@@ -167,15 +167,6 @@ struct snooped agent_snoop_holder(struct numa *n, unsigned socket, struct holder
     return r;
 }
 
-struct snooped agent_snoop(struct numa *n, unsigned socket, uint64_t line, enum snoop snoop)
-{
-    const struct holder h = agent_find(n, socket, line);
-
-    if (h.way < 0)
-        return (struct snooped){ LINE_I, 0 };
-    return agent_snoop_holder(n, socket, h, line, snoop);
-}
-
 /* ---- Lines come and go ----------------------------------------------------------------------- */
 
 sim_time agent_write_home(struct numa *n, unsigned socket, uint64_t line, enum write_cause cause,

@@ -65,7 +65,8 @@ struct request {
 
 /* The home agent writes the line, or its directory alone, and keeps the transaction open until the
  * write queue has accepted that. */
-static void write_home(struct numa *n, struct request *q, enum write_cause cause, sim_time at_ps)
+static inline __attribute__((always_inline)) void write_home(struct numa *n, struct request *q,
+                                                             enum write_cause cause, sim_time at_ps)
 {
     const sim_time accepted_ps = numa_dram_write(n, q->line, cause, at_ps);
 
@@ -73,7 +74,7 @@ static void write_home(struct numa *n, struct request *q, enum write_cause cause
 }
 
 /* The home agent looks into its own socket's caches for a remote requester. */
-static void snoop_home(struct numa *n, struct request *q)
+static inline __attribute__((always_inline)) void snoop_home(struct numa *n, struct request *q)
 {
     const struct snooped s = agent_snoop(n, q->home, q->line, snoop_of[q->want]);
     sim_time there_ps = q->home_ps;
@@ -90,8 +91,9 @@ static void snoop_home(struct numa *n, struct request *q)
 }
 
 /* Another socket answers a snoop: data to the requester if it had them modified. */
-static void answer_snoop(struct numa *n, struct request *q, unsigned socket, enum line_state was,
-                         struct snoop_path path)
+static inline __attribute__((always_inline)) void answer_snoop(struct numa *n, struct request *q,
+                                                               unsigned socket, enum line_state was,
+                                                               struct snoop_path path)
 {
     const bool dirty = was == LINE_M;
     const sim_time t = path.answered_ps;
@@ -124,13 +126,15 @@ static bool has_directory(const struct numa *n)
 }
 
 /* The home agent may send the socket a snoop before it knows the directory. */
-static bool may_broadcast(const struct numa *n, const struct request *q, unsigned socket)
+static inline __attribute__((always_inline)) bool
+may_broadcast(const struct numa *n, const struct request *q, unsigned socket)
 {
     return n->params->coherence->opportunistic_broadcast &&
            interconnect_light(&n->interconnect, q->home, socket, q->home_ps, n->light_ratio_256);
 }
 
-static bool may_broadcast_to_all(const struct numa *n, const struct request *q)
+static inline __attribute__((always_inline)) bool may_broadcast_to_all(const struct numa *n,
+                                                                       const struct request *q)
 {
     for (unsigned s = 0; s < n->sockets; s++) {
         if (s != q->home && !may_broadcast(n, q, s))
@@ -141,7 +145,8 @@ static bool may_broadcast_to_all(const struct numa *n, const struct request *q)
 
 /* Ownership for an agent of the home's socket: snoops to all others spare the DRAM read of the
  * directory, if the home agent may send them. So they do for all where there is none. */
-static bool broadcast_instead(const struct numa *n, const struct request *q)
+static inline __attribute__((always_inline)) bool broadcast_instead(const struct numa *n,
+                                                                    const struct request *q)
 {
     if (q->want != WANT_OWN)
         return false;
@@ -153,7 +158,8 @@ static bool broadcast_instead(const struct numa *n, const struct request *q)
  * found nothing leaves the directory unread. Data that are about to be written need no other write.
  * Where a stale entry is cleared (Broadwell-EP) nothing but that and remote reads is counted as a change:
  * that others share the line now is only noted with data. */
-static void all_known(const struct numa *n, struct request *q, bool found)
+static inline __attribute__((always_inline)) void all_known(const struct numa *n, struct request *q,
+                                                            bool found)
 {
     const int stale = n->params->coherence->directory_stale;
     const bool own = q->want == WANT_RFO || q->want == WANT_OWN;
@@ -168,7 +174,7 @@ static void all_known(const struct numa *n, struct request *q, bool found)
         q->directory_then = DIRECTORY_S;
 }
 
-static void snoop_others(struct numa *n, struct request *q)
+static inline __attribute__((always_inline)) void snoop_others(struct numa *n, struct request *q)
 {
     const struct numa_coherence_params *p = n->params->coherence;
     const bool own = q->want == WANT_RFO || q->want == WANT_OWN;
@@ -212,7 +218,7 @@ static void snoop_others(struct numa *n, struct request *q)
 }
 
 /* What the requester may have, and what the directory says then. */
-static enum line_state grant(struct request *q)
+static inline __attribute__((always_inline)) enum line_state grant(struct request *q)
 {
     const bool remote = q->from != q->home;
 
@@ -232,7 +238,8 @@ static enum line_state grant(struct request *q)
 }
 
 /* When the home agent answers, and from where the data come. */
-static sim_time answer_ps(const struct request *q, enum numa_source *source)
+static inline __attribute__((always_inline)) sim_time answer_ps(const struct request *q,
+                                                                enum numa_source *source)
 {
     const bool remote = q->from != q->home;
 
@@ -248,7 +255,8 @@ static sim_time answer_ps(const struct request *q, enum numa_source *source)
 }
 
 /* What the home agent has waited for until ready_ps, or for a forward until it was sent. */
-static void mark_wait(const struct request *q, sim_time ready_ps, struct sim_stamp *stamp)
+static inline __attribute__((always_inline)) void
+mark_wait(const struct request *q, sim_time ready_ps, struct sim_stamp *stamp)
 {
     if (stamp == NULL)
         return;
@@ -269,7 +277,8 @@ static void mark_wait(const struct request *q, sim_time ready_ps, struct sim_sta
 
 /* Ownership of a line that a remote device writes and that goes home at once; others keep their
  * lines longer than an entry of the I/O directory cache is to be held. */
-static bool track(struct numa *n, const struct request *q, enum read_cause cause)
+static inline __attribute__((always_inline)) bool track(struct numa *n, const struct request *q,
+                                                        enum read_cause cause)
 {
     struct io_directory *d = &n->socket[q->home].io_directory;
 
@@ -289,7 +298,8 @@ static bool track(struct numa *n, const struct request *q, enum read_cause cause
 }
 
 /* The home agent has got a request, or a write, that its socket `from` sent at at_ps. */
-static void arrive(const struct numa *n, struct request *q, sim_time at_ps, sim_time arrived_ps)
+static inline __attribute__((always_inline)) void arrive(const struct numa *n, struct request *q,
+                                                         sim_time at_ps, sim_time arrived_ps)
 {
     const struct numa_coherence_params *p = n->params->coherence;
     const bool early = p->snoop_mode == SNOOP_MODE_EARLY;
@@ -303,9 +313,10 @@ static void arrive(const struct numa *n, struct request *q, sim_time at_ps, sim_
     q->directory_then = q->directory;
 }
 
-struct home_answer home_agent_acquire(struct numa *n, unsigned from, uint64_t line, enum want want,
-                                      enum read_cause cause, sim_time at_ps,
-                                      struct sim_stamp *stamp)
+/* Compiled without and with a stamp, and with all of the above, so that the request need not be in memory. */
+static inline __attribute__((always_inline)) struct home_answer
+acquire(struct numa *n, unsigned from, uint64_t line, enum want want, enum read_cause cause,
+        sim_time at_ps, struct sim_stamp *stamp)
 {
     struct request q = { .line = line, .from = from, .home = home_of(n, line), .want = want };
     struct transaction t;
@@ -349,6 +360,14 @@ struct home_answer home_agent_acquire(struct numa *n, unsigned from, uint64_t li
     numa_end(n, &t, SIM_MAX(ready_ps, q.dram_ps) + q.waits_ps, a.done_ps);
     sim_stamp_mark(stamp, PART_DRAM, a.done_ps);
     return a;
+}
+
+struct home_answer home_agent_acquire(struct numa *n, unsigned from, uint64_t line, enum want want,
+                                      enum read_cause cause, sim_time at_ps,
+                                      struct sim_stamp *stamp)
+{
+    return stamp == NULL ? acquire(n, from, line, want, cause, at_ps, NULL)
+                         : acquire(n, from, line, want, cause, at_ps, stamp);
 }
 
 /* The home's part of a write that brings its data: as ownership, then DRAM. */

@@ -440,10 +440,18 @@ agent_take_back(const struct numa *n, const struct cache *llc, uint32_t at)
     if (!n->params->cache->writeback_keeps_sharer)
         cache_put_sharers_bit(llc, p, bit, 0);
 }
-struct snooped agent_snoop(struct numa *n, unsigned socket, uint64_t line, enum snoop snoop);
-/* The same for a line already found; the line stays with its holder unless SNOOP_INVALIDATE. */
+/* Snoops the socket for a line already found; it stays with its holder unless SNOOP_INVALIDATE. */
 struct snooped agent_snoop_holder(struct numa *n, unsigned socket, struct holder h, uint64_t line,
                                   enum snoop snoop);
+static inline struct snooped agent_snoop(struct numa *n, unsigned socket, uint64_t line,
+                                         enum snoop snoop)
+{
+    const struct holder h = agent_find(n, socket, line);
+
+    if (h.way < 0)
+        return (struct snooped){ LINE_I, 0 };
+    return agent_snoop_holder(n, socket, h, line, snoop);
+}
 /* The same for a look at a line that the socket's LLC owns: how long the core that may have it takes. */
 sim_time agent_look_ps(const struct numa *n, unsigned socket, uint32_t sharers, uint64_t line);
 /* Snoops the core groups in the mask, which drop the line (invalidate) or make it S. Returns

@@ -105,7 +105,8 @@ void dram_release(struct dram *dram)
  * then the other banks, each of whose bits is XOR-ed with one of the row. That is how skx_edac decodes
  * open pages; channel numbers are hashed with higher bits, so that strides do not fall onto one.
  */
-static struct dram_place place_of(const struct dram *dram, uint64_t line)
+static inline __attribute__((always_inline)) struct dram_place place_of(const struct dram *dram,
+                                                                        uint64_t line)
 {
     struct dram_place p = { 0, 0, 0 };
     uint64_t q = line;
