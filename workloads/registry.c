@@ -29,6 +29,7 @@ const struct program_ops *const program_registry[] = {
     &program_netperf_rr_ops,
     &program_sockperf_ops,
     &program_pktgen_ops,
+    &program_pcap_replay_ops,
     &program_sendfile_ops,
     &program_memcached_ops,
     &program_stream_ops,

@@ -149,5 +149,58 @@ out=$(pcap net.cfg nowhere/x.pcapng)
 is "no such folder: exit status" $? 1
 is "no such folder" "$out" "nudma run: nowhere/x.pcapng: No such file or directory"
 
+# ---- Replay --------------------------------------------------------------------------------------
+# The frames of the first connection's client, as they were recorded, are sent again.
+replay() { # replay FILE SETTINGS: into FILE.cfg
+    sed "s/^programs = .*/programs = { p = { type = \"pcap_replay\"; file = \"tcp.pcapng\"; $2 }; };/
+        s/^measure = .*/measure = { warmup_us = 0; duration_us = 5000; };/" net.cfg >"$1.cfg"
+}
+value() { query replay.db "select mean from result where scenario = '$1' and metric = '$2'"; }
+replay again 'source_ip = "10.0.2.1";'
+n=$(count tcp.pcapng 'src == "10.0.2.1"')
+"$simulate" run again.cfg --db replay.db -q >/dev/null 2>&1; is "a capture is replayed" $? 0
+is "as many frames as it has of this source" "$(value again replayed_frames)" "$n.0"
+pcap again.cfg again.pcapng --pcap-port 'client_nic.*' >/dev/null
+is "each with its length, in order" "$(fields again.pcapng 'src == "10.0.2.1" { print len }')" \
+    "$(fields tcp.pcapng 'src == "10.0.2.1" { print len }')"
+is "none malformed" "$(count again.pcapng bad)" 0
+last() { fields "$1" 'src == "10.0.2.1" { if (!n++) first = time; last = time } END { printf "%.0f", (last - first) * 1e6 }'; }
+is "in as much time, within a tenth" "$(awk -v a="$(last again.pcapng)" -v b="$(last tcp.pcapng)" 'BEGIN { print (a >= b && a < 1.1 * b) }')" 1
+replay slow 'source_ip = "10.0.2.1"; speed_ratio = 0.5;'
+pcap slow.cfg slow.pcapng --pcap-port 'client_nic.*' >/dev/null
+is "or in twice that" "$(awk -v a="$(last slow.pcapng)" -v b="$(last tcp.pcapng)" 'BEGIN { print (a >= 2 * b && a < 2.2 * b) }')" 1
+tshark -r tcp.pcapng -F pcap -w tcp.pcap 2>/dev/null
+sed 's/tcp.pcapng/tcp.pcap/' again.cfg >old.cfg
+"$simulate" run old.cfg --db replay.db -q >/dev/null 2>&1; is "pcap of microseconds, too" "$? $(value old replayed_frames)" "0 $n.0"
+replay turns 'source_ip = "10.0.2.1"; repeat = true; core = 1; socket = 1; interface = "pf1"; to_interface = "pf1";'
+"$simulate" run turns.cfg --db replay.db -q >/dev/null 2>&1
+is "again and again, by other functions" "$? $(value turns replayed_frames | awk -v n="$n" '{ print ($1 > 2 * n) }')" "0 1"
+has "which received them" "$(value turns nic.pf1_rx_packets) $(value turns nic.pf0_rx_packets)" '^[1-9][0-9.]+ 0.0$'
+replay away 'source_ip = "10.0.2.1"; to = "";'
+"$simulate" run away.cfg --db replay.db -q >/dev/null 2>&1
+is "to nobody" "$? $(value away nic.pf0_rx_packets)" "0 0.0"
+replay back 'source_ip = "10.0.1.1"; host = "server"; to = "client";'
+"$simulate" run back.cfg --db replay.db -q >/dev/null 2>&1
+is "the other side" "$? $(value back replayed_frames)" "0 $(count tcp.pcapng 'src == "10.0.1.1"').0"
+no_replay() { # no_replay NAME SETTINGS PATTERN
+    local out
+    replay wrong "$2"
+    out=$("$nudma" run wrong.cfg --db replay.db 2>&1)
+    is "$1" $? 2
+    has "$1: says what" "$out" "$3"
+}
+replay none ''; sed -i 's/tcp.pcapng/none.pcap/' none.cfg
+has "no such capture" "$("$nudma" run none.cfg 2>&1)" 'programs.p.file: .*none.pcap'
+sed -i 's/file = "tcp.pcapng"; //' again.cfg
+has "none named" "$("$nudma" run again.cfg 2>&1)" 'expected a capture, pcap or pcapng'
+no_replay "no address" 'source_ip = "10.0.2";' 'source_ip: .*expected an IPv4 address'
+no_replay "of nobody" 'source_ip = "10.0.2.9";' 'expected a capture with frames of source_ip 10.0.2.9'
+no_replay "to itself" 'to = "client";' 'expected another host than'
+head -c 5000 tcp.pcapng >cut.pcapng
+replay cut ''; sed -i 's/tcp.pcapng/cut.pcapng/' cut.cfg
+has "a damaged one" "$("$nudma" run cut.cfg 2>&1)" 'expected a capture, pcap or pcapng: byte [0-9]+: the file ends within a block'
+replay mtu ''; sed -i 's/device = "client_nic";/& mtu_bytes = 1000;/' mtu.cfg
+has "frames longer than the MTU" "$("$nudma" run mtu.cfg 2>&1)" 'expected frames of at most 1014 bytes, .*one has 1514'
+
 echo "1..$cases"
 [ $failed = 0 ]

@@ -479,6 +479,16 @@ static const struct row rows[] = {
             " client_interface=pf1 server_socket=1 client_socket=1 core=1 client_core=1"
             " message_bytes=128 think_us=1"),
     PROGRAM("pktgen", "pktgen", "host=client interface=pf1 socket=1 core=1 packet_bytes=128"),
+    REASON("pcap_replay", "host", "needs a capture: test_pcap.sh"),
+    REASON("pcap_replay", "interface", "needs a capture: test_pcap.sh"),
+    REASON("pcap_replay", "to", "needs a capture: test_pcap.sh"),
+    REASON("pcap_replay", "to_interface", "needs a capture: test_pcap.sh"),
+    REASON("pcap_replay", "file", "needs a capture: test_pcap.sh"),
+    REASON("pcap_replay", "source_ip", "needs a capture: test_pcap.sh"),
+    REASON("pcap_replay", "socket", "needs a capture: test_pcap.sh"),
+    REASON("pcap_replay", "core", "needs a capture: test_pcap.sh"),
+    REASON("pcap_replay", "speed_ratio", "needs a capture: test_pcap.sh"),
+    REASON("pcap_replay", "repeat", "needs a capture: test_pcap.sh"),
     PROGRAM("sendfile", "sendfile",
             "server=client+client=server client=server+server=client interface=pf1 pages=local"
             " instances=2 server_socket=1 client_socket=1 first_core=1 client_first_core=1"
