@@ -70,15 +70,12 @@ void dram_init(struct dram *dram, const struct numa_dram_params *params, struct 
     dram->channel = sim_zalloc(params->channels, sizeof(*dram->channel));
     dram->bank = sim_zalloc((size_t)params->channels * dram->n_banks, sizeof(*dram->bank));
     const uint32_t n_groups = params->ranks * dram->n_groups;
-    if (params->tccd_l_ps > dram->burst_ps) {
-        dram->tccd_reciprocal = UINT64_MAX / params->tccd_l_ps + 1;
-        dram->columns = sim_zalloc((size_t)params->channels * n_groups, sizeof(*dram->columns));
-    }
+    dram->column_ps = SIM_MAX(params->tccd_l_ps, dram->burst_ps);
+    dram->group = sim_zalloc((size_t)params->channels * n_groups, sizeof(*dram->group));
     for (uint32_t i = 0; i < params->channels; i++) {
         calendar_init(&dram->channel[i].bus, dram->burst_ps, BURST_CLOCKS);
         dram->channel[i].bank = &dram->bank[i * dram->n_banks];
-        if (dram->columns != NULL)
-            dram->channel[i].columns = &dram->columns[i * n_groups];
+        dram->channel[i].group = &dram->group[i * n_groups];
         for (uint32_t r = 0; r < params->ranks; r++)
             dram->channel[i].rank[r].due_ps =
                 params->trfc_ps == 0 ? SIM_TIME_MAX
@@ -93,8 +90,8 @@ void dram_release(struct dram *dram)
     fbdimm_release(dram);
     free(dram->channel);
     free(dram->bank);
-    free(dram->columns);
-    dram->columns = NULL;
+    free(dram->group);
+    dram->group = NULL;
     dram->channel = NULL;
     dram->bank = NULL;
 }
@@ -255,32 +252,21 @@ static sim_time after_writes(struct dram *dram, struct dram_channel *channel, ui
     return data_ps;
 }
 
-/* The first time from at_ps on at which the bank's group takes a column command: one in each tCCD_L. */
-static sim_time take_column(const struct dram *dram, const struct dram_channel *channel,
-                            uint32_t bank, sim_time at_ps)
+/* The first time from at_ps on at which the bank's group takes a column command. As a bank, a group has
+ * one interval of commands that touch; who is before it is not queued behind it. */
+static inline sim_time take_column(const struct dram *dram, const struct dram_channel *channel,
+                                   uint32_t bank, sim_time at_ps)
 {
-    if (channel->columns == NULL)
-        return at_ps;
-    const uint32_t rank = bank >> dram->bank_log2, group = bank & (dram->n_groups - 1);
-    struct dram_columns *columns = &channel->columns[rank * dram->n_groups + group];
-    uint64_t slot = (uint64_t)(((unsigned __int128)at_ps * dram->tccd_reciprocal) >> 64);
+    const uint32_t rank = bank >> dram->bank_log2, idx = bank & (dram->n_groups - 1);
+    struct dram_group *group = &channel->group[rank * dram->n_groups + idx];
 
-    for (;; slot = (slot | 63) + 1) {
-        const uint64_t word = slot >> 6;
-        const uint32_t idx = word % COLUMN_WORDS;
-        if (columns->word[idx] > word) /* forgotten */
-            return at_ps;
-        if (columns->word[idx] < word) {
-            columns->word[idx] = word;
-            columns->bits[idx] = 0;
-        }
-        const uint64_t clear = ~columns->bits[idx] & (UINT64_MAX << (slot & 63));
-        if (clear != 0) {
-            columns->bits[idx] |= clear & -clear;
-            slot = (word << 6) + (uint64_t)__builtin_ctzll(clear);
-            return SIM_MAX(at_ps, slot * dram->params->tccd_l_ps);
-        }
-    }
+    if (at_ps + dram->column_ps <= group->busy_from_ps)
+        return at_ps;
+    const sim_time start_ps = SIM_MAX(at_ps, group->busy_until_ps);
+    if (start_ps > group->busy_until_ps)
+        group->busy_from_ps = start_ps;
+    group->busy_until_ps = start_ps + dram->column_ps;
+    return start_ps;
 }
 
 /* The data bus for one burst of a read that could go since since_ps if others did not, and whose column

@@ -75,7 +75,6 @@ struct dram_bank {
 #define DRAM_MAX_RANKS    8u
 #define DRAM_MAX_WRITES   128u /* that wait in a channel */
 #define WRITTEN_WORDS     16u  /* longer than callers are apart */
-#define COLUMN_WORDS      8u   /* the same */
 #define DRAM_MIXES        16u  /* windows kept: as long as the bus calendar */
 
 /* How many bursts of which rank are ready in a window of time. */
@@ -94,10 +93,9 @@ struct dram_rank {
     sim_time used_ps; /* end of the last data */
 };
 
-/* Which stretches of tCCD_L have a column command of a group of banks. */
-struct dram_columns {
-    uint64_t word[COLUMN_WORDS]; /* their number since time 0, in 64 */
-    uint64_t bits[COLUMN_WORDS];
+/* As of a bank: column commands of a group of banks that touch, each of which takes tCCD_L. */
+struct dram_group {
+    sim_time busy_from_ps, busy_until_ps;
 };
 
 /* A write that waits since at_ps. */
@@ -125,11 +123,11 @@ struct dram_channel {
     /* Write modes that follow each other without a pause end at drained_ps and began at
      * drain_from_ps; who is before that is not queued behind them. */
     sim_time drain_from_ps, drained_ps;
-    sim_time known_ps;            /* no more reads are expected before */
-    struct dram_bank *bank;       /* the channel's */
-    struct dram_columns *columns; /* of its groups of banks */
-    uint32_t n_given;             /* writes, in these modes */
-    uint32_t last_rank;           /* given */
+    sim_time known_ps;        /* no more reads are expected before */
+    struct dram_bank *bank;   /* the channel's */
+    struct dram_group *group; /* the same */
+    uint32_t n_given;         /* writes, in these modes */
+    uint32_t last_rank;       /* given */
     uint32_t n_queued;
     uint32_t n_arrived; /* of these, before known_ps: what the controller has in its queue */
     struct dram_write queued[DRAM_MAX_WRITES + 1];
@@ -158,16 +156,16 @@ struct dram {
     const struct numa_dram_params *params;
     struct fbdimm_branch *branch; /* fb_dimm; else NULL */
     struct dram_channel *channel;
-    struct dram_bank *bank;       /* of all channels */
-    struct dram_columns *columns; /* of all channels; NULL: no group needs longer than a burst */
-    struct dram_counts *counts;   /* never NULL */
+    struct dram_bank *bank;     /* of all channels */
+    struct dram_group *group;   /* the same */
+    struct dram_counts *counts; /* never NULL */
     struct dram_counts own_counts;
     sim_time burst_ps;
     uint32_t n_banks; /* per channel, ranks included; a power of two */
     uint32_t rank_log2, bank_log2, row_log2,
-        group_log2;           /* bank: of a rank; group: interleaved by line */
-    uint32_t n_groups;        /* per rank */
-    uint64_t tccd_reciprocal; /* 2^64 / tCCD_L, rounded up */
+        group_log2;     /* bank: of a rank; group: interleaved by line */
+    uint32_t n_groups;  /* per rank */
+    sim_time column_ps; /* between column commands of a group */
     uint32_t rank_switch_clocks;
     uint32_t write_high, write_low; /* writes queued: write mode begins, ends */
     sim_time write_read_ps;         /* end of a write's data to those of a read of its rank */

@@ -859,15 +859,15 @@ static void test_rows_and_refresh(void **state)
         struct dram copy = dram;
         struct dram_bank bank[4 * 32];
         struct dram_channel channel[4];
-        struct dram_columns columns[4 * 8];
+        struct dram_group group[4 * 8];
         memcpy(bank, dram.bank, sizeof(bank));
         memcpy(channel, dram.channel, sizeof(channel));
-        memcpy(columns, dram.columns, sizeof(columns));
+        memcpy(group, dram.group, sizeof(group));
         copy.bank = bank;
         copy.channel = channel;
         for (unsigned c = 0; c < 4; c++) {
             channel[c].bank = &bank[(size_t)c * 32];
-            channel[c].columns = &columns[(size_t)c * 8];
+            channel[c].group = &group[(size_t)c * 8];
         }
         const uint64_t line = i < 2048 ? i : (uint64_t)i << 17;
         const sim_time took = dram_read(&copy, line, t + 60000) - t - 60000;
