@@ -42,6 +42,7 @@ void interconnect_init(struct interconnect *ic, const struct numa_interconnect_p
         calendar_init(&ic->link[i].calendar, slot_ps, LINK_GROUP_FLITS);
         if (params->flit_slots > 1)
             ic->link[i].headers = sim_zalloc(1, sizeof(*ic->link[i].headers));
+        ic->link[i].special = params->flit_slots > 1;
     }
 }
 
@@ -95,11 +96,13 @@ void interconnect_follow_credits(struct interconnect *ic, bool stalls)
         for (uint32_t c = 0; c < LINK_CLASSES; c++)
             pool_init(&credits->reserved[c], p->reserved_flits != 0 ? p->links : 0);
         ic->link[i].credits = credits;
+        ic->link[i].special = true;
     }
 }
 
-sim_time interconnect_take_credits(struct interconnect *ic, struct link *link, enum message message,
-                                   sim_time arrival_ps)
+/* The arrival, later if credits are, of a message that would arrive at arrival_ps. */
+static sim_time take_credits(struct interconnect *ic, struct link *link, enum message message,
+                             sim_time arrival_ps)
 {
     struct link_credits *credits = link->credits;
     struct pool *reserved = &credits->reserved[class_of[message]];
@@ -214,8 +217,9 @@ static struct calendar_grant open_header(struct interconnect *ic, struct link *l
     return grant;
 }
 
-sim_time interconnect_send_packed(struct interconnect *ic, struct link *link, enum message message,
-                                  sim_time at_ps)
+/* When the last flit has been sent. */
+static sim_time send_packed(struct interconnect *ic, struct link *link, enum message message,
+                            sim_time at_ps)
 {
     struct link_headers *h = link->headers;
     const struct calendar *c = &link->calendar;
@@ -240,4 +244,15 @@ sim_time interconnect_send_packed(struct interconnect *ic, struct link *link, en
     const sim_time sent_ps = grant.start_ps + ic->serial_ps[message];
 
     return SIM_MAX(sent_ps, grant.end_ps);
+}
+
+sim_time interconnect_send_special(struct interconnect *ic, struct link *link, enum message message,
+                                   sim_time at_ps)
+{
+    const sim_time sent_ps = link->headers != NULL
+                                 ? send_packed(ic, link, message, at_ps)
+                                 : interconnect_send_flits(ic, link, message, at_ps);
+    const sim_time arrival_ps = sent_ps + ic->params->one_way_ps;
+
+    return link->credits != NULL ? take_credits(ic, link, message, arrival_ps) : arrival_ps;
 }

@@ -84,6 +84,7 @@ struct link {
     struct calendar calendar;
     struct link_headers *headers; /* NULL: flit_slots is 1 */
     struct link_credits *credits; /* NULL: they cannot run out */
+    bool special;                 /* one of these is not NULL */
     uint64_t window;              /* number of the current microsecond, for the load */
     uint64_t window_flits, last_window_flits;
 };
@@ -110,12 +111,9 @@ void interconnect_stall(struct interconnect *ic, uint32_t from, uint32_t to, sim
                         sim_time until_ps);
 sim_time interconnect_idle_ps(const struct interconnect *ic, enum message message);
 
-/* The arrival, later if credits are, of a message that would arrive at arrival_ps. */
-sim_time interconnect_take_credits(struct interconnect *ic, struct link *link, enum message message,
-                                   sim_time arrival_ps);
-/* interconnect_send() where flits have several slots: when the last flit has been sent. */
-sim_time interconnect_send_packed(struct interconnect *ic, struct link *link, enum message message,
-                                  sim_time at_ps);
+/* interconnect_send() where flits have several slots, or credits are followed. */
+sim_time interconnect_send_special(struct interconnect *ic, struct link *link, enum message message,
+                                   sim_time at_ps);
 
 static inline void link_count_load(struct link *link, uint32_t flits, sim_time at_ps)
 {
@@ -129,29 +127,28 @@ static inline void link_count_load(struct link *link, uint32_t flits, sim_time a
     link->window_flits += flits;
 }
 
+/* When the last flit has been sent where a flit has one slot. */
+static inline sim_time interconnect_send_flits(struct interconnect *ic, struct link *link,
+                                               enum message message, sim_time at_ps)
+{
+    const struct calendar_grant grant = calendar_take(&link->calendar, at_ps, ic->flits[message]);
+    const sim_time sent_ps = grant.start_ps + ic->serial_ps[message];
+
+    link_count_load(link, ic->flits[message], at_ps);
+    if (SIM_UNLIKELY(grant.start_ps - at_ps > ic->passes_ps[message]))
+        return at_ps + ic->passes_ps[message] + ic->serial_ps[message];
+    return SIM_MAX(sent_ps, grant.end_ps);
+}
+
 /* Arrival of the message's last flit. */
 static inline sim_time interconnect_send(struct interconnect *ic, uint32_t from, uint32_t to,
                                          enum message message, sim_time at_ps)
 {
     struct link *link = &ic->link[from * ic->sockets + to];
 
-    sim_time sent_ps;
-
-    if (link->headers != NULL) {
-        sent_ps = interconnect_send_packed(ic, link, message, at_ps);
-    } else {
-        const struct calendar_grant grant = calendar_take(&link->calendar, at_ps,
-                                                          ic->flits[message]);
-        link_count_load(link, ic->flits[message], at_ps);
-        sent_ps = grant.start_ps + ic->serial_ps[message];
-        sent_ps = SIM_MAX(sent_ps, grant.end_ps);
-        if (SIM_UNLIKELY(grant.start_ps - at_ps > ic->passes_ps[message]))
-            sent_ps = at_ps + ic->passes_ps[message] + ic->serial_ps[message];
-    }
-    const sim_time arrival_ps = sent_ps + ic->params->one_way_ps;
-    if (SIM_UNLIKELY(link->credits != NULL))
-        return interconnect_take_credits(ic, link, message, arrival_ps);
-    return arrival_ps;
+    if (SIM_UNLIKELY(link->special))
+        return interconnect_send_special(ic, link, message, at_ps);
+    return interconnect_send_flits(ic, link, message, at_ps) + ic->params->one_way_ps;
 }
 
 /* The direction carried less than load_ratio_256 / 256 of its capacity in the last microsecond. */
