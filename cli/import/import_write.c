@@ -802,7 +802,15 @@ static void append_workload(struct writer *w)
             w->out,
             ",\n    { name = \"transfer_bytes\"; setting = \"workload.transfer_bytes\"; values = [64, 256, 1024, 4096]; }\n"
             ");\nquick = ( \"transfer_bytes=64\" );\n"
-            "plot = { x = \"transfer_bytes\"; x_unit = \"B\"; log_x = 2; y = \"latency_mean_ns\"; y_unit = \"ns\"; y_min = 0.0; };\n");
+            "plot = {\n    x = \"transfer_bytes\"; x_label = \"transfer size\"; x_unit = \"B\"; log_x = 2; series = [\"memory\"];\n"
+            "    y = \"latency_mean_ns\"; y_label = \"mean latency\"; y_unit = \"ns\"; y_min = 0.0;\n"
+            "    labels = ( { of = \"memory=s0\"; label = \"memory of socket 0\"; }");
+        for (unsigned i = 1; i < w->sockets; i++)
+            g_string_append_printf(
+                w->out,
+                ",\n               { of = \"memory=s%u\"; label = \"memory of socket %u\"; }", i,
+                i);
+        g_string_append(w->out, " );\n};\n");
         return;
     }
     g_string_append_printf(
