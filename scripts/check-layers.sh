@@ -34,7 +34,7 @@ function rooms_in_order() {
         " models/ether models/nfp models/nic models/nvme models/rdma models/gpu models/ioat models/dsa models/myri" \
         " models/host models/os models/vm models/world models/trace" \
         " workloads/base workloads/setup workloads/bench workloads/programs workloads/copy workloads/dnvme workloads/nvmeof workloads/fio workloads/openmx workloads/load workloads workloads/embed" \
-        " cli/base cli/claims cli/results cli/plot cli/campaign cli/topology cli/import cli/measure cli/explain cli/report cli/whatif" \
+        " cli/base cli/claims cli/results cli/plot cli/campaign cli/topology cli/import cli/measure cli/trace cli/explain cli/report cli/whatif" \
         " cli/commands"
 }
 function is_device(room) { return room ~ /^models\/(nfp|nic|nvme|rdma|gpu|ioat|dsa|myri)$/ }

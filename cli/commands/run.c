@@ -7,8 +7,8 @@
 #include "cli/campaign/campaign.h"
 #include "cli/campaign/summary.h"
 #include "cli/commands/run.h"
-#include "cli/commands/trace_address.h"
-#include "cli/commands/trace_software.h"
+#include "cli/trace/trace_address.h"
+#include "cli/trace/trace_software.h"
 #include "cli/plot/plot_spec.h"
 #include "sim/config/unit.h"
 

@@ -4,7 +4,7 @@
 
 #include "cli/campaign/until.h"
 #include "cli/campaign/worker.h"
-#include "cli/commands/trace_files.h"
+#include "cli/trace/trace_files.h"
 #include "workloads/experiment.h"
 
 struct run_request {

@@ -1,4 +1,4 @@
-/* What measure.c and measure_fit.c share. */
+/* What the command (cli/commands/measure.c) and measure_fit.c share. */
 #ifndef CLI_MEASURE_MEASURE_H
 #define CLI_MEASURE_MEASURE_H
 
@@ -11,7 +11,7 @@ struct measure {
     char *output, *claims; /* NULL: not asked for */
     char *command_line;
     const char *platform; /* as named */
-    char *set_path;       /* the platform as a file for sets; a temporary one */
+    char *set_path;       /* a temporary file around the group of a host; NULL: none */
     char *sets[2];        /* "@PATH", for scenario_load() */
     int n_workers;
     struct measurements measurements;

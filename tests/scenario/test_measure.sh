@@ -56,11 +56,6 @@ has "bandwidth" "$out" '^DMA read of 64 B +Gbit/s +31\.8 '
 has "of writes" "$out" '^DMA write of 512 B +Gbit/s +54\.38 '
 is "not what has an offset" "$(grep -c '256 B' <<<"$out")" 0
 is "settings" "$(grep -oE '(inbound|outbound|walk_fixed)_ns = ' dma.cfg | paste -sd ' ')" "inbound_ns =  outbound_ns =  walk_fixed_ns = "
-shared=../shared/data/pcie_bench
-[ ! -d "$NUDMA_SCENARIOS/../$shared" ] || {
-    "$simulate" measure t430 -r "$NUDMA_SCENARIOS/../$shared/bdw_latency.csv" >/dev/null
-    is "its authors' own data" $? 0
-}
 
 # ---- What is no such thing ------------------------------------------------------------------------
 refused() { # refused NAME FILE PATTERN
@@ -101,6 +96,9 @@ out=$("$nudma" measure t62 2>&1); is "no such platform" $? 2
 has "the nearest" "$out" '^t62: neither a file nor a machine .*; did you mean "t620"'
 out=$("$nudma" measure "$NUDMA_SCENARIOS/numa/memory_latency.cfg" 2>&1); is "a scenario" $? 2
 has "is none" "$out" 'is a scenario, expected a platform'
+sed 's/^dram = {/&\n  controller_ns = -1.0;/' "$NUDMA_SCENARIOS/platforms/t620.cfg" >range.cfg
+out=$("$nudma" measure range.cfg 2>&1); is "a value out of range" $? 2
+has "in the file itself" "$out" '^[^:]*/range.cfg:[0-9]+: hosts.server.dram.controller_ns: found -1 '
 "$nudma" measure t620 -o x.cfg 2>/dev/null; is "nothing to write" $? 2
 bytes=$(wc -c <"$samples/mlc.txt")
 crashed=0

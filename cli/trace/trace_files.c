@@ -1,5 +1,5 @@
 /* nudma run --pcap, --tlp, --trace FILE: one run that is recorded. */
-#include "cli/commands/trace_files.h"
+#include "cli/trace/trace_files.h"
 
 #include <errno.h>
 #include <glib/gstdio.h>
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "cli/base/cli.h"
-#include "cli/commands/trace_apart.h"
+#include "cli/trace/trace_apart.h"
 #include "sim/config/unit.h"
 #include "sim/store/version.h"
 #include "workloads/experiment.h"

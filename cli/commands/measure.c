@@ -1,5 +1,4 @@
-/* nudma measure: which benchmarks tell what the model has to be told of a real server. The command stands here,
- * beside what it reads: cli/commands is full. */
+/* nudma measure: which benchmarks tell what the model has to be told of a real server. */
 #include <glib/gstdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -30,18 +29,16 @@ static char *find_path(const struct measure *measure, struct sim_error_list *err
 }
 
 /* A platform is the group of a host, as below scenarios/platforms/, or hosts, devices and cables, as
- * `nudma import --platform` writes them. NULL with the mistake. */
-static char *set_text(const struct measure *measure, const char *path,
-                      struct sim_error_list *errors)
+ * `nudma import --platform` writes them: `*group` says which. False with the mistake. */
+static bool is_platform(const struct measure *measure, const char *path, bool *group,
+                        struct sim_error_list *errors)
 {
-    char *text = NULL;
-    g_autoptr(GError) error = NULL;
     struct config *config = config_load_searching(path, (const char *const *)measure->options.roots,
                                                   errors);
     struct config_node *root = config != NULL ? config_root(config) : NULL;
     struct config_node *hosts = root != NULL ? config_find(root, "hosts") : NULL;
     if (config == NULL)
-        return NULL;
+        return false;
     if (config_find(root, "workload") != NULL || config_find(root, "axes") != NULL)
         sim_error_add(errors, path, 0,
                       "is a scenario, expected a platform (nudma import --platform)");
@@ -50,24 +47,18 @@ static char *set_text(const struct measure *measure, const char *path,
                       "hosts: expected one, called \"server\" (nudma import --platform)");
     else if (hosts == NULL && config_find(root, "dram") == NULL)
         sim_error_add(errors, path, 0, "expected a platform: neither hosts nor dram are in it");
-    else if (!g_file_get_contents(path, &text, NULL, &error))
-        sim_error_add(errors, path, 0, "%s", error->message);
-    if (text != NULL && hosts == NULL) {
-        char *whole = g_strconcat("hosts = { server = {\n", text, "\n}; };\n", NULL);
-        g_free(text);
-        text = whole;
-    }
+    *group = hosts == NULL;
     config_free(config);
-    return text;
+    return errors->n_messages == 0;
 }
 
-bool measure_find_platform(struct measure *measure, struct sim_error_list *errors)
+/* The group of a host becomes a file that includes it, so that mistakes name the platform's own. */
+static bool wrap(struct measure *measure, const char *path, struct sim_error_list *errors)
 {
-    g_autofree char *path = find_path(measure, errors);
-    g_autofree char *text = path != NULL ? set_text(measure, path, errors) : NULL;
     g_autoptr(GError) error = NULL;
-    if (text == NULL || errors->n_messages > 0)
-        return false;
+    g_autofree char *whole = g_canonicalize_filename(path, NULL);
+    g_autofree char *text = g_strdup_printf("hosts = { server = {\n@include \"%s\"\n}; };\n",
+                                            whole);
     const int fd = g_file_open_tmp("nudma-measure-XXXXXX.cfg", &measure->set_path, &error);
     if (fd >= 0)
         close(fd);
@@ -75,14 +66,23 @@ bool measure_find_platform(struct measure *measure, struct sim_error_list *error
         sim_error_add(errors, NULL, 0, "%s", error->message);
         return false;
     }
-    measure->sets[0] = g_strconcat("@", measure->set_path, NULL);
+    return true;
+}
+
+bool measure_find_platform(struct measure *measure, struct sim_error_list *errors)
+{
+    g_autofree char *path = find_path(measure, errors);
+    bool group = false;
+    if (path == NULL || !is_platform(measure, path, &group, errors) ||
+        (group && !wrap(measure, path, errors)))
+        return false;
+    measure->sets[0] = g_strconcat("@", group ? measure->set_path : path, NULL);
     return true;
 }
 
 /* ---- What to run --------------------------------------------------------------------------------------- */
 
 struct values {
-    const struct config *config;
     const char *path;
     char *text; /* "19 ns, calibrated" */
 };
@@ -103,7 +103,7 @@ static void take_value(void *context, const char *path, const char *value, const
 /* "19 ns, calibrated"; g_free() */
 static char *value_of(const struct config *config, const char *path)
 {
-    struct values values = { .config = config, .path = path };
+    struct values values = { .path = path };
     config_each_param(config, take_value, &values);
     return values.text != NULL ? values.text : g_strdup("-");
 }
@@ -111,26 +111,19 @@ static char *value_of(const struct config *config, const char *path)
 static const struct {
     const char *command, *reads; /* what it tells */
     const char *settings[2];     /* of hosts.server; "": none, the value is compared */
-    bool sockets;                /* of two sockets or more alone */
 } commands[] = {
     { "mlc --latency_matrix >mlc_latency.txt",
       "idle latency of memory",
-      { "dram.controller_ns", "interconnect.one_way_ns" },
-      false },
-    { "mlc --bandwidth_matrix >mlc_bandwidth.txt",
-      "read bandwidth, of all cores",
-      { "", "" },
-      false },
-    { "mlc --loaded_latency >mlc_loaded.txt", "latency under load", { "", "" }, false },
+      { "dram.controller_ns", "interconnect.one_way_ns" } },
+    { "mlc --bandwidth_matrix >mlc_bandwidth.txt", "read bandwidth, of all cores", { "", "" } },
+    { "mlc --loaded_latency >mlc_loaded.txt", "latency under load", { "", "" } },
     { "nfp_pciebench.py: lat_cmd_sweep_rd_rnd_64.csv",
       "64 B DMA read, cold, without IOMMU",
-      { "root_complex.inbound_ns", "root_complex.outbound_ns" },
-      false },
+      { "root_complex.inbound_ns", "root_complex.outbound_ns" } },
     { "nfp_pciebench.py: lat_cmd_sweep_rd_rnd_64.csv below ...-iommu-nosp/",
       "the same of 64 MiB, through the IOMMU",
-      { "iommu.walk_fixed_ns", "" },
-      false },
-    { "nfp_pciebench.py: bw_dma_sz_sweep.csv", "DMA bandwidth", { "", "" }, false },
+      { "iommu.walk_fixed_ns", "" } },
+    { "nfp_pciebench.py: bw_dma_sz_sweep.csv", "DMA bandwidth", { "", "" } },
 };
 
 static const struct {

@@ -1,6 +1,6 @@
 /* The text that --trace-address prints. */
-#ifndef CLI_COMMANDS_TRACE_TEXT_H
-#define CLI_COMMANDS_TRACE_TEXT_H
+#ifndef CLI_TRACE_TRACE_TEXT_H
+#define CLI_TRACE_TRACE_TEXT_H
 
 #include <glib.h>
 

@@ -1,11 +1,11 @@
 /* nudma run --trace-address: one DMA write and one DMA read of a device, from place to place. */
-#include "cli/commands/trace_address.h"
+#include "cli/trace/trace_address.h"
 
 #include <string.h>
 
 #include "cli/base/cli.h"
-#include "cli/commands/trace_apart.h"
-#include "cli/commands/trace_text.h"
+#include "cli/trace/trace_apart.h"
+#include "cli/trace/trace_text.h"
 #include "models/base/model.h"
 
 /* The number after "write=" or "read="; false: not one. */

@@ -1,7 +1,7 @@
 /* One step of a followed transfer as text: where it was, which entries of which tables it met. */
 #include <string.h>
 
-#include "cli/commands/trace_text.h"
+#include "cli/trace/trace_text.h"
 #include "hw/ntb_regs.h"
 #include "hw/vtd_regs.h"
 #include "models/numa/numa.h"

@@ -1,6 +1,6 @@
 /* nudma run --trace. */
-#ifndef CLI_COMMANDS_TRACE_SOFTWARE_H
-#define CLI_COMMANDS_TRACE_SOFTWARE_H
+#ifndef CLI_TRACE_TRACE_SOFTWARE_H
+#define CLI_TRACE_TRACE_SOFTWARE_H
 
 #include "cli/campaign/plan.h"
 

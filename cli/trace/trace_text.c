@@ -4,7 +4,7 @@
  * a read that a root complex makes anew, completions), each its own way. Of several that went the
  * same way, the first is told and the others are named.
  */
-#include "cli/commands/trace_text.h"
+#include "cli/trace/trace_text.h"
 
 #include <string.h>
 

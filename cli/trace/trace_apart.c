@@ -1,4 +1,4 @@
-#include "cli/commands/trace_apart.h"
+#include "cli/trace/trace_apart.h"
 
 #include <errno.h>
 #include <glib.h>

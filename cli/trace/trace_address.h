@@ -1,6 +1,6 @@
 /* nudma run --trace-address. */
-#ifndef CLI_COMMANDS_TRACE_ADDRESS_H
-#define CLI_COMMANDS_TRACE_ADDRESS_H
+#ifndef CLI_TRACE_TRACE_ADDRESS_H
+#define CLI_TRACE_TRACE_ADDRESS_H
 
 #include "cli/campaign/plan.h"
 #include "workloads/experiment.h"

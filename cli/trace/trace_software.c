@@ -1,8 +1,8 @@
 /* nudma run --trace: what software does, step by step (k_trace()). */
-#include "cli/commands/trace_software.h"
+#include "cli/trace/trace_software.h"
 
 #include "cli/base/cli.h"
-#include "cli/commands/trace_apart.h"
+#include "cli/trace/trace_apart.h"
 #include "sim/engine/steps.h"
 #include "workloads/experiment.h"
 

@@ -1,6 +1,6 @@
 /* nudma run --pcap, --tlp, --trace FILE: files of what happens on wires and links, of one run. */
-#ifndef CLI_COMMANDS_TRACE_FILES_H
-#define CLI_COMMANDS_TRACE_FILES_H
+#ifndef CLI_TRACE_TRACE_FILES_H
+#define CLI_TRACE_TRACE_FILES_H
 
 #include "cli/campaign/plan.h"
 #include "models/trace/pcap.h"
