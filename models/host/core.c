@@ -55,8 +55,11 @@ static inline sim_time *free_buffer(struct core *core, unsigned n_buffers, sim_t
     sim_time first_ps = core->buffer_done_ps[0];
     size_t best = 0;
 
+    for (size_t i = 0; i < n_buffers; i++)
+        if (core->buffer_done_ps[i] <= now_ps)
+            return &core->buffer_done_ps[i];
     /* Without a branch on which is the less: nobody could predict it. */
-    for (size_t i = 1; i < n_buffers && first_ps > now_ps; i++) {
+    for (size_t i = 1; i < n_buffers; i++) {
         const sim_time done_ps = core->buffer_done_ps[i];
         best = done_ps < first_ps ? i : best;
         first_ps = SIM_MIN(first_ps, done_ps);

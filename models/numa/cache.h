@@ -334,6 +334,15 @@ static inline uint32_t cache_victim_bit(struct cache_place p, uint32_t allowed)
     return may & -may;
 }
 
+/* The same of all ways, if there are several: they are never all marked as recently used. */
+static inline uint32_t cache_victim_of_all(const struct cache *c, struct cache_place p)
+{
+    const uint32_t empty = c->all_ways & ~p.row->valid;
+    const uint32_t may = SIM_LIKELY(empty == 0) ? c->all_ways & ~p.row->used : empty;
+
+    return may & -may;
+}
+
 static inline int cache_victim(struct cache_place p, uint32_t allowed)
 {
     return __builtin_ctz(cache_victim_bit(p, allowed));

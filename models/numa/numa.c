@@ -57,6 +57,8 @@ static void init_core_groups(struct numa *n)
         core_group_init(n, &n->core_group[i]);
         n->core_group[i].socket = i / n->groups_per_socket;
         n->core_group[i].sharer_bit = UINT32_C(1) << (i % n->groups_per_socket);
+        n->core_group[i].own = &n->socket[n->core_group[i].socket];
+        n->core_group[i].count = &n->private_count[i << n->l2_cores_log2];
     }
 }
 
@@ -78,6 +80,7 @@ struct numa *numa_new(struct sim *sim, const char *name, const struct numa_param
     n->groups_per_socket = params->cpu->cores_per_socket >> n->l2_cores_log2;
     n->l1_ps = cycles_ps(params->cpu->l1_hit_cycles, params->cpu->clock_ghz);
     n->l2_ps = cycles_ps(params->cpu->l2_hit_cycles, params->cpu->clock_ghz);
+    n->llc_ps = params->cache->llc_request_ps + params->cache->llc_return_ps;
     init_memory(n);
     init_sockets(n);
     n->ops->init(n);

@@ -143,6 +143,9 @@ struct core_group {
      * The place is valid as long as the line is in the L2, because the LLC is inclusive. Else NULL.
      */
     uint32_t *llc_at;
+    /* What every access needs, without a look-up by number. */
+    struct numa_socket *own;
+    struct numa_private_count *count; /* of its first core */
 };
 
 struct numa_socket {
@@ -179,6 +182,7 @@ struct numa {
     bool llc_fast;      /* inclusive, FAST_LLC_*, narrow tags */
     bool io_fills_none; /* numa_warm_by_misses() */
     bool quiet;         /* warming: state changes, no time passes, nothing is counted */
+    sim_time llc_ps;    /* llc_request and llc_return */
     sim_time l1_ps, l2_ps;
     char (*prefix)[8]; /* "s0." for the statistics */
 };
@@ -424,7 +428,8 @@ static inline __attribute__((always_inline)) bool agent_give(struct numa *n,
     cache_touch_bit(llc, p, bit);
     /* The host has time until the next line is asked for, if this is a stream. */
     cache_prefetch_next(llc, p);
-    NUMA_COUNT(n, c->socket, core_llc_hits);
+    if (SIM_LIKELY(!n->quiet))
+        c->own->counters.core_llc_hits++;
     *got = (struct fetched){ owned ? LINE_E : LINE_S, agent_at(p, way) };
     return true;
 }

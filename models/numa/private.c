@@ -375,7 +375,8 @@ static inline __attribute__((always_inline)) sim_time fill_l2(const struct acces
 {
     if (!a->fast && a->n->params->cache->l2_sector_lines > 1)
         return fill_sector(a, p, line, at_ps);
-    const uint32_t bit = cache_victim_bit(p, a->l2->all_ways);
+    const uint32_t bit = a->fast ? cache_victim_of_all(a->l2, p)
+                                 : cache_victim_bit(p, a->l2->all_ways);
     const int way = __builtin_ctz(bit);
     const bool full = (p.row->valid & bit) != 0;
     const bool dirty = (p.row->dirty & bit) != 0;
@@ -403,8 +404,7 @@ static inline __attribute__((always_inline)) struct fetched fetch(const struct a
     struct fetched got;
 
     if (a->fast && SIM_LIKELY(agent_give(a->n, a->c, a->llc, a->line, a->store, &got))) {
-        const struct numa_cache_params *p = a->n->params->cache;
-        *r = (struct numa_result){ r->done_ps + p->llc_request_ps + p->llc_return_ps, NUMA_LLC };
+        *r = (struct numa_result){ r->done_ps + a->n->llc_ps, NUMA_LLC };
         return got;
     }
     got = a->n->ops->fetch(a->n, a->core, a->line, a->store, r->done_ps, a->stamp, &result);
@@ -459,7 +459,7 @@ miss_l1(const struct access *a, struct cache_place p1, uint32_t in_l1)
 {
     const struct cache_place p2 = cache_place(a->l2, a->line);
     const sim_time known_ps = a->at_ps + a->n->l2_ps;
-    struct numa_private_count *count = &a->n->private_count[a->core];
+    struct numa_private_count *count = a->fast ? a->c->count : &a->n->private_count[a->core];
     struct numa_result r = { known_ps, NUMA_L2 };
 
     const uint32_t in_l2 = cache_find_bit(a->l2, p2);
@@ -492,7 +492,10 @@ miss_l1(const struct access *a, struct cache_place p1, uint32_t in_l1)
     const enum line_state state = dirty ? LINE_M : LINE_S;
     if (in_l1 != 0)
         cache_put_state_bit(p1, in_l1, state);
-    else /* The victim's state is in the L2 already (see the invariant of struct core_group). */
+    else if (
+        a->fast) /* The victim's state is in the L2 already (see the invariant of struct core_group). */
+        cache_fill_bit(a->l1, p1, cache_victim_of_all(a->l1, p1), state, 0);
+    else
         cache_fill_bit(a->l1, p1, cache_victim_bit(p1, a->l1->all_ways), state, 0);
     if (!a->fast && a->c->prefetch != NULL && !a->fetch)
         prefetch_after(a, in_l2 == 0, known_ps);
@@ -544,7 +547,7 @@ access_any(struct numa *n, unsigned core, uint64_t line, bool store, sim_time at
         return access_slow(n, core, line, store, at_ps, stamp);
     const struct cache l1 = l1_fast(c);
     const struct cache l2 = l2_fast(c);
-    const struct cache llc = llc_fast(&n->socket[c->socket].llc);
+    const struct cache llc = llc_fast(&c->own->llc);
     const struct access a = {
         .n = n,
         .c = c,
