@@ -134,27 +134,42 @@ static uint32_t rank_of(const struct dram *dram, struct dram_place p)
     return p.bank >> dram->bank_log2;
 }
 
-/* If the row is open at at_ps or will be, and is to be closed for the rows of others only later: when
- * it takes column commands, else 0. The scheduler serves its hits first. */
-static inline sim_time open_before(const struct dram_bank *bank, uint32_t row, sim_time at_ps)
+/* If the row is open at at_ps or will be, before the one that the bank has open last: when it takes
+ * column commands, else 0. The scheduler serves its hits first, and a caller behind others finds what
+ * was open then. */
+static inline sim_time open_before(const struct dram *dram, struct dram_bank *bank, uint32_t row,
+                                   sim_time at_ps)
 {
-    for (uint32_t i = 0; i < DRAM_CLOSING && at_ps < bank->closing_ps[i]; i++)
-        if (bank->closing_row[i] == row)
-            return SIM_MAX(at_ps, bank->closing_from_ps[i]);
+    for (uint32_t i = 0; i < DRAM_CLOSING && at_ps < bank->closing_ps[i]; i++) {
+        if (bank->closing_row[i] != row)
+            continue;
+        const sim_time column_ps = SIM_MAX(at_ps, bank->closing_from_ps[i]);
+        const sim_time next_ps = i == 0 ? bank->busy_from_ps : bank->closing_from_ps[i - 1];
+        const sim_time idle_ps = SIM_MIN(column_ps + dram->params->page_idle_ps, next_ps);
+        bank->closing_ps[i] = SIM_MAX(bank->closing_ps[i], idle_ps);
+        return column_ps;
+    }
     return 0;
 }
 
-/* The open row is closed at closing_ps for another. */
-static void close_row(struct dram_bank *bank, sim_time from_ps, sim_time closing_ps)
+/* A row takes column commands from from_ps on and is closed at closing_ps, before the bank's last. */
+static void note_closing(struct dram_bank *bank, uint32_t row, sim_time from_ps,
+                         sim_time closing_ps)
 {
-    for (uint32_t i = DRAM_CLOSING - 1; i > 0; i--) {
+    uint32_t to = 0;
+
+    while (to < DRAM_CLOSING && closing_ps < bank->closing_ps[to])
+        to++;
+    if (to == DRAM_CLOSING)
+        return;
+    for (uint32_t i = DRAM_CLOSING - 1; i > to; i--) {
         bank->closing_row[i] = bank->closing_row[i - 1];
         bank->closing_from_ps[i] = bank->closing_from_ps[i - 1];
         bank->closing_ps[i] = bank->closing_ps[i - 1];
     }
-    bank->closing_row[0] = bank->row;
-    bank->closing_from_ps[0] = from_ps;
-    bank->closing_ps[0] = closing_ps;
+    bank->closing_row[to] = row;
+    bank->closing_from_ps[to] = from_ps;
+    bank->closing_ps[to] = closing_ps;
 }
 
 /* When the column command for the row may be given, the bank being free at start_ps; the bank's
@@ -174,26 +189,35 @@ static sim_time open_row(const struct dram *dram, struct dram_bank *bank, uint32
         const sim_time active_ps = bank->act_ps + params->tras_ps;
         const sim_time precharge_ps = SIM_MAX(start_ps, SIM_MAX(active_ps, bank->recovered_ps));
         act_ps = precharge_ps + params->trp_ps;
-        close_row(bank, bank->act_ps + params->trcd_ps, precharge_ps);
+        note_closing(bank, bank->row, bank->act_ps + params->trcd_ps, precharge_ps);
+    } else if (bank->row != NO_ROW) {
+        note_closing(bank, bank->row, bank->act_ps + params->trcd_ps,
+                     bank->busy_until_ps + params->page_idle_ps);
     }
     bank->row = row;
     bank->act_ps = act_ps;
     return act_ps + params->trcd_ps;
 }
 
-/*
- * How many changes of rank more there are in random order, in 1/256, with a burst of this rank that is ready at
- * slot `burst` of the bus: of n bursts that come in random order, (n^2 - sum of n_r^2) / n are
- * expected to follow one of another rank. Over a window this adds up to the same in whatever order
- * the callers come; the rank of the burst placed last would depend on it.
- */
-static inline uint32_t more_changes(struct dram_channel *channel, uint32_t rank, uint64_t burst)
+/* The window of a burst that is ready at slot `burst` of the bus. */
+static inline struct dram_mix *mix_of(struct dram_channel *channel, uint64_t burst)
 {
     const uint64_t window = burst / MIX_BURSTS;
     struct dram_mix *mix = &channel->mix[window % DRAM_MIXES];
 
     if (mix->window != window || mix->n == MIX_MAX)
         *mix = (struct dram_mix){ .window = window };
+    return mix;
+}
+
+/*
+ * How many changes of rank more there are in random order, in 1/256, with a burst of this rank in the
+ * window: of n bursts that come in random order, (n^2 - sum of n_r^2) / n are expected to follow one
+ * of another rank. Over a window this adds up to the same in whatever order the callers come; the rank
+ * of the burst placed last would depend on it.
+ */
+static inline uint32_t more_changes(struct dram_mix *mix, uint32_t rank)
+{
     mix->squares += 2u * mix->of_rank[rank]++ + 1u;
     mix->n++;
     const uint32_t changes = (mix->n * mix->n - mix->squares) * 256 / mix->n;
@@ -206,15 +230,20 @@ static inline uint32_t more_changes(struct dram_channel *channel, uint32_t rank,
  * How many of these changes remain if the controller serves all reads of a rank that are ready
  * before it changes. Of q ready ones, each replaced by one of any rank when it is served, 2 q / r
  * are of the next of r ranks, so that it serves 2 q / (r - 1) there: a share of r / (2 q) of the
- * changes in random order remains, and all of them if few are ready.
+ * changes in random order remains, and all of them if few are ready. q is how many bursts a read of the
+ * window has to wait for in the mean, and itself: the mean of all waits does not depend on who is
+ * served, or called, first.
  */
-static inline uint32_t collected(const struct dram *dram, uint32_t changes, sim_time waited_ps)
+static inline uint32_t collected(const struct dram *dram, struct dram_mix *mix, uint32_t changes,
+                                 sim_time waited_ps)
 {
     const uint32_t ranks = dram->params->ranks;
-    const uint32_t ready = SIM_MIN((uint32_t)(waited_ps / dram->burst_ps) + 1,
-                                   dram->params->read_queue);
+    const sim_time most_ps = dram->params->read_queue * dram->burst_ps;
 
-    return 2 * ready <= ranks ? changes : changes * ranks / (2 * ready);
+    mix->waited_ps += SIM_MIN(waited_ps + dram->burst_ps, most_ps);
+    const sim_time alone_ps = mix->n * ranks * dram->burst_ps;
+    return 2 * mix->waited_ps <= alone_ps ? changes
+                                          : (uint32_t)(changes * alone_ps / (2 * mix->waited_ps));
 }
 
 /* The last of the write_read_slots slots up to `slot` in which writes to the rank have data, or 0. */
@@ -284,9 +313,10 @@ static sim_time take_bus(struct dram *dram, struct dram_place p, sim_time column
     const sim_time start_ps = SIM_MAX(data_ps, grant.end_ps - dram->burst_ps);
 
     if (dram->rank_switch_clocks > 0 && dram->params->ranks > 1) {
-        const uint32_t changes = more_changes(channel, rank_of(dram, p), slot);
-        channel->gap_due += dram->rank_switch_clocks *
-                            collected(dram, changes, start_ps - dram->params->tcl_ps - since_ps);
+        const sim_time waited_ps = start_ps - dram->params->tcl_ps - since_ps;
+        struct dram_mix *mix = mix_of(channel, slot);
+        const uint32_t changes = more_changes(mix, rank_of(dram, p));
+        channel->gap_due += dram->rank_switch_clocks * collected(dram, mix, changes, waited_ps);
         if (channel->gap_due >= 256)
             calendar_take(&channel->bus, grant.end_ps, channel->gap_due >> 8);
         channel->gap_due &= 255;
@@ -333,6 +363,20 @@ static inline sim_time after_refresh(const struct dram *dram, struct dram_rank *
     return at_ps < rank->until_ps && at_ps >= rank->from_ps ? rank->until_ps : at_ps;
 }
 
+/* The same for a caller that is done before the bank's last interval of work begins: the row that the
+ * others have open then, or one of its own, which stays open for those who come behind it. */
+static sim_time row_between(struct dram *dram, struct dram_bank *bank, uint32_t row, sim_time at_ps)
+{
+    const struct numa_dram_params *params = dram->params;
+    const sim_time open_ps = at_ps + params->trcd_ps;
+
+    if (bank->row == row && at_ps >= bank->act_ps + params->trcd_ps)
+        return at_ps;
+    dram->counts->read_activates++;
+    note_closing(bank, row, open_ps, SIM_MIN(open_ps + params->page_idle_ps, bank->busy_from_ps));
+    return open_ps;
+}
+
 /*
  * Reserves bank and bus for one read that reaches the devices at at_ps; returns the end of the
  * burst.
@@ -343,13 +387,13 @@ static sim_time read_bank(struct dram *dram, struct dram_place p, sim_time at_ps
     struct dram_bank *bank = &dram->bank[p.channel * dram->n_banks + p.bank];
     const sim_time closed_ps = params->trcd_ps + dram->burst_ps;
 
-    const sim_time before_ps = open_before(bank, p.row, at_ps);
+    const sim_time before_ps = open_before(dram, bank, p.row, at_ps);
     if (before_ps > 0)
         return take_bus(dram, p, before_ps, before_ps) + dram->burst_ps;
     /* Behind the others, and done before their work begins. */
     if (at_ps + closed_ps <= bank->busy_from_ps) {
-        dram->counts->read_activates++;
-        return take_bus(dram, p, at_ps + params->trcd_ps, at_ps + params->trcd_ps) + dram->burst_ps;
+        const sim_time column_ps = row_between(dram, bank, p.row, at_ps);
+        return take_bus(dram, p, column_ps, column_ps) + dram->burst_ps;
     }
 
     const sim_time start_ps = SIM_MAX(at_ps, bank->busy_until_ps);
@@ -374,7 +418,7 @@ static sim_time write_bank(struct dram *dram, struct dram_channel *channel, stru
     const struct numa_dram_params *params = dram->params;
     struct dram_rank *of = &channel->rank[write.bank >> dram->bank_log2];
     at_ps = after_refresh(dram, of, at_ps);
-    sim_time column_ps = open_before(bank, write.row, at_ps);
+    sim_time column_ps = open_before(dram, bank, write.row, at_ps);
     const bool hit_before = column_ps > 0;
 
     if (!hit_before) {

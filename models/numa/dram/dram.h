@@ -79,10 +79,11 @@ struct dram_bank {
 
 /* How many bursts of which rank are ready in a window of time. */
 struct dram_mix {
-    uint64_t window;  /* number of the window since time 0 */
-    uint32_t n;       /* bursts */
-    uint32_t squares; /* sum of of_rank^2 */
-    uint32_t changes; /* of rank, expected, in 1/256 */
+    uint64_t window;    /* number of the window since time 0 */
+    sim_time waited_ps; /* by all reads for the bus, and each for itself */
+    uint32_t n;         /* bursts */
+    uint32_t squares;   /* sum of of_rank^2 */
+    uint32_t changes;   /* of rank, expected, in 1/256 */
     uint16_t of_rank[DRAM_MAX_RANKS];
 };
 
