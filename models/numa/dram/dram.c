@@ -9,7 +9,6 @@
 #define BURST_CLOCKS      4u    /* BL8: the bus calendar counts in clocks, a slot is a burst */
 #define MIX_BURSTS        256u  /* a window: about as long as callers may be apart */
 #define MIX_MAX           4095u /* so that n^2 * 256 fits */
-#define AHEAD_MAX_PS      300000u /* devices' writes are called so long before reads of the same time */
 #define NO_ROW            UINT32_MAX
 #define CHANNEL_HASH_MAX  7u
 #define READ_WRITE_CLOCKS 2u /* gap between a read's data and a write's: tRTW less the burst */
@@ -654,8 +653,8 @@ sim_time dram_write(struct dram *dram, uint64_t line, sim_time at_ps)
 
     /* Whether reads wait when a write arrives is known when their calls have come that far. */
     channel->queued[channel->n_queued++] = (struct dram_write){ at_ps, p.row, p.bank };
-    channel->known_ps = SIM_MAX(channel->known_ps, at_ps - SIM_MIN(at_ps, AHEAD_MAX_PS));
-    advance(dram, channel, SIM_MIN(channel->known_ps, at_ps));
+    if (at_ps <= channel->known_ps)
+        advance(dram, channel, at_ps);
     if (SIM_UNLIKELY(channel->n_queued > params->write_queue))
         make_room(dram, channel);
     const uint32_t room = params->write_queue - channel->n_queued;
