@@ -67,6 +67,7 @@ const struct program_ops *const program_registry[] = {
     &program_nas_ops,
     &program_memory_stream_ops,
     &program_host_counters_ops,
+    &program_fault_ops,
     NULL,
 };
 

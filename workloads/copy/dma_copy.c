@@ -222,12 +222,14 @@ static void body(void *arg)
             dma_channel_release(p->channel[i]);
     }
     copy_site_close(&p->site);
+    p->program->closing = false;
 }
 
 static void dma_copy_start(struct program *program)
 {
     struct dma_copy *p = program->state;
     p->stream = program_new_stream(program);
+    program->closing = true;
     program_lending_uses_cpu(program, p->site.host, p->settings.cpu);
     k_thread_new(p->site.host->kernel, "dma_copy", (int)p->settings.cpu, body, p);
 }

@@ -38,6 +38,10 @@ struct spdk_io_u {
     struct fio_io_u *next;
 };
 
+/* SPDK waits for ever: it has no time-out unless a program asks for one, and fio's plugin does not. A
+ * run that polls for so long in vain has nothing to tell any more. */
+#define STUCK_PS SIM_PS_PER_S
+
 struct spdk_job {
     struct spdk_device *device;
     unsigned number; /* of its queue pair */
@@ -315,6 +319,25 @@ static int submit(struct fio_job *job, struct fio_io_u *io_u)
     return error;
 }
 
+/* Until a request has ended; the run ends if none does. */
+static void poll_long(struct fio_job *job)
+{
+    const struct spdk_job *own = job->state;
+    struct kernel *kernel = kernel_of(job);
+    const uint64_t until_ps = k_now_ps(kernel) + STUCK_PS;
+    while (own->complete == NULL) {
+        poll(job);
+        if (own->complete == NULL && k_now_ps(kernel) > until_ps) {
+            sim_fail(job->device->program->workload->sim,
+                     "%s: job %u has polled for %g s, and no request of it has ended: %s does not "
+                     "answer",
+                     job->device->program->name, job->number + 1,
+                     (double)STUCK_PS / (double)SIM_PS_PER_S, job->device->name);
+            k_sleep(kernel, UINT64_MAX / 2 - k_now_ps(kernel));
+        }
+    }
+}
+
 static unsigned reap(struct fio_job *job, unsigned min, unsigned max, struct fio_io_u **done)
 {
     struct spdk_job *own = job->state;
@@ -322,8 +345,8 @@ static unsigned reap(struct fio_job *job, unsigned min, unsigned max, struct fio
     if (min == 0 && own->complete == NULL)
         poll(job);
     while (n < max) {
-        while (n < min && own->complete == NULL)
-            poll(job);
+        if (n < min)
+            poll_long(job);
         struct fio_io_u *io_u = own->complete;
         if (io_u == NULL)
             break;

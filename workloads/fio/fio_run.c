@@ -309,6 +309,7 @@ static void finish(struct fio_thread *thread)
         program_finish(fio->program);
     if (!fio->from_file)
         close_device(thread);
+    fio->program->closing = fio->n_done < fio->n_threads;
 }
 
 static void thread_body(void *arg)
@@ -384,5 +385,6 @@ void fio_run_start(struct fio *fio)
         struct fio_thread *thread = fio->thread[i];
         program_lending_uses_cpu(fio->program, fio->host, thread->job.cpu);
         k_thread_new(fio->host->kernel, thread->name, (int)thread->job.cpu, thread_body, thread);
+        fio->program->closing = true;
     }
 }

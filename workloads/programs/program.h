@@ -88,7 +88,7 @@ extern const struct program_ops program_netperf_ops, program_netperf_rr_ops, pro
     program_borrow_limit_ops, program_device_taken_ops, program_ntb_dma_ops,
     program_ntb_latency_ops, program_ntb_stores_ops, program_rdma_perf_ops, program_gpu_storage_ops,
     program_iperf_ops, program_pcap_replay_ops, program_nvme_multicast_ops,
-    program_nvmeof_target_ops;
+    program_nvmeof_target_ops, program_fault_ops;
 
 /* ---- For programs ---------------------------------------------------------------------------- */
 /* Between measure() and record(). */

@@ -335,6 +335,12 @@ static void end(struct programs *all)
         if (!go_on(workload, &never, sim_now(workload->sim) + END_PS))
             return;
     } while (any_closing(all) && sim_now(workload->sim) < until_ps);
+    for (unsigned i = 0; i < all->n_programs; i++)
+        if (all->program[i].closing)
+            program_fail(&all->program[i],
+                         "%g s after the end of the measurement it still waits for what it has "
+                         "under way",
+                         (double)CLOSING_PS / (double)SIM_PS_PER_S);
     if (all->fault[0] != '\0' && all->lending != NULL)
         lending_excuse(all->lending);
     network_down(all->network, workload->interrupt);

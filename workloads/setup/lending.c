@@ -35,6 +35,10 @@ const struct param_desc lending_params_table[] = {
         "as a whole"),
     PARAM("nvme_polled", PARAM_BOOL, struct lending_params, nvme_polled, 0, 0, 1, PROV_NONE, "",
           "its NVMe driver makes queues for polling: no interrupts, the thread that waits looks"),
+    PARAM("nvme_timeout_ms", PARAM_TIME, struct lending_params, nvme_timeout_ps, 30000, 1, 100000,
+          PROV_NONE, "",
+          "its NVMe driver looks after a command without completion for so long, resets the "
+          "controller, gives it up (Linux: nvme_core.io_timeout)"),
     { .type = PARAM_END },
 };
 

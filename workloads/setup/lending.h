@@ -39,7 +39,7 @@ struct lending_params {
     uint64_t dma_window_bytes, pool_bytes;
     uint32_t max_peers, dma_bits, sriov_numvfs;
     bool nvme_driver, nvme_polled, hold_links, nodes_listed;
-    sim_time timeout_ps;
+    sim_time timeout_ps, nvme_timeout_ps;
 };
 extern const struct param_desc lending_params_table[];
 

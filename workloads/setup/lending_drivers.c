@@ -26,6 +26,7 @@ static void *nvme_new(struct kernel *kernel, const struct lending_params *params
     if (!params->nvme_driver)
         return NULL;
     nvme.polled = params->nvme_polled;
+    nvme.timeout_ps = params->nvme_timeout_ps;
     return nvme_driver_new(kernel, &nvme);
 }
 static const struct k_pci_driver *nvme_pci_driver(void *driver)

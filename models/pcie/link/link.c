@@ -201,12 +201,18 @@ static void lose(struct link_dir *dir, struct tlp *tlp)
     tlp_free(dir->link->pcie, tlp);
 }
 
-static __attribute__((cold, noinline)) void show_taps(const struct link_dir *dir,
-                                                      const struct tlp *tlp)
+/* Returns whether the TLP arrives. */
+static __attribute__((cold, noinline)) bool show_taps(const struct link_dir *dir, struct tlp *tlp)
 {
+    bool arrives = tlp->sequence > dir->lost_up_to;
+
     for (struct pcie_tap *tap = dir->taps; tap != NULL; tap = tap->next)
-        tap->tlp(tap, dir->from, tlp, tlp->head_ps - dir->latency_ps,
-                 tlp->sequence <= dir->lost_up_to);
+        if (tap->befalls != NULL && arrives)
+            arrives = tap->befalls(tap, tlp);
+    for (struct pcie_tap *tap = dir->taps; tap != NULL; tap = tap->next)
+        if (tap->tlp != NULL)
+            tap->tlp(tap, dir->from, tlp, tlp->head_ps - dir->latency_ps, !arrives);
+    return arrives;
 }
 
 static inline void hand_over(struct link_dir *dir, struct tlp *tlp)
@@ -214,9 +220,9 @@ static inline void hand_over(struct link_dir *dir, struct tlp *tlp)
     struct pcie_port *to = dir->to;
 
     tlp->ingress = (uint16_t)to->idx;
-    if (SIM_UNLIKELY(dir->taps != NULL))
-        show_taps(dir, tlp);
-    if (SIM_LIKELY(tlp->sequence > dir->lost_up_to))
+    const bool arrives = SIM_LIKELY(dir->taps == NULL) ? tlp->sequence > dir->lost_up_to
+                                                       : show_taps(dir, tlp);
+    if (SIM_LIKELY(arrives))
         to->model->ops->receive(to->model, to->idx, tlp);
     else
         lose(dir, tlp);

@@ -54,7 +54,7 @@ const struct stat_desc pcie_link_stats_table[] = {
     STAT("credit_stall_ns", STAT_COUNTER, struct pcie_link_stats, credit_stall_ps, "ns", 0.001,
          "time for which the wire stood still while a TLP waited for credits"),
     STAT("lost_tlps", STAT_COUNTER, struct pcie_link_stats, lost_tlps, "1", 0,
-         "TLPs that were on the wire when the cable was pulled"),
+         "TLPs that were on the wire when the cable was pulled, or that a fault took"),
     { .kind = STAT_END },
 };
 

@@ -148,6 +148,10 @@ struct pcie_tap {
      * nothing. */
     void (*tlp)(struct pcie_tap *tap, const struct pcie_port *from, const struct tlp *tlp,
                 sim_time start_ps, bool lost);
+    /* NULL, or what befalls the TLP between the link and the receiver, before tlp() of any tap: it may
+     * change the TLP, but not its size or class. False: it is lost. Such a fault is none of the link,
+     * whose replays let nothing get lost: of a chip's memory or of its firmware. */
+    bool (*befalls)(struct pcie_tap *tap, struct tlp *tlp);
 };
 /* The TLPs that the connected port is to transmit and that have not begun to leave. */
 uint32_t pcie_port_waiting(const struct pcie_port *port);

@@ -41,7 +41,7 @@ struct rig {
     struct pcie_port port;
     struct pcie_link *link;
     struct pcie_function *function; /* under test */
-    bool poisons; /* what it sends */
+    bool poisons;                   /* what it sends */
     /* What the host has got. */
     unsigned n_answers, n_reads, n_messages;
     uint8_t status;
