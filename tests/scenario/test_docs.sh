@@ -64,5 +64,9 @@ while IFS='|' read -r _ _ names holds _; do
         "$(count predicted "$project/scenarios/$(papers <<<"$names")/claims.cfg")"
 done <<<"$predicted"
 
+# docs/faults.md names tests that are there; docs/quality.md has its matrix.
+(cd "$project" && scripts/fault-matrix.py --check) 2>faults.txt
+is "matrix of faults" "$(cat faults.txt)" ""
+
 echo "1..$cases"
 [ $failed = 0 ]
