@@ -377,6 +377,45 @@ bool sim_queue_jump(struct sim_queue *q, sim_time limit_ps)
     return true;
 }
 
+/* The window holds each slot number once, so the search goes once around from the open slot's
+ * successor. */
+uint64_t sim_queue_search_near(struct sim_queue *queue)
+{
+    uint64_t start = queue->open_slot + 1;
+    uint64_t start_idx = start & queue->slot_mask;
+    uint64_t word_mask = queue->slot_mask / 64;
+    uint64_t word = start_idx / 64, n_skipped = 0;
+    uint64_t keep = ~UINT64_C(0) << (start_idx % 64);
+
+    for (;;) {
+        uint64_t bits = queue->bitmap[word] & keep;
+
+        while (SIM_LIKELY(bits != 0)) {
+            uint64_t idx = word * 64 + (uint64_t)__builtin_ctzll(bits);
+            uint64_t number = start + ((idx - start_idx) & queue->slot_mask);
+
+            if (SIM_UNLIKELY(number >= queue->deferred_floor))
+                break;
+            if (SIM_LIKELY(queue->slot[idx] != NULL))
+                return number;
+            queue->bitmap[word] &= ~(UINT64_C(1) << (idx % 64));
+            bits &= bits - 1;
+        }
+        if (bits != 0 || n_skipped > word_mask) {
+            sim_queue_place_deferred(queue);
+            word = start_idx / 64;
+            keep = ~UINT64_C(0) << (start_idx % 64);
+            n_skipped = 0;
+            continue;
+        }
+        keep = ~UINT64_C(0);
+        word = (word + 1) & word_mask;
+        n_skipped++;
+        queue->scan_work++;
+        queue->epoch_left--;
+    }
+}
+
 bool sim_queue_idle_until(struct sim_queue *q, sim_time at_ps)
 {
     if (q->clock.next_ps > at_ps)

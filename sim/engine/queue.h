@@ -91,6 +91,7 @@ bool sim_queue_jump(struct sim_queue *queue, sim_time limit_ps);
 void sim_queue_advance_horizon(struct sim_queue *queue);
 struct sim_event *sim_queue_sort_open(struct sim_queue *queue, struct sim_event *list);
 sim_time sim_queue_list_min(const struct sim_event *list);
+uint64_t sim_queue_search_near(struct sim_queue *queue);
 
 /* Pushes to a list that has no order; `empty` takes the write if there is no first event, which
  * spares a branch that is taken at random. */
@@ -180,44 +181,21 @@ static inline void sim_queue_remove(struct sim_queue *queue, struct sim_event *e
 }
 
 /*
- * The number of the first near slot that holds events. There must be a near event. The window
- * holds each slot number once, so the search goes once around from the open slot's successor.
+ * The number of the first near slot that holds events. There must be a near event. Mostly it is in the
+ * word of the bitmap in which the open slot's successor is.
  */
 static inline uint64_t sim_queue_first_near(struct sim_queue *queue)
 {
-    uint64_t start = queue->open_slot + 1;
-    uint64_t start_idx = start & queue->slot_mask;
-    uint64_t word_mask = queue->slot_mask / 64;
-    uint64_t word = start_idx / 64, n_skipped = 0;
-    uint64_t keep = ~UINT64_C(0) << (start_idx % 64);
+    const uint64_t start = queue->open_slot + 1;
+    const uint64_t bits = queue->bitmap[(start & queue->slot_mask) / 64] >> (start % 64);
 
-    for (;;) {
-        uint64_t bits = queue->bitmap[word] & keep;
-
-        while (SIM_LIKELY(bits != 0)) {
-            uint64_t idx = word * 64 + (uint64_t)__builtin_ctzll(bits);
-            uint64_t number = start + ((idx - start_idx) & queue->slot_mask);
-
-            if (SIM_UNLIKELY(number >= queue->deferred_floor))
-                break;
-            if (SIM_LIKELY(queue->slot[idx] != NULL))
-                return number;
-            queue->bitmap[word] &= ~(UINT64_C(1) << (idx % 64));
-            bits &= bits - 1;
-        }
-        if (bits != 0 || n_skipped > word_mask) {
-            sim_queue_place_deferred(queue);
-            word = start_idx / 64;
-            keep = ~UINT64_C(0) << (start_idx % 64);
-            n_skipped = 0;
-            continue;
-        }
-        keep = ~UINT64_C(0);
-        word = (word + 1) & word_mask;
-        n_skipped++;
-        queue->scan_work++;
-        queue->epoch_left--;
+    if (SIM_LIKELY(bits != 0)) {
+        const uint64_t number = start + (uint64_t)__builtin_ctzll(bits);
+        if (SIM_LIKELY(number < queue->deferred_floor &&
+                       queue->slot[number & queue->slot_mask] != NULL))
+            return number;
     }
+    return sim_queue_search_near(queue);
 }
 
 /*
@@ -252,7 +230,7 @@ static inline struct sim_event *sim_queue_pop_slot(struct sim_queue *queue, sim_
     uint64_t idx = number & queue->slot_mask;
     struct sim_event *event = queue->slot[idx];
 
-    if (SIM_UNLIKELY(((number << queue->shift) | ((UINT64_C(1) << queue->shift) - 1)) > limit_ps)) {
+    if (SIM_UNLIKELY(number >= limit_ps >> queue->shift)) { /* some of its events may be later */
         sim_time min_ps = sim_queue_list_min(event);
 
         queue->clock.next_ps = min_ps;
