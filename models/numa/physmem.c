@@ -135,15 +135,10 @@ int physmem_node_of(const struct physmem *mem, struct hpa hpa)
     return hpa.v >= HOLE_FIRST && hpa.v < HOLE_END ? -1 : (int)i;
 }
 
-bool physmem_contains(const struct physmem *mem, struct hpa hpa, uint64_t bytes)
+/* Memory before the end of the hole, or none. */
+static __attribute__((noinline)) bool contains_low(const struct physmem *mem, struct hpa hpa,
+                                                   uint64_t bytes)
 {
-    const uint64_t i = hpa.v >> mem->stride_log2;
-
-    /* Nearly all of it is behind the hole. */
-    if (SIM_LIKELY(hpa.v >= HOLE_END && i < mem->n_nodes)) {
-        const uint64_t offset = hpa.v - mem->node[i].base;
-        return offset < mem->node[i].bytes && bytes <= mem->node[i].bytes - offset;
-    }
     const int node = physmem_node_of(mem, hpa);
     if (node < 0)
         return false;
@@ -152,10 +147,26 @@ bool physmem_contains(const struct physmem *mem, struct hpa hpa, uint64_t bytes)
     return bytes <= left && bytes <= to_hole;
 }
 
+/* Nearly all memory is behind the hole. */
+static inline bool contains(const struct physmem *mem, struct hpa hpa, uint64_t bytes)
+{
+    const uint64_t i = hpa.v >> mem->stride_log2;
+
+    if (SIM_UNLIKELY(hpa.v < HOLE_END || i >= mem->n_nodes))
+        return contains_low(mem, hpa, bytes);
+    const uint64_t offset = hpa.v - mem->node[i].base;
+    return offset < mem->node[i].bytes && bytes <= mem->node[i].bytes - offset;
+}
+
+bool physmem_contains(const struct physmem *mem, struct hpa hpa, uint64_t bytes)
+{
+    return contains(mem, hpa, bytes);
+}
+
 /* ---- Bytes ----------------------------------------------------------------------------------- */
 
 /* The host memory of an address, or NULL if its page does not exist. hpa must be memory. */
-static uint8_t *find(const struct physmem *mem, uint64_t hpa)
+static inline uint8_t *find(const struct physmem *mem, uint64_t hpa)
 {
     const struct node *node = &mem->node[hpa >> mem->stride_log2];
     const uint64_t offset = hpa - node->base;
@@ -187,7 +198,7 @@ static uint8_t *new_page(struct physmem *mem)
     return mem->slabs->page + (mem->slabs->n_pages - mem->n_fresh--) * PAGE_BYTES;
 }
 
-static uint8_t *make(struct physmem *mem, uint64_t hpa)
+static __attribute__((noinline)) uint8_t *make_page(struct physmem *mem, uint64_t hpa)
 {
     struct node *node = &mem->node[hpa >> mem->stride_log2];
     const uint64_t offset = hpa - node->base;
@@ -203,9 +214,16 @@ static uint8_t *make(struct physmem *mem, uint64_t hpa)
     return *page + offset % PAGE_BYTES;
 }
 
-static void check(const struct physmem *mem, struct hpa hpa, uint64_t bytes)
+static inline uint8_t *make(struct physmem *mem, uint64_t hpa)
 {
-    SIM_ASSERT(physmem_contains(mem, hpa, bytes), "[%llx, + %llu) is not memory of one node",
+    uint8_t *found = find(mem, hpa);
+
+    return SIM_LIKELY(found != NULL) ? found : make_page(mem, hpa);
+}
+
+static inline void check(const struct physmem *mem, struct hpa hpa, uint64_t bytes)
+{
+    SIM_ASSERT(contains(mem, hpa, bytes), "[%llx, + %llu) is not memory of one node",
                (unsigned long long)hpa.v, (unsigned long long)bytes);
 }
 
