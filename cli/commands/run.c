@@ -7,9 +7,9 @@
 #include "cli/campaign/campaign.h"
 #include "cli/campaign/summary.h"
 #include "cli/commands/run.h"
+#include "cli/plot/plot_spec.h"
 #include "cli/trace/trace_address.h"
 #include "cli/trace/trace_software.h"
-#include "cli/plot/plot_spec.h"
 #include "sim/config/unit.h"
 
 #define SEEDS_UNSAID INT_MIN

@@ -18,10 +18,11 @@ struct batch {
     const struct explain_resource *gone; /* changed in all of them; NULL: nothing */
     GPtrArray *resources;                /* one for each job but the first, which is without */
     const char *metric;                  /* NULL: of the first job only */
-    GArray *effects;                     /* struct explain_effect, in this order */
-    GArray *values;                      /* double: of each, of each seed */
-    struct run_result **base;            /* where the first job's goes; NULL: nowhere */
-    char *error;                         /* of the first job */
+    const double *first_value; /* what the first job gives, if that is known: it does not run */
+    GArray *effects;           /* struct explain_effect, in this order */
+    GArray *values;            /* double: of each, of each seed */
+    struct run_result **base;  /* where the first job's goes; NULL: nowhere */
+    char *error;               /* of the first job */
 };
 
 static void apply(struct config *config, const struct explain_resource *resource,
@@ -122,7 +123,10 @@ static bool run_batch(struct batch *batch)
         const struct worker_task task = { .job = i,
                                           .point = i / n_seeds,
                                           .seed = batch->request->seed + i % n_seeds };
-        g_array_index(batch->values, double, i) = (double)NAN;
+        const bool known = batch->first_value != NULL && i < n_seeds;
+        g_array_index(batch->values, double, i) = known ? *batch->first_value : (double)NAN;
+        if (known)
+            continue;
         while (worker_pool_full(pool))
             worker_wait(pool, -1, -1);
         if (!worker_start(pool, &task) && i == 0)
@@ -363,9 +367,11 @@ reduce(const struct explain_request *request, struct explain_answer *answer,
                 g_ptr_array_add(others, joint->parts->pdata[k]);
         g_ptr_array_add(tried, explain_join((void *)others->pdata, others->len));
     }
-    struct batch batch = {
-        .request = request, .gone = gone, .resources = tried, .metric = answer->metric
-    };
+    struct batch batch = { .request = request,
+                           .gone = gone,
+                           .resources = tried,
+                           .first_value = &base,
+                           .metric = answer->metric };
     run_batch(&batch);
     const double all = gain(answer, base,
                             g_array_index(batch.effects, struct explain_effect, 1).value);
@@ -381,9 +387,11 @@ reduce(const struct explain_request *request, struct explain_answer *answer,
     struct explain_resource *less = explain_join((void *)needed->pdata, needed->len);
     g_autoptr(GPtrArray) last = g_ptr_array_new();
     g_ptr_array_add(last, less);
-    struct batch again = {
-        .request = request, .gone = gone, .resources = last, .metric = answer->metric
-    };
+    struct batch again = { .request = request,
+                           .gone = gone,
+                           .resources = last,
+                           .first_value = &base,
+                           .metric = answer->metric };
     run_batch(&again); /* what remains has its own value: those left out do a little */
     const double value = g_array_index(again.effects, struct explain_effect, 1).value;
     const struct explain_effect effect = { less, value, gain(answer, base, value), NULL };
@@ -443,9 +451,11 @@ static bool find_next(const struct explain_request *request, struct explain_answ
     if (runs && without != NULL)
         answer->gone = find_resources(request, gone, 1, without, errors);
     if (answer->gone != NULL) {
-        struct batch batch = {
-            .request = request, .gone = gone, .resources = answer->gone, .metric = answer->metric
-        };
+        struct batch batch = { .request = request,
+                               .gone = gone,
+                               .resources = answer->gone,
+                               .first_value = &answer->value_without,
+                               .metric = answer->metric };
         run_batch(&batch);
         g_free(batch.error);
         answer->next = effects_of(answer, &batch);
@@ -541,6 +551,7 @@ bool explain_point(const struct explain_request *asked, struct explain_answer *a
         return false;
     struct batch batch = { .request = request,
                            .resources = answer->resources,
+                           .first_value = &answer->value,
                            .metric = answer->metric };
     run_batch(&batch);
     g_free(batch.error);

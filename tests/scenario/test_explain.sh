@@ -80,6 +80,22 @@ limit "9 drive" '^  media of drive ssd' drive.cfg
 limit "10 interconnect" '^  interconnect between sockets of server' memory.cfg $short \
     --set workload.to_socket=1 --set hosts.server.interconnect.rate_gt_s=2
 
+# ---- Of every run, how near to its peak each kind of resource was ------------------------------------
+share() { query shares.db "select round(max(mean), 3) from result where scenario = '$1' and metric like '$2'"; }
+"$simulate" run "${a[@]}" --db shares.db -q >/dev/null 2>&1
+is "a link that is the limit" "$(share adapter bottleneck.pcie_ratio)" "$(share adapter '%.tx.utilization_ratio')"
+is "is nearest to its peak" "$(share adapter 'bottleneck.%')" "$(share adapter bottleneck.pcie_ratio)"
+is "and has no wait for credits" "$(awk "BEGIN { print ($(share adapter bottleneck.credits_ratio) < 0.2) }")" 1
+"$simulate" run "${a[@]}" --set hosts.server.root_complex.posted_data_credits=32 --db shares.db -q >/dev/null 2>&1
+is "few credits: the wire stands still" "$(awk "BEGIN { print ($(share adapter bottleneck.credits_ratio) > 0.2) }")" 1
+# shellcheck disable=SC2086 # words
+"$simulate" run memory.cfg $short --set hosts.server.dram.channels=1 --db shares.db -q >/dev/null 2>&1
+is "one channel: memory" "$(share memory bottleneck.dram_ratio)" "$(share memory '%.dram%utilization_ratio')"
+is "is what fills up" "$(awk "BEGIN { print ($(share memory bottleneck.dram_ratio) > 0.85) }") $(share memory 'bottleneck.%')" \
+    "1 $(share memory bottleneck.dram_ratio)"
+is "no device, no ratio of it" "$(query shares.db "select count(*) from result where scenario = 'memory' and
+    metric in ('bottleneck.device_ratio', 'bottleneck.ethernet_ratio')")" 0
+
 # ---- The page ------------------------------------------------------------------------------------
 out=$("$nudma" explain "${a[@]}" --set hosts.server.root_complex.posted_data_credits=32 2>&1); is "a page" $? 0
 has "the metric" "$out" '^throughput_gbit_s is [0-9.]+ Gbit/s \(more is better\)'

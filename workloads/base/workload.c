@@ -114,6 +114,16 @@ const struct record_desc workload_world_records[] = {
       "DRAM traffic of the host measured, else of all; others' is <host>.memory_gbyte_s" },
     { "interconnect_gbyte_s.*", RECORD_METRIC, "GB/s",
       "from socket to socket, .s0_s1: of the host measured, else the first; others' after <host>." },
+    { "bottleneck.pcie_ratio", RECORD_METRIC, "1",
+      "of the PCIe link's direction nearest to its peak" },
+    { "bottleneck.credits_ratio", RECORD_METRIC, "1",
+      "of the time, for which the link that waited most had no credits" },
+    { "bottleneck.ethernet_ratio", RECORD_METRIC, "1", "of the Ethernet wire nearest to its peak" },
+    { "bottleneck.dram_ratio", RECORD_METRIC, "1", "of the socket's memory nearest to its peak" },
+    { "bottleneck.interconnect_ratio", RECORD_METRIC, "1",
+      "of the link between sockets nearest to its peak" },
+    { "bottleneck.device_ratio", RECORD_METRIC, "1",
+      "of the medium or engine of a device nearest to its peak" },
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
@@ -136,6 +146,57 @@ static void record_interconnect(struct workload *workload, struct host *host, co
                 workload->result, name, "GB/s",
                 gbyte_s(numa_interconnect_bytes(host_numa(host), from, to), duration_ps));
         }
+}
+
+/* What may limit a run, by the statistic that has the resource's peak; the first that fits. */
+static const struct {
+    const char *stat, *metric; /* "*" at the end: any name that begins so */
+} bottlenecks[] = {
+    { "tlp_bytes", "bottleneck.pcie_ratio" },
+    { "credit_stall_ns", "bottleneck.credits_ratio" },
+    { "bytes", "bottleneck.ethernet_ratio" },
+    { "dram_*", "bottleneck.dram_ratio" },
+    { "interconnect_*", "bottleneck.interconnect_ratio" },
+    { "*", "bottleneck.device_ratio" },
+};
+#define N_BOTTLENECKS   SIM_N_ELEMENTS(bottlenecks)
+#define BOTTLENECK_WAIT 1 /* has no peak: a share of the time */
+
+static bool bottleneck_is(size_t i, const struct stat_desc *stat)
+{
+    const size_t n = strlen(bottlenecks[i].stat);
+    if (i == BOTTLENECK_WAIT ? stat->has_peak : !stat->has_peak)
+        return false;
+    return bottlenecks[i].stat[n - 1] == '*' ? strncmp(stat->name, bottlenecks[i].stat, n - 1) == 0
+                                             : strcmp(stat->name, bottlenecks[i].stat) == 0;
+}
+
+/* Of each kind the resource that was nearest to its peak; without resources of a kind there is none. */
+static void record_bottlenecks(struct workload *workload, sim_time duration_ps)
+{
+    double highest[N_BOTTLENECKS];
+    const char *prefix;
+    const struct stat_desc *table;
+    void *state;
+    for (size_t i = 0; i < N_BOTTLENECKS; i++)
+        highest[i] = -1.0;
+    for (unsigned k = 0; world_stats(workload->world, k, &prefix, &table, &state); k++)
+        for (const struct stat_desc *stat = table; stat != NULL && stat->kind != STAT_END; stat++) {
+            size_t i = 0;
+            while (i < N_BOTTLENECKS && !bottleneck_is(i, stat))
+                i++;
+            if (i == N_BOTTLENECKS || !stat_exists(stat, state))
+                continue;
+            const uint64_t value = *(const uint64_t *)((const char *)state + stat->offset);
+            const double share = duration_ps == 0 ? 0.0
+                                 : i == BOTTLENECK_WAIT
+                                     ? (double)value / (double)duration_ps
+                                     : stat_utilization(stat, state, duration_ps);
+            highest[i] = fmax(highest[i], isfinite(share) ? share : 0.0);
+        }
+    for (size_t i = 0; i < N_BOTTLENECKS; i++)
+        if (highest[i] >= 0.0)
+            run_result_metric(workload->result, bottlenecks[i].metric, "1", highest[i]);
 }
 
 void workload_record_world(struct workload *workload, struct host *measured, sim_time duration_ps)
@@ -166,6 +227,7 @@ void workload_record_world(struct workload *workload, struct host *measured, sim
                       gbyte_s(measured != NULL ? numa_dram_bytes(host_numa(measured))
                                                : workload_dram_bytes(workload, 0),
                               duration_ps));
+    record_bottlenecks(workload, duration_ps);
 }
 
 static void declare_record(struct run_result *declared, const struct record_desc *record)
