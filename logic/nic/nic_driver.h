@@ -94,6 +94,8 @@ struct nic_drv_stats { /* of one channel since its device was created */
     uint64_t cache_hits, cache_busy, cache_empty, cache_full; /* of the receive page cache */
     uint64_t page_failures; /* no page was free; the driver retries */
     uint64_t tx_packets, tx_wqes, tx_doorbells, tx_completions, tx_stops, tx_wakes;
+    uint64_t
+        tx_recoveries; /* times that all channels were made anew, since its send queue had failed */
     uint64_t tx_drops, tx_errors, tx_hints; /* hints: fragments fetched through another function */
     uint64_t moderation_changes;
 };

@@ -209,6 +209,9 @@ int nic_drv_command(struct nic_drv *nic, struct nic_command *command);
 
 /* ---- A function: nic_main.c ------------------------------------------------------------------ */
 
+/* A queue of the channel has failed: closes and opens all of the device's, from a thread of its own. */
+void nic_drv_recover(struct nic_channel *channel);
+
 struct nic_card { /* functions of one card */
     struct nic_card *next;
     struct net_mac mac; /* octoNIC firmware: of all functions; standard: of function 0 */
@@ -255,6 +258,7 @@ struct nic_drv {
     /* work under way */
     unsigned n_works;
     struct nic_work link_work;
+    bool recovering; /* a thread makes the channels anew, or is about to */
     /* open: */
     struct nic_channel *channel;
     uint16_t n_channels;

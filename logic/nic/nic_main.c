@@ -118,7 +118,7 @@ static void link_work(struct k_work *work)
     nic_drv_work_done(nic);
 }
 
-static int nic_open(struct net_device *dev)
+static int open_all(struct net_device *dev)
 {
     struct nic_drv *nic = nic_drv_of(dev);
     if (dev->running)
@@ -143,7 +143,7 @@ static int nic_open(struct net_device *dev)
     return 0;
 }
 
-static void nic_stop(struct net_device *dev)
+static void stop_all(struct net_device *dev)
 {
     struct nic_drv *nic = nic_drv_of(dev);
     if (!dev->running)
@@ -161,6 +161,47 @@ static void nic_stop(struct net_device *dev)
         if (dev->queue_stopped[i])
             net_queue_wake(dev, i);
     }
+}
+
+/* Linux: mlx5e_safe_reopen_channels(), where making the one queue anew is not enough. */
+static void recover_body(void *arg)
+{
+    struct nic_drv *nic = arg;
+    if (nic->dev.running && !nic->gone) {
+        stop_all(&nic->dev);
+        const int error = nic->gone ? -ENODEV : open_all(&nic->dev);
+        if (error != 0)
+            k_warn(nic->kernel, "%s: channels could not be made anew: %d", nic->name, error);
+    }
+    nic->recovering = false;
+}
+
+void nic_drv_recover(struct nic_channel *channel)
+{
+    struct nic_drv *nic = channel->nic;
+    if (nic->closing || nic->recovering)
+        return;
+    nic->recovering = true;
+    channel->stats->tx_recoveries++;
+    k_thread_new(nic->kernel, "nic_recover", K_CPU_ANY, recover_body, nic);
+}
+
+static void wait_for_recovery(const struct nic_drv *nic)
+{
+    while (nic->recovering)
+        k_sleep(nic->kernel, DRAIN_PS);
+}
+
+static int nic_open(struct net_device *dev)
+{
+    wait_for_recovery(nic_drv_of(dev));
+    return open_all(dev);
+}
+
+static void nic_stop(struct net_device *dev)
+{
+    wait_for_recovery(nic_drv_of(dev));
+    stop_all(dev);
 }
 
 static const struct net_device_ops nic_ops = {
@@ -396,6 +437,7 @@ static void nic_remove(struct k_pci_dev *pci, bool gone)
     nic->gone |= gone;
     if (nic->n_vfs > 0)
         set_vfs(nic, 0);
+    wait_for_recovery(nic);
     nic->reopen = nic->dev.running;
     nic_stop(&nic->dev);
     nic->gone = true; /* refuses further requests for rules */
