@@ -139,36 +139,30 @@ static uint32_t rank_of(const struct dram *dram, struct dram_place p)
 static inline sim_time open_before(const struct dram *dram, struct dram_bank *bank, uint32_t row,
                                    sim_time at_ps)
 {
-    for (uint32_t i = 0; i < DRAM_CLOSING && at_ps < bank->closing_ps[i]; i++) {
-        if (bank->closing_row[i] != row)
+    for (uint32_t i = 0; i < DRAM_CLOSING && at_ps < bank->closing[i].until_ps; i++) {
+        if (bank->closing[i].row != row)
             continue;
-        const sim_time column_ps = SIM_MAX(at_ps, bank->closing_from_ps[i]);
-        const sim_time next_ps = i == 0 ? bank->busy_from_ps : bank->closing_from_ps[i - 1];
+        const sim_time column_ps = SIM_MAX(at_ps, bank->closing[i].from_ps);
+        const sim_time next_ps = i == 0 ? bank->busy_from_ps : bank->closing[i - 1].from_ps;
         const sim_time idle_ps = SIM_MIN(column_ps + dram->params->page_idle_ps, next_ps);
-        bank->closing_ps[i] = SIM_MAX(bank->closing_ps[i], idle_ps);
+        bank->closing[i].until_ps = SIM_MAX(bank->closing[i].until_ps, idle_ps);
         return column_ps;
     }
     return 0;
 }
 
-/* A row takes column commands from from_ps on and is closed at closing_ps, before the bank's last. */
-static void note_closing(struct dram_bank *bank, uint32_t row, sim_time from_ps,
-                         sim_time closing_ps)
+/* A row takes column commands from from_ps on and is closed at until_ps, before the bank's last. */
+static inline void note_closing(struct dram_bank *bank, uint32_t row, sim_time from_ps,
+                                sim_time until_ps)
 {
-    uint32_t to = 0;
+    struct dram_closing *at = bank->closing, *end = &bank->closing[DRAM_CLOSING];
 
-    while (to < DRAM_CLOSING && closing_ps < bank->closing_ps[to])
-        to++;
-    if (to == DRAM_CLOSING)
-        return;
-    for (uint32_t i = DRAM_CLOSING - 1; i > to; i--) {
-        bank->closing_row[i] = bank->closing_row[i - 1];
-        bank->closing_from_ps[i] = bank->closing_from_ps[i - 1];
-        bank->closing_ps[i] = bank->closing_ps[i - 1];
-    }
-    bank->closing_row[to] = row;
-    bank->closing_from_ps[to] = from_ps;
-    bank->closing_ps[to] = closing_ps;
+    while (SIM_UNLIKELY(until_ps < at->until_ps))
+        if (++at == end)
+            return;
+    for (struct dram_closing *to = end - 1; to > at; to--)
+        *to = to[-1];
+    *at = (struct dram_closing){ from_ps, until_ps, row };
 }
 
 /* When the column command for the row may be given, the bank being free at start_ps; the bank's

@@ -61,6 +61,12 @@ struct numa_dram_params {
 #define DRAM_CLOSING   3u  /* a queue of 22 to 48 reads over 32 banks */
 #define DRAM_MAX_READS 64u /* that wait in a channel */
 
+/* From when until when a row takes column commands. */
+struct dram_closing {
+    sim_time from_ps, until_ps;
+    uint32_t row;
+};
+
 /* One interval [busy_from, busy_until) of work that is reserved and touches; a request that fits
  * before it belongs to a caller behind the others and is not queued behind them. */
 struct dram_bank {
@@ -68,10 +74,8 @@ struct dram_bank {
     sim_time act_ps;       /* last activation */
     sim_time recovered_ps; /* of writes: the open row may be closed (tWR) */
     uint32_t row;
-    /* Rows that are closed for the ones after them, latest first: from when until when each takes
-     * column commands. */
-    uint32_t closing_row[DRAM_CLOSING];
-    sim_time closing_from_ps[DRAM_CLOSING], closing_ps[DRAM_CLOSING];
+    /* Rows that are closed before the last one is opened, latest first. */
+    struct dram_closing closing[DRAM_CLOSING];
 };
 
 #define DRAM_MAX_CHANNELS 16u
