@@ -378,6 +378,22 @@ static enum remote_dma_write write_policy(const struct numa *n, unsigned socket,
                : (enum remote_dma_write)n->params->coherence->remote_dma_write;
 }
 
+/* What numa_warm_by_misses() makes of a write that would allocate in an LLC: it goes to DRAM instead. A line that
+ * cores of the device's socket read, or of the home's with home_llc, comes into that LLC by their misses then.
+ * own_then_both: what is read at home never comes into the device's LLC, and the rest of the warm-up
+ * fills its DDIO ways. own: the copy of the device's socket. */
+static enum remote_dma_write without_allocation(struct numa *n, enum remote_dma_write policy,
+                                                struct holder own, uint64_t line)
+{
+    const bool home_llc = policy == REMOTE_DMA_HOME_LLC;
+
+    if (home_llc ? agent_find(n, home_of(n, line), line).way >= 0 : own.way >= 0)
+        return policy;
+    if (home_llc || policy == REMOTE_DMA_DEVICE_SIDE_LLC)
+        return REMOTE_DMA_DRAM_INVALIDATE;
+    return policy == REMOTE_DMA_OWN_THEN_BOTH ? REMOTE_DMA_OWN_THEN_DRAM : policy;
+}
+
 /* All but what dma_write() does itself. */
 static __attribute__((noinline)) sim_time dma_write_rest(struct numa *n, unsigned socket,
                                                          uint64_t line, bool full, sim_time at_ps,
@@ -387,8 +403,8 @@ static __attribute__((noinline)) sim_time dma_write_rest(struct numa *n, unsigne
     const struct numa_cache_params *p = n->params->cache;
     const struct holder h = agent_find(n, socket, line);
     enum remote_dma_write policy = write_policy(n, socket, line);
-    if (n->io_fills_none && h.way < 0 && policy == REMOTE_DMA_DEVICE_SIDE_LLC)
-        policy = REMOTE_DMA_DRAM_INVALIDATE;
+    if (SIM_UNLIKELY(n->io_fills_none))
+        policy = without_allocation(n, policy, h, line);
 
     at_ps += p->iio_ps + p->llc_request_ps; /* the slice's answer */
     sim_stamp_mark(stamp, PART_CACHE, at_ps);

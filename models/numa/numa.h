@@ -160,9 +160,10 @@ void numa_warm_load(struct numa *numa, unsigned core, struct hpa hpa);
 void numa_warm_forgotten(struct numa *numa, unsigned socket, struct hpa hpa, uint64_t bytes);
 
 /*
- * While it is on, what a device writes to memory of its socket (with device_side_llc: to any) goes to DRAM unless
- * its LLC has the line: each line that cores read is brought in by a core's miss. A line of a buffer that is written and read over and over leaves DDIO's
- * ways like that, at its first miss, anyway; this lets all of them miss at once (docs/models/memory.md#warm).
+ * While it is on, what a device's write would allocate in an LLC (of its own socket, with home_llc of the line's
+ * home) goes to DRAM unless that LLC has the line: each line that cores read is brought in by a core's
+ * miss. A line of a buffer that is written and read over and over leaves DDIO's ways like that, at its
+ * first miss, anyway; this lets all of them miss at once (docs/models/memory.md#warm).
  * Time passes, traffic is counted.
  */
 void numa_warm_by_misses(struct numa *numa, bool on);

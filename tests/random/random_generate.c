@@ -58,6 +58,8 @@ static void put_caches(struct random_maker *m, const char *host)
     put(m, group, "llc_size", "%u", 64 * slices * ways * sets);
     put(m, group, "ddio", "%s", yes(!random_once_in(m, 4)));
     put(m, group, "ddio_ways", "%u", PICK(m, 1, 2, 2, 4, ways));
+    put(m, group, "writeback_keeps_sharer", "%s", yes(!random_once_in(m, 3)));
+    put(m, group, "writeback_ns", "%u", PICK(m, 0, 0, 10));
     put(m, group, "l2_size", "%u", PICK(m, 131072, 262144));
 }
 
@@ -81,6 +83,7 @@ static void put_root(struct random_maker *m, const char *host)
     put(m, group, "posted_header_credits", "%u", PICK(m, 16, 48, 100));
     put(m, group, "posted_data_credits", "%u", PICK(m, 64, 384, 1000));
     put(m, group, "non_posted_header_credits", "%u", PICK(m, 8, 48, 100));
+    put(m, group, "read_lines", "%u", PICK(m, 0, 16, 128));
     if (random_once_in(m, 3))
         put(m, group, "p2p_socket_ns", "%u", PICK(m, 0, 50, 200));
 }
@@ -95,13 +98,21 @@ void random_host(struct random_maker *m, const struct random_host *host)
     put_caches(m, name);
     put_memory(m, name);
     put_root(m, name);
+    snprintf(group, sizeof(group), "hosts.%s.coherence", name);
+    put(m, group, "request_entries", "%u", PICK(m, 0, 4, 20));
+    put(m, group, "local_trackers", "%u", PICK(m, 0, 8, 128));
+    put(m, group, "io_trackers", "%u", PICK(m, 0, 0, 4));
     if (host->sockets > 1) {
         snprintf(group, sizeof(group), "hosts.%s.interconnect", name);
         put(m, group, "links", "%u", PICK(m, 1, 2));
         put(m, group, "rate_gt_s", "%s", PICK_WORD(m, "4.8", "6.4", "9.6"));
         snprintf(group, sizeof(group), "hosts.%s.coherence", name);
         put(m, group, "remote_dma_write", "\"%s\"",
-            PICK_WORD(m, "device_side_llc", "dram_invalidate", "home_llc"));
+            PICK_WORD(m, "device_side_llc", "dram_invalidate", "home_llc", "own_then_dram",
+                      "own_then_both"));
+        put(m, group, "io_directory_entries", "%u", PICK(m, 0, 2, 64));
+        put(m, group, "transaction_ids", "%u", PICK(m, 0, 4, 128));
+        put(m, group, "remote_trackers", "%u", PICK(m, 0, 3, 128));
     }
     for (unsigned p = 0; p < host->ports; p++) {
         snprintf(group, sizeof(group), "hosts.%s.ports.[%u]", name, p);

@@ -883,6 +883,42 @@ static void test_warm_by_misses(void **state)
     numa_free(h.n);
 }
 
+/* The same of writes to the other socket's memory, where they would fill DDIO's ways: read by a core of the device's
+ * socket (own_then_both), or of the home's (home_llc). */
+static void test_warm_by_misses_remote(void **state)
+{
+    static const enum remote_dma_write policies[] = { REMOTE_DMA_DEVICE_SIDE_LLC,
+                                                      REMOTE_DMA_HOME_LLC,
+                                                      REMOTE_DMA_OWN_THEN_BOTH };
+    const uint64_t lines = (10u << 20) / 64;
+
+    (void)state;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(policies); i++) {
+        const bool at_home = policies[i] == REMOTE_DMA_HOME_LLC;
+        struct host h;
+        uint64_t n[3];
+        fixture_t430(&h.f);
+        h.f.coherence.remote_dma_write = policies[i];
+        h.n = fixture_new(&h.f);
+        h.t = 0;
+        for (unsigned round = 0; round < 3; round++) {
+            n[round] = 0;
+            numa_warm_by_misses(h.n, round == 1);
+            for (uint64_t k = 0; k < lines; k++)
+                numa_dma_write(h.n, 0, fixture_hpa(h.n, 1, k * 64), 64, h.t += 100000, NULL, NULL);
+            for (uint64_t k = 0; k < lines; k++) {
+                const unsigned core = at_home ? h.f.cpu.cores_per_socket : 0;
+                const enum numa_source source =
+                    numa_load(h.n, core, fixture_hpa(h.n, 1, k * 64), h.t += 100000, NULL).source;
+                n[round] += source == NUMA_LOCAL_DRAM || source == NUMA_REMOTE_DRAM;
+            }
+        }
+        assert_true(n[0] > lines / 2); /* beyond DDIO's share */
+        assert_int_equal(n[2], 0);     /* all of them have missed */
+        numa_free(h.n);
+    }
+}
+
 /* What no core reads is not brought in. */
 static void test_warm_unread(void **state)
 {
@@ -1077,6 +1113,7 @@ int main(void)
         cmocka_unit_test(test_dma_write_without_ddio),
         cmocka_unit_test(test_ddio_share),
         cmocka_unit_test(test_warm_by_misses),
+        cmocka_unit_test(test_warm_by_misses_remote),
         cmocka_unit_test(test_warm_unread),
         cmocka_unit_test(test_skylake),
         cmocka_unit_test(test_front_side_bus),
