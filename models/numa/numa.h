@@ -176,9 +176,11 @@ bool numa_stats(struct numa *numa, unsigned index, const char **prefix,
 /* Loads, stores and fetches of instructions of one core that its L1 could not answer by itself; those of
  * them whose line its L2 did not have; those whose line no cache of its socket had (a store to a line that one
  * of them has, and that must be owned first, is none).
+ * And what its accesses made the L2's prefetcher look for in the L2, and the lines that it then fetched.
  * Since the beginning, never cleared. */
 struct numa_private_count {
     uint64_t l2_accesses, l2_misses, llc_misses;
+    uint64_t prefetches, prefetched;
 };
 struct numa_private_count numa_private_count(const struct numa *numa, unsigned core);
 /* Bytes read from and written to DRAM, of all sockets. */

@@ -65,6 +65,8 @@ static const struct param_desc cache_table[] = {
           PROV_ESTIMATE, F, "lines that it may have under way"),
     CACHE("prefetch_pairs", PARAM_BOOL, prefetch.pairs, 0, 0, 1, PROV_DATASHEET, F,
           "a miss also fetches the other line of its 128 bytes"),
+    CACHE("prefetch_owns", PARAM_BOOL, prefetch.owns, 1, 0, 1, PROV_DATASHEET, F,
+          "what a store makes it fetch is fetched for ownership, not read"),
     CACHE("llc_size", PARAM_BYTES, llc_bytes, 36700160, 0, 1073741824, PROV_DATASHEET, A1,
           "last-level cache of a socket; 0: none"),
     CACHE("llc_slices", PARAM_U32, llc_slices, 14, 1, 64, PROV_DATASHEET, A1,

@@ -414,11 +414,13 @@ static inline __attribute__((always_inline)) struct fetched fetch(const struct a
 }
 
 /* Fetches into the L2 what the prefetcher asks for after the access, which was known to be a miss,
- * or not, at at_ps. Stores prefetch with ownership. */
+ * or not, at at_ps. */
 static __attribute__((noinline)) void prefetch_after(const struct access *a, bool miss,
                                                      sim_time at_ps)
 {
     struct stream_prefetch *prefetch = a->c->prefetch;
+    struct numa_private_count *count = &a->n->private_count[a->core];
+    const bool store = a->store && prefetch->params->owns;
     uint64_t asked[PREFETCH_MAX_ASKED];
 
     if (a->n->quiet)
@@ -427,10 +429,12 @@ static __attribute__((noinline)) void prefetch_after(const struct access *a, boo
     for (unsigned i = 0; i < n && stream_prefetch_room(prefetch, at_ps); i++) {
         const struct cache_place p = cache_place(a->l2, asked[i]);
         struct numa_result r = { at_ps, NUMA_L2 };
+        count->prefetches++;
         if (numa_may_have(a->n, core_group_of(a->n, a->core), asked[i]) &&
             cache_find(a->l2, p) >= 0)
             continue;
-        const struct fetched got = a->n->ops->fetch(a->n, a->core, asked[i], a->store, at_ps, NULL,
+        count->prefetched++;
+        const struct fetched got = a->n->ops->fetch(a->n, a->core, asked[i], store, at_ps, NULL,
                                                     &r);
         r.done_ps += fill_l2(a, p, p, got, r.done_ps);
         stream_prefetch_note(prefetch, asked[i], r, at_ps);

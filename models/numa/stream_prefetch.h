@@ -17,6 +17,7 @@ struct prefetch_params {
     uint32_t trigger;   /* lines at most between the two misses that start a stream */
     uint32_t in_flight; /* lines under way */
     bool pairs;         /* a miss also fetches the other line of its 128 bytes */
+    bool owns;          /* stores prefetch with ownership */
 };
 
 /* An access in a page, or (going) a stream through it. */

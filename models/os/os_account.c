@@ -1,11 +1,12 @@
 /*
  * Cache accesses by what software does.
  *
- * Models: counters of the core's L2 accesses, of its misses in the L2 and in all caches of its socket, that
- *   are read whenever the software says that it does something else now (k_account()), at interrupts and at
- *   switches between threads.
+ * Models: counters of the core's L2 accesses, of its misses in the L2 and in all caches of its socket, and of what
+ *   its prefetcher did, that are read whenever the software says that it does something else now (k_account()), at
+ *   interrupts and at switches between threads.
  * Does not model: the cost of reading a counter.
- * Sources: what PAPI_L2_TCA, PAPI_L2_TCM and PAPI_L3_TCM count: data and, where there is an L1I, instructions.
+ * Sources: what PAPI_L2_TCA, PAPI_L2_TCM and PAPI_L3_TCM count: data and, where there is an L1I, instructions;
+ *   on Core the prefetcher's requests and lines, too (docs/sources.md#e1).
  */
 #include "models/os/os_internal.h"
 
@@ -16,6 +17,8 @@ void os_account_settle(struct os_cpu *cpu, unsigned account)
     cpu->account[account].l2_accesses += now.l2_accesses - cpu->counted.l2_accesses;
     cpu->account[account].l2_misses += now.l2_misses - cpu->counted.l2_misses;
     cpu->account[account].llc_misses += now.llc_misses - cpu->counted.llc_misses;
+    cpu->account[account].prefetches += now.prefetches - cpu->counted.prefetches;
+    cpu->account[account].prefetched += now.prefetched - cpu->counted.prefetched;
     cpu->counted = now;
 }
 
@@ -42,6 +45,8 @@ struct numa_private_count os_account(struct kernel *kernel, unsigned account)
         sum.l2_accesses += cpu->account[account].l2_accesses;
         sum.l2_misses += cpu->account[account].l2_misses;
         sum.llc_misses += cpu->account[account].llc_misses;
+        sum.prefetches += cpu->account[account].prefetches;
+        sum.prefetched += cpu->account[account].prefetched;
     }
     return sum;
 }

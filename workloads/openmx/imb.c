@@ -214,6 +214,8 @@ static void count(const struct mpi_rank *rank, struct phase *phase, bool begins)
             sum->l2_accesses += begins ? -now.l2_accesses : now.l2_accesses;
             sum->l2_misses += begins ? -now.l2_misses : now.l2_misses;
             sum->llc_misses += begins ? -now.llc_misses : now.llc_misses;
+            sum->prefetches += begins ? -now.prefetches : now.prefetches;
+            sum->prefetched += begins ? -now.prefetched : now.prefetched;
         }
     for (unsigned h = 0; h < MPI_JOB_HOSTS; h++) {
         const struct numa *numa = host_numa(rank->job->host[h]->host);
@@ -336,15 +338,15 @@ static void record_causes(struct program *program, const struct phase *phase)
                    (double)phase->interconnect_bytes / messages);
 }
 
-/* Misses and accesses of accounts from first to end. */
+/* Misses and accesses of accounts from first to end, as PAPI counts them on Core: with the prefetcher's. */
 static void record_misses(struct program *program, const struct phase *phase, unsigned first,
                           unsigned end, const char *share, const char *per_message)
 {
     const double messages = n_messages(program->state, phase);
     double misses = 0, accesses = 0;
     for (unsigned a = first; a < end; a++) {
-        misses += (double)phase->count[a].l2_misses;
-        accesses += (double)phase->count[a].l2_accesses;
+        misses += (double)(phase->count[a].l2_misses + phase->count[a].prefetched);
+        accesses += (double)(phase->count[a].l2_accesses + phase->count[a].prefetches);
     }
     if (accesses > 0)
         program_metric(program, share, "%", 100 * misses / accesses);

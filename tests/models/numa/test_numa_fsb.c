@@ -395,6 +395,36 @@ static void test_prefetcher(void **state)
     numa_free(n);
 }
 
+/* What PAPI counts on Core: every line that it looks for in the L2, and those that it then fetches. Its fetches
+ * are reads there, also those that stores ask for. */
+static void test_prefetches_are_counted(void **state)
+{
+    struct fixture f;
+    sim_time t = 0;
+
+    (void)state;
+    fixture_blackford(&f);
+    f.cache.prefetch.pairs = f.cache.prefetch.owns = false;
+    struct numa *n = fixture_new(&f);
+    numa_store(n, 0, line_of(64), t += 1000000, NULL);
+    assert_int_equal(numa_private_count(n, 0).prefetches, 0);
+    numa_store(n, 0, line_of(65), t += 1000000, NULL);
+    assert_int_equal(numa_private_count(n, 0).prefetches, 4);
+    assert_int_equal(numa_private_count(n, 0).prefetched, 4);
+    numa_store(n, 0, line_of(66), t += 1000000, NULL);
+    assert_int_equal(numa_private_count(n, 0).prefetches, 8);
+    assert_int_equal(numa_private_count(n, 0).prefetched, 5);
+    assert_int_equal(numa_private_count(n, 0).l2_misses, 2);
+    assert_true(counters(n)->read_bytes[READ_RFO] == 2 * LINE_BYTES);
+    assert_true(counters(n)->read_bytes[READ_LOAD] == 5 * LINE_BYTES);
+    /* Nobody had them: a store to one asks nobody. One of another die's is shared first. */
+    assert_int_equal(core_group_peek(n, 0, 67), LINE_E);
+    numa_store(n, 2, line_of(71), t += 1000000, NULL);
+    numa_store(n, 0, line_of(67), t += 1000000, NULL);
+    assert_int_equal(core_group_peek(n, 0, 71), LINE_S);
+    numa_free(n);
+}
+
 static void test_prefetch_is_waited_for(void **state)
 {
     struct fixture f;
@@ -548,6 +578,7 @@ int main(void)
         cmocka_unit_test(test_sectors),
         cmocka_unit_test(test_write_through),
         cmocka_unit_test(test_prefetcher),
+        cmocka_unit_test(test_prefetches_are_counted),
         cmocka_unit_test(test_prefetch_is_waited_for),
         cmocka_unit_test(test_modified_in_an_l1),
         cmocka_unit_test(test_copies_move_three_bytes_or_two),

@@ -378,7 +378,7 @@ static const struct row rows[] = {
     SERVER("cache", "net", "l1_write_through=true"),
     SERVER("cache", "memory.copy",
            "l2_sector_lines=2 prefetch_streams=0 prefetch_ahead_lines=1 prefetch_in_flight=1"
-           " prefetch_pairs=true"),
+           " prefetch_pairs=true prefetch_owns=false"),
     SERVER("cache", "pagerank", "prefetch_trigger_lines=1+hosts.server.cache.prefetch_streams=8"),
     SERVER("coherence", "bench",
            "home_agent_ns=10 opportunistic_broadcast=false broadcast_load_ratio=0"),
