@@ -114,6 +114,10 @@ void k_store(struct kernel *kernel, struct kaddr to, const void *from, size_t by
 /* Load and store the cache lines only, for data that C structures hold beside simulated memory. */
 void k_touch(struct kernel *kernel, struct kaddr at, size_t bytes);       /* waits like k_load() */
 void k_touch_write(struct kernel *kernel, struct kaddr at, size_t bytes); /* like k_store() */
+/* A locked operation on 8 bytes (a lock, a count of references): waits for the stores before and for the line. */
+void k_atomic(struct kernel *kernel, struct kaddr at);
+/* Waits for the stores before (sfence). Loads do not. */
+void k_fence(struct kernel *kernel);
 /* Requests cache lines ahead of their use; the CPU does not wait. */
 void k_prefetch(struct kernel *kernel, struct kaddr at, size_t bytes);
 /* Copies bulk data between buffers (copy_to_user, copy_from_user, memcpy), line by line through the
@@ -172,6 +176,8 @@ void k_page_put(struct kernel *kernel, struct k_page *page);
  * the range needs one k_unpin(), of all of them or of parts. */
 int k_pin(struct kernel *kernel, struct kaddr at, size_t bytes);
 void k_unpin(struct kernel *kernel, struct kaddr at, size_t bytes);
+/* The line of the kernel's structure of the page that holds an address. */
+struct kaddr k_page_line(struct kernel *kernel, struct kaddr at);
 /* Allocates zeroed, contiguous memory on `node`, aligned to `align`. It is never freed. v is 0 if
  * there is none. */
 struct kaddr k_alloc(struct kernel *kernel, int node, size_t bytes, size_t align);

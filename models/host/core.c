@@ -4,18 +4,18 @@
  * Models: a clock, issue cost, line-fill buffers and superqueue as bounds of memory-level
  *   parallelism; of a copy also the store buffer (store_buffer_entries > 0), which is full when so
  *   many steps of the copy have no line to go to yet: a step is 16 bytes, or 8 if an address is no
- *   multiple of 8.
- * Does not model: instructions, branch prediction, the store buffer of other stores, nor what one copy
- *   leaves in it to the next, translation
- *   look-aside buffers.
+ *   multiple of 8. Stores that are still in it are waited for by locked operations and fences.
+ * Does not model: instructions, branch prediction, the size of the store buffer for other stores than copies',
+ *   nor what one copy leaves in it to the next, translation look-aside buffers.
  * Timing: load = numa_load, or until an asynchronous load has the line; asynchronous access =
  *   issue cycles. Either waits first for the line-fill buffer that is free first, if the line is
  *   not in L1 or L2 and all are taken. It is held until the line is there, and longer by
  *   cache.writeback_ns if that displaced a modified one from the L2. A copy is a load and a store a line; line_ps or two issues,
  *   whichever is more, pass meanwhile. With a store buffer the store asks for its line when its data
  *   have come, and leaves when it has the line and those before it have left; a line is loaded when
- *   there is room for its stores.
- * Sources: docs/sources.md#a1.
+ *   there is room for its stores. A locked operation begins when all stores before have their lines, and
+ *   ends when it has its own.
+ * Sources: docs/sources.md#a1; Intel SDM 3, 11.10 (what drains the store buffer).
  */
 #include "models/host/core.h"
 
@@ -97,6 +97,12 @@ static inline void take_buffer(struct core *core, sim_time *buffer, struct numa_
     }
 }
 
+static inline void arrives(struct numa_result *arrived, struct numa_result result)
+{
+    if (result.done_ps > arrived->done_ps)
+        *arrived = result;
+}
+
 /* Waits for a buffer if the access will need one; returns it. */
 static sim_time *wait_for_buffer(struct core *core, struct sim_task *task, struct hpa hpa,
                                  bool store, unsigned n_buffers)
@@ -144,6 +150,8 @@ static void access_async(struct core *core, struct sim_task *task, struct hpa hp
         store ? numa_store(core->numa, core->idx, hpa, sim_task_now(task), NULL)
               : numa_load(core->numa, core->idx, hpa, sim_task_now(task), NULL);
     take_buffer(core, buffer, result, store ? CORE_NO_LINE : hpa.v >> LINE_LOG2);
+    if (store)
+        arrives(&core->stored, result);
     if (result.source > NUMA_L2) {
         core->n_fills++;
         core->fill_ps += result.done_ps - sim_task_now(task);
@@ -166,6 +174,21 @@ void core_load_stream(struct core *core, struct sim_task *task, struct hpa hpa)
 void core_store(struct core *core, struct sim_task *task, struct hpa hpa)
 {
     access_async(core, task, hpa, true, core->params->line_fill_buffers);
+}
+
+void core_fence(struct core *core, struct sim_task *task)
+{
+    if (core->params->store_buffer_entries > 0)
+        wait_until(core, task, core->stored.done_ps, core->stored.source);
+}
+
+void core_atomic(struct core *core, struct sim_task *task, struct hpa hpa)
+{
+    if (core->params->store_buffer_entries == 0)
+        core_load(core, task, hpa, NULL);
+    core_fence(core, task);
+    core_store(core, task, hpa);
+    core_fence(core, task);
 }
 
 void core_store_nt(struct core *core, struct sim_task *task, struct hpa hpa)
@@ -251,12 +274,6 @@ static inline struct numa_result copy_store_nt(struct core *core, struct hpa hpa
     return result;
 }
 
-static inline void arrives(struct numa_result *arrived, struct numa_result result)
-{
-    if (result.done_ps > arrived->done_ps)
-        *arrived = result;
-}
-
 /* ---- The store buffer -------------------------------------------------------------------------- */
 
 #define FAST_STEP_BYTES 16u /* of rep movs where both addresses are multiples of SLOW_STEP_BYTES */
@@ -295,6 +312,7 @@ static void stores_ask(struct core *core, struct copy_stores *s, sim_time until_
         take_buffer(core, buffer, s->got[i], CORE_NO_LINE);
         if (s->asked_to != s->first)
             arrives(&s->got[i], s->got[(s->asked_to - 1) % STORED_LINES]);
+        arrives(&core->stored, s->got[i]);
     }
 }
 

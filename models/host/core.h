@@ -35,6 +35,7 @@ struct core {
     sim_time wait_ps[N_NUMA_SOURCES];
     uint64_t buffer_line[CORE_BUFFERS_MAX]; /* that an asynchronous load fetches, or CORE_NO_LINE */
     sim_time fetching_until_ps;             /* the last of those lines is there */
+    struct numa_result stored;              /* the store whose line comes last */
     /* Lines for which loads and stores that nothing waits for took a buffer, and how long they had
      * it, all together; never cleared. */
     uint64_t n_fills;
@@ -55,6 +56,12 @@ void core_load_async(struct core *core, struct sim_task *task, struct hpa hpa);
 /* One of a stream in address order: the prefetcher keeps the superqueue filled. */
 void core_load_stream(struct core *core, struct sim_task *task, struct hpa hpa);
 void core_store(struct core *core, struct sim_task *task, struct hpa hpa);
+/* Of a core with a store buffer (store_buffer_entries): waits until all stores before have their lines. Others
+ * do not. */
+void core_fence(struct core *core, struct sim_task *task);
+/* A locked operation: as core_fence(), and then it waits until the line is this core's. Without a store buffer a
+ * load that waits and a store. */
+void core_atomic(struct core *core, struct sim_task *task, struct hpa hpa);
 /* A non-temporal store of a whole line; it holds a line-fill buffer until memory has accepted it. */
 void core_store_nt(struct core *core, struct sim_task *task, struct hpa hpa);
 /* Loads whose values the next step needs together: they overlap. */

@@ -73,6 +73,7 @@ static bool take_one(struct k_thread *self)
     k_irq_fn *handler = vector != NULL ? vector->handler : NULL;
     void *arg = vector != NULL ? vector->arg : NULL;
     cpu->stats.hard_irqs++;
+    core_fence(cpu->core, self->task); /* it drains the store buffer */
     os_run_text(self, K_TEXT_IRQ, self->kernel->params.costs.hard_irq_cycles);
     if (handler != NULL)
         handler(arg);

@@ -180,6 +180,20 @@ void k_touch_write(struct kernel *kernel, struct kaddr at, size_t bytes)
     store_lines(os_self(kernel), at, bytes);
 }
 
+void k_atomic(struct kernel *kernel, struct kaddr at)
+{
+    struct k_thread *self = os_self(kernel);
+    core_atomic(self->on->core, self->task, os_hpa(kernel->memory, at));
+    os_interrupts_of(self);
+}
+
+void k_fence(struct kernel *kernel)
+{
+    struct k_thread *self = os_self(kernel);
+    core_fence(self->on->core, self->task);
+    os_interrupts_of(self);
+}
+
 void k_prefetch(struct kernel *kernel, struct kaddr at, size_t bytes)
 {
     struct k_thread *self = os_self(kernel);
@@ -249,14 +263,20 @@ static uint64_t pages_of(struct kaddr at, size_t bytes)
     return (at.v % PAGE_BYTES + bytes + PAGE_BYTES - 1) / PAGE_BYTES;
 }
 
+struct kaddr k_page_line(struct kernel *kernel, struct kaddr at)
+{
+    return os_page_struct(kernel->memory, at);
+}
+
 int k_pin(struct kernel *kernel, struct kaddr at, size_t bytes)
 {
     const struct k_costs *costs = k_costs(kernel);
     uint64_t n_pages = pages_of(at, bytes);
     k_compute(kernel, costs->pin_cycles);
     for (uint64_t i = 0; i < n_pages; i++) {
-        struct kaddr meta = os_page_struct(kernel->memory, kaddr_add(at, i * PAGE_BYTES));
-        k_touch_write(kernel, meta, LINE_BYTES);
+        const struct kaddr meta = k_page_line(kernel, kaddr_add(at, i * PAGE_BYTES));
+        k_touch(kernel, meta, LINE_BYTES); /* its flags */
+        k_atomic(kernel, meta);            /* its count */
         k_compute(kernel, costs->pin_page_cycles);
     }
     kernel->memory->pinned_pages += n_pages;
@@ -265,13 +285,15 @@ int k_pin(struct kernel *kernel, struct kaddr at, size_t bytes)
 
 void k_unpin(struct kernel *kernel, struct kaddr at, size_t bytes)
 {
+    const struct k_costs *costs = k_costs(kernel);
     uint64_t n_pages = pages_of(at, bytes);
     SIM_ASSERT(n_pages <= kernel->memory->pinned_pages, "%llu pages unpinned of %llu pinned",
                (unsigned long long)n_pages, (unsigned long long)kernel->memory->pinned_pages);
     for (uint64_t i = 0; i < n_pages; i++) {
-        struct kaddr meta = os_page_struct(kernel->memory, kaddr_add(at, i * PAGE_BYTES));
-        k_touch(kernel, meta, LINE_BYTES); /* the count is what the next step depends on */
-        k_touch_write(kernel, meta, LINE_BYTES);
+        const struct kaddr meta = k_page_line(kernel, kaddr_add(at, i * PAGE_BYTES));
+        k_touch(kernel, meta, LINE_BYTES);
+        k_atomic(kernel, meta);
+        k_compute(kernel, costs->unpin_page_cycles);
     }
     kernel->memory->pinned_pages -= n_pages;
 }

@@ -6,7 +6,7 @@
  * Does not model: a buddy allocator that splits and joins (a page keeps its size until memory runs
  *   out), the contention for a node's lock.
  * Timing: page_alloc_cycles and a store to the page's structure; page_free_cycles, when the last
- *   reference goes. Every put loads and stores the structure's line, as an atomic count does.
+ *   reference goes. Every put loads the structure's line and changes its count atomically.
  * Sources: Linux 4.14, mm/page_alloc.c (batch 31, high 186); docs/sources.md#a6.
  */
 #include <stdlib.h>
@@ -179,8 +179,8 @@ void k_page_put(struct kernel *kernel, struct k_page *page)
     SIM_ASSERT(page->refs > 0, "page %llx has no reference to give",
                (unsigned long long)page->addr.v);
     if (charged) {
-        k_touch(kernel, page->meta, sizeof(uint64_t));
-        k_touch_write(kernel, page->meta, sizeof(uint64_t));
+        k_touch(kernel, page->meta, sizeof(uint64_t)); /* its flags */
+        k_atomic(kernel, page->meta);                  /* its count */
     }
     if (--page->refs > 0)
         return;

@@ -39,6 +39,7 @@ static const struct param_desc os_params_table[] = {
     COST(page_free, 50, 20, 500, "freeing a page"),
     COST(pin, 1000, 200, 5000, "pinning user memory, per call"),
     COST(pin_page, 200, 50, 1000, "pinning user memory, per page"),
+    COST(unpin_page, 0, 0, 500, "unpinning it, per page, beside the line of its structure"),
     COST(dma_map, 20, 0, 500, "mapping a buffer for a device, without an IOMMU"),
     COST(dma_unmap, 15, 0, 500, "unmapping it"),
     COST(iommu_map, 720, 200, 5000, "more of a mapping with an IOMMU: address and table"),

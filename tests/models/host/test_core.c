@@ -365,6 +365,42 @@ static void test_a_copy_fills_the_store_buffer(void **state)
     run_on(fixture_r730, &wide, store_buffer_body);
 }
 
+/* A locked operation waits for the stores before it, and then for its own line; without a store buffer for the line
+ * alone. */
+static void atomic_body(struct sim_task *task, void *arg)
+{
+    struct rig *rig = arg;
+    const sim_time idle = numa_idle_load_ps(rig->n, 0, 0);
+    const bool buffered = rig->core.params->store_buffer_entries > 0;
+    const struct hpa own = fresh(rig);
+
+    core_load(&rig->core, task, own, NULL);
+    sim_time t = sim_task_now(task);
+    core_fence(&rig->core, task);
+    assert_int_equal(sim_task_now(task), t);
+    core_store(&rig->core, task, fresh(rig));
+    assert_true(sim_task_now(task) < t + idle / 2);
+    core_atomic(&rig->core, task, own);
+    assert_int_equal(sim_task_now(task) > t + idle / 2, buffered);
+    t = sim_task_now(task);
+    core_atomic(&rig->core, task, fresh(rig));
+    assert_true(sim_task_now(task) > t + idle / 2);
+    t = sim_task_now(task);
+    core_store(&rig->core, task, fresh(rig));
+    core_fence(&rig->core, task);
+    assert_int_equal(sim_task_now(task) > t + idle / 2, buffered);
+}
+
+static void test_atomics_wait_for_stores(void **state)
+{
+    struct core_params buffered = params;
+
+    (void)state;
+    run(atomic_body);
+    buffered.store_buffer_entries = 20;
+    run_on(fixture_r730, &buffered, atomic_body);
+}
+
 static void drain_body(struct sim_task *task, void *arg)
 {
     struct rig *rig = arg;
@@ -403,6 +439,7 @@ int main(void)
         cmocka_unit_test(test_copy_past_the_caches),
         cmocka_unit_test(test_copies_on_a_bus),
         cmocka_unit_test(test_a_copy_fills_the_store_buffer),
+        cmocka_unit_test(test_atomics_wait_for_stores),
         cmocka_unit_test(test_drain_and_compute),
     };
 

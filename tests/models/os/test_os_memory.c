@@ -494,7 +494,8 @@ static void pin_body(struct rig *r)
     const struct k_costs *costs = k_costs(r->k);
     const uint64_t t = k_now_ps(r->k);
     assert_int_equal(k_pin(r->k, at, 8192), 0); /* three pages */
-    assert_true(cycles_of(r, t) >= costs->pin_cycles + 3 * costs->pin_page_cycles);
+    /* It looks at the structures of the pages, which no cache has. */
+    assert_true(cycles_of(r, t) >= costs->pin_cycles + 3 * costs->pin_page_cycles + 100);
     assert_int_equal(os_pinned_pages(r->k), 3);
     k_unpin(r->k, at, 8192);
     assert_int_equal(os_pinned_pages(r->k), 0);

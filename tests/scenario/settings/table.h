@@ -713,7 +713,7 @@ static const struct row rows[] = {
     SERVER("os", "memcached", "poll_call_cycles=1600"),
     SERVER("os", "pktgen", "pktgen_packet_cycles=200"),
     BORROWER("os", "fio",
-             "pin_cycles=2000 pin_page_cycles=400 block_submit_cycles=2400"
+             "pin_cycles=2000 pin_page_cycles=400 unpin_page_cycles=200 block_submit_cycles=2400"
              " block_complete_cycles=1200 nvme_submit_cycles=500 nvme_complete_cycles=300"
              " nvme_irq_cycles=300"),
     BORROWER("os", "copy", "dma_prepare_cycles=500 dma_complete_cycles=300"),

@@ -165,6 +165,7 @@ struct kernel {
     struct fake_resource *resources;
     unsigned iommu_calls, iommu_fail_at; /* the n-th from now on fails; 0: none */
     /* For tests to look at. */
+    struct kaddr page_lines; /* k_page_line() */
     uint64_t pages_live, dma_live, maps_live, pins_live, timers_live, iommu_pages_live;
     uint64_t cycles, lines, n_faults, n_warnings;
     char fault[160]; /* the last one */

@@ -112,6 +112,14 @@ void k_touch_write(struct kernel *kernel, struct kaddr at, size_t bytes)
 {
     k_touch(kernel, at, bytes);
 }
+void k_atomic(struct kernel *kernel, struct kaddr at)
+{
+    k_touch(kernel, at, 8);
+}
+void k_fence(struct kernel *kernel)
+{
+    (void)kernel;
+}
 void k_prefetch(struct kernel *kernel, struct kaddr at, size_t bytes)
 {
     fake_bytes(kernel, at, NULL, NULL, bytes);
@@ -172,6 +180,14 @@ void k_page_put(struct kernel *kernel, struct k_page *page)
 static uint64_t pages_of(struct kaddr at, size_t bytes)
 {
     return (at.v % K_PAGE_BYTES + bytes + K_PAGE_BYTES - 1) / K_PAGE_BYTES;
+}
+
+/* One page stands for the structures of all: nobody looks into them. */
+struct kaddr k_page_line(struct kernel *kernel, struct kaddr at)
+{
+    if (kernel->page_lines.v == 0)
+        kernel->page_lines.v = fake_map_pages(kernel, 0, 1, 1);
+    return kaddr_add(kernel->page_lines, at.v / K_PAGE_BYTES % 64 * K_LINE_BYTES);
 }
 
 int k_pin(struct kernel *kernel, struct kaddr at, size_t bytes)
