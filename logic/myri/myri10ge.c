@@ -115,7 +115,7 @@ static void free_all(struct myri10ge_dev *myri)
             k_irq_free(slice->irq);
         slice->irq = NULL;
         myri->dev.irq[i] = NULL;
-        while (slice->active || slice->inside > 0 || myri->tx.locked)
+        while (slice->active || slice->inside > 0 || myri->tx.locked || myri10ge_sent_waits(myri))
             k_sleep(myri->kernel, DRAIN_PS);
     }
     for (unsigned i = 0; i < myri->n_slices; i++)
@@ -285,6 +285,7 @@ static struct myri10ge_dev *dev_new(struct myri10ge *driver, struct k_pci_dev *p
     dev->mtu_bytes = driver->params.mtu_bytes;
     dev->n_tx_queues = 1;
     dev->private_data = myri;
+    myri10ge_sent_init(myri);
     for (unsigned i = 0; i < MYRI_SLICES_MAX; i++) {
         myri->slice[i].myri = myri;
         myri->slice[i].number = i;
@@ -298,6 +299,7 @@ static struct myri10ge_dev *dev_new(struct myri10ge *driver, struct k_pci_dev *p
 static void dev_free(struct myri10ge_dev *myri)
 {
     myri_commands_release(&myri->commands);
+    k_free(myri->sent);
     k_free(myri);
 }
 

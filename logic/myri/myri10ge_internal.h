@@ -45,21 +45,24 @@ struct myri_tx_ring {
     bool locked;
 };
 
-/* Lines of structures that CPUs share: of the device, which Linux aligns to cache lines for that, then of each
- * slice. */
+/* Lines of structures that CPUs share, about where Linux has them (what lies how near matters to prefetchers): of
+ * net_device, then of the driver's own, in one page; a page for each slice. */
 enum myri_line {
-    MYRI_LINE_QUEUE,    /* net_device: lock of the queueing discipline */
-    MYRI_LINE_TRANSMIT, /* net_device: lock of transmission, trans_start */
-    MYRI_LINE_LAST_RX,  /* net_device: last_rx, of receiving */
-    MYRI_LINE_STATS,    /* net_device_stats, of both ways */
-    MYRI_LINE_REQUESTS, /* myri10ge_tx_buf: req, which transmission counts */
-    MYRI_LINE_DONE,     /* myri10ge_tx_buf: done, which its end counts */
-    MYRI_LINE_SLICES,
-    MYRI_LINE_IRQ = 0,     /* irq_desc: lock and state of the slice's interrupt */
-    MYRI_LINE_NAPI,        /* napi_struct: state and list */
-    MYRI_LINE_COMPLETIONS, /* myri10ge_rx_done: index and count */
-    MYRI_LINE_BUFFERS,     /* myri10ge_rx_buf: its counters, of the small and the big ones */
-    MYRI_LINES_OF_SLICE = MYRI_LINE_BUFFERS + 2
+    MYRI_LINE_STATE =
+        1, /* net_device: state, with the bit of who runs the queue and that of its stop */
+    MYRI_LINE_LAST_RX = 8,   /* net_device: last_rx, of receiving */
+    MYRI_LINE_QUEUE = 10,    /* net_device: lock of the queueing discipline */
+    MYRI_LINE_TRANSMIT = 11, /* net_device: lock of transmission, trans_start */
+    MYRI_LINE_REQUESTS = 26, /* myri10ge_tx_buf: req, which transmission counts */
+    MYRI_LINE_DONE = 27,     /* myri10ge_tx_buf: done, which its end counts */
+    MYRI_LINE_STATS = 52,    /* net_device_stats, of both ways */
+    MYRI_LINE_SLICES = 64,
+    MYRI_LINE_IRQ_STATE = 0,    /* irq_desc of the slice's interrupt: state and count */
+    MYRI_LINE_IRQ = 1,          /* its second line: lock */
+    MYRI_LINE_BUFFERS = 16,     /* myri10ge_rx_buf: its counters, of the small and the big ones */
+    MYRI_LINE_COMPLETIONS = 18, /* myri10ge_rx_done: index and count */
+    MYRI_LINE_NAPI = 40,        /* napi_struct: state and list */
+    MYRI_LINES_OF_SLICE = 64
 };
 
 struct myri10ge_dev;
@@ -80,6 +83,13 @@ struct myri10ge_slice {
     struct myri10ge_stats stats;
 };
 
+/* Packets that were sent, to be freed by a soft interrupt of a CPU; Linux: softnet_data's completion_queue. */
+struct myri_sent {
+    struct myri10ge_dev *myri;
+    struct k_napi napi;
+    struct sk_buff *first;
+};
+
 struct myri10ge_dev {
     struct myri10ge_dev *next;
     struct myri10ge *driver;
@@ -93,7 +103,8 @@ struct myri10ge_dev {
     unsigned n_slices;
     struct myri10ge_slice slice[MYRI_SLICES_MAX];
     struct myri_tx_ring tx;
-    struct k_page *shared; /* lines: enum myri_line */
+    struct myri_sent *sent; /* by CPU */
+    struct k_page *shared;  /* lines: enum myri_line */
     struct kaddr status;
     uint64_t status_dma;
     uint32_t send_done; /* as the last interrupt told */
@@ -121,7 +132,23 @@ static inline struct kaddr myri10ge_shared(const struct myri10ge_dev *myri, unsi
 {
     return kaddr_add(myri->shared->addr, (uint64_t)line * K_LINE_BYTES);
 }
-/* A lock, a state or a count that is looked at and changed: the CPU waits for the line. */
+/* A lock, or a state that is changed atomically. */
+static inline void myri10ge_lock_shared(struct myri10ge_dev *myri, unsigned line)
+{
+    k_atomic(myri->kernel, myri10ge_shared(myri, line));
+}
+static inline void myri10ge_lock_slice(struct myri10ge_slice *slice, unsigned line)
+{
+    myri10ge_lock_shared(slice->myri,
+                         MYRI_LINE_SLICES + slice->number * MYRI_LINES_OF_SLICE + line);
+}
+/* The same of one that is looked at first. */
+static inline void myri10ge_look_and_lock(struct myri10ge_dev *myri, unsigned line)
+{
+    k_touch(myri->kernel, myri10ge_shared(myri, line), 8);
+    myri10ge_lock_shared(myri, line);
+}
+/* A count that is looked at and changed: the CPU waits for the line. */
 static inline void myri10ge_change_shared(struct myri10ge_dev *myri, unsigned line)
 {
     k_touch(myri->kernel, myri10ge_shared(myri, line), 8);
@@ -137,8 +164,11 @@ static inline void myri10ge_change_slice(struct myri10ge_slice *slice, unsigned 
 int myri10ge_tx_new(struct myri10ge_dev *myri);
 void myri10ge_tx_free(struct myri10ge_dev *myri);
 enum net_xmit myri10ge_start_xmit(struct sk_buff *skb, struct net_device *dev);
-/* Frees what the device has sent. */
-void myri10ge_tx_poll(struct myri10ge_dev *myri);
+/* [hard interrupt] Takes what the device has sent from the ring; a soft interrupt of this CPU frees it. */
+void myri10ge_tx_done(struct myri10ge_dev *myri);
+void myri10ge_sent_init(struct myri10ge_dev *myri);
+/* A CPU has yet to free some. */
+bool myri10ge_sent_waits(const struct myri10ge_dev *myri);
 
 /* myri10ge_rx.c */
 int myri10ge_slice_new(struct myri10ge_slice *slice);

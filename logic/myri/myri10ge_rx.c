@@ -195,6 +195,7 @@ static void first_buffer(struct myri10ge_slice *slice, struct sk_buff *skb,
     const struct kaddr linear = skb->head;
     skb->head = kaddr_add(info->page->addr, offset);
     skb->head_page = info->page;
+    skb->copied_bytes = (uint16_t)copied;
     k_load(kernel, skb->head, head, copied);
     k_touch_write(kernel, linear, copied); /* where Linux copies them */
     skb->head_bytes = (uint16_t)header_bytes(head, in_first);
@@ -286,7 +287,6 @@ int myri10ge_poll(struct k_napi *napi, int budget)
             if (myri->link_told)
                 net_device_carrier(&myri->dev, myri->link_up);
             myri->link_told = false;
-            myri10ge_tx_poll(myri);
         }
         n = clean(slice, budget);
         net_gro_flush(napi, myri->net);
@@ -296,7 +296,7 @@ int myri10ge_poll(struct k_napi *napi, int budget)
     }
     if (n < budget && k_napi_complete(napi)) {
         slice->active = false;
-        myri10ge_change_slice(slice, MYRI_LINE_NAPI);
+        myri10ge_lock_slice(slice, MYRI_LINE_NAPI);
         if (!myri->closing)
             acknowledge(slice, MYRI_ACK_CLAIM);
     }
@@ -309,10 +309,12 @@ void myri10ge_schedule(struct myri10ge_slice *slice)
     if (slice->myri->closing)
         return;
     slice->active = true;
+    myri10ge_look_and_lock(slice->myri, MYRI_LINE_SLICES + slice->number * MYRI_LINES_OF_SLICE +
+                                            MYRI_LINE_NAPI); /* napi_schedule_prep() */
     k_napi_schedule(&slice->napi);
 }
 
-/* Slice 0's block. True: there is something for the poll function. */
+/* Slice 0's block, and what it tells of sent packets. True: there is something for the poll function. */
 static bool read_status(struct myri10ge_dev *myri)
 {
     struct myri_status status;
@@ -327,8 +329,7 @@ static bool read_status(struct myri10ge_dev *myri)
         myri->link_up = myri_be32(status.link_up) == 1;
         myri->link_told = true;
     }
-    return (status.valid & MYRI_VALID_RECEIVE) != 0 || status.updated != 0 ||
-           myri->send_done != myri->tx.packets_done;
+    return (status.valid & MYRI_VALID_RECEIVE) != 0 || status.updated != 0;
 }
 
 void myri10ge_interrupt(void *arg)
@@ -339,11 +340,13 @@ void myri10ge_interrupt(void *arg)
         return;
     slice->inside++;
     slice->stats.interrupts++;
-    myri10ge_change_slice(slice, MYRI_LINE_IRQ);
-    myri10ge_change_slice(slice, MYRI_LINE_NAPI);
+    myri10ge_lock_slice(slice, MYRI_LINE_IRQ);
+    myri10ge_change_slice(slice, MYRI_LINE_IRQ_STATE);
     k_run(myri->kernel, K_TEXT_MYRI_IRQ, myri->costs->driver_irq_cycles);
     if (slice->number != 0 || read_status(myri))
         myri10ge_schedule(slice);
+    if (slice->number == 0)
+        myri10ge_tx_done(myri);
     if (slice->number == 0 && !myri->closing)
         acknowledge(slice, MYRI_ACK_STATUS);
     slice->inside--;

@@ -4,12 +4,13 @@
  * What it does: A packet is a request of 16 bytes for its headers and one for each part of a fragment up to
  *   a boundary of 4 KiB, all of them mapped. Four requests are a line, written through a write-combining
  *   mapping; a window of the adapter says how many of the line count. The queue stops while there may
- *   not be room for the largest packet. What has been sent is freed by the poll function of slice 0,
- *   which learns of it by the count in the block that comes with an interrupt.
+ *   not be room for the largest packet. What has been sent is taken from the ring by the interrupt handler of
+ *   slice 0, which learns of it by the count in the block that comes with an interrupt, and freed by a soft
+ *   interrupt of the same CPU. An interrupt that tells of sent packets only does not begin to poll.
  * Leaves out: segmentation, several send queues, packets of more than 12 requests (dropped; Linux copies
- *   them). Linux frees sent packets within the interrupt handler.
+ *   them).
  * Follows: Linux 2.6.26 drivers/net/myri10ge/myri10ge.c (myri10ge_xmit, myri10ge_submit_req_wc,
- *   myri10ge_tx_done).
+ *   myri10ge_tx_done), net/core/dev.c (dev_kfree_skb_irq, net_tx_action).
  * Costs: Per packet driver_transmit_cycles and driver_fragment_cycles, mappings, the line of books, the
  *   lines of requests, the lines of locks and counts (enum myri_line); when it was sent
  *   driver_complete_cycles, driver_put_page_cycles per fragment, two such lines.
@@ -148,8 +149,10 @@ enum net_xmit myri10ge_start_xmit(struct sk_buff *skb, struct net_device *dev)
     }
     struct packet packet;
     tx->locked = true;
-    myri10ge_change_shared(myri, MYRI_LINE_QUEUE);
-    myri10ge_change_shared(myri, MYRI_LINE_TRANSMIT);
+    myri10ge_look_and_lock(myri, MYRI_LINE_QUEUE); /* dev->qdisc; queue_lock */
+    myri10ge_look_and_lock(myri,
+                           MYRI_LINE_STATE); /* netif_queue_stopped(); __LINK_STATE_QDISC_RUNNING */
+    myri10ge_lock_shared(myri, MYRI_LINE_TRANSMIT);
     k_touch(myri->kernel, myri10ge_shared(myri, MYRI_LINE_DONE), 8);
     myri10ge_change_shared(myri, MYRI_LINE_REQUESTS);
     k_run(myri->kernel, K_TEXT_MYRI_TRANSMIT,
@@ -168,7 +171,8 @@ enum net_xmit myri10ge_start_xmit(struct sk_buff *skb, struct net_device *dev)
     return error == 0 ? NET_XMIT_OK : drop(myri, skb);
 }
 
-static void complete(struct myri10ge_dev *myri, bool charge)
+/* The oldest packet of the ring, which gives up its mappings; NULL: it was dropped. */
+static struct sk_buff *complete(struct myri10ge_dev *myri, bool charge)
 {
     struct myri_tx_ring *tx = &myri->tx;
     struct sk_buff *skb = NULL;
@@ -185,27 +189,66 @@ static void complete(struct myri10ge_dev *myri, bool charge)
         tx->done++;
     }
     tx->packets_done++;
-    if (skb == NULL)
-        return;
-    if (charge)
-        k_run(myri->kernel, K_TEXT_MYRI_COMPLETE,
-              myri->costs->driver_complete_cycles +
-                  (uint64_t)skb->n_frags * myri->costs->driver_put_page_cycles);
-    skb_free(myri->net, skb);
+    return skb;
 }
 
-void myri10ge_tx_poll(struct myri10ge_dev *myri)
+void myri10ge_tx_done(struct myri10ge_dev *myri)
 {
     struct myri_tx_ring *tx = &myri->tx;
+    struct myri_sent *sent = &myri->sent[k_cpu(myri->kernel)];
     const uint32_t until = myri->send_done;
     while ((int32_t)(until - tx->packets_done) > 0 && tx->done != tx->requested && !myri->closing) {
         myri10ge_change_shared(myri, MYRI_LINE_DONE);
         k_touch_write(myri->kernel, myri10ge_shared(myri, MYRI_LINE_STATS), 8);
-        complete(myri, true);
+        struct sk_buff *skb = complete(myri, true);
+        k_touch(myri->kernel, myri10ge_shared(myri, MYRI_LINE_STATE),
+                8); /* netif_queue_stopped() */
+        if (skb == NULL)
+            continue;
+        k_run(myri->kernel, K_TEXT_MYRI_COMPLETE, myri->costs->driver_complete_cycles);
+        skb->next = sent->first;
+        sent->first = skb;
+        k_napi_schedule(&sent->napi);
+    }
+}
+
+/* Linux: net_tx_action(), the queue's wake-up as well. */
+static int free_sent(struct k_napi *napi, int budget)
+{
+    struct myri_sent *sent = K_CONTAINER(napi, struct myri_sent, napi);
+    struct myri10ge_dev *myri = sent->myri;
+    struct myri_tx_ring *tx = &myri->tx;
+    struct sk_buff *skb;
+    (void)budget;
+    while ((skb = sent->first) != NULL) {
+        sent->first = skb->next;
+        skb->next = NULL;
+        k_compute(myri->kernel, (uint64_t)skb->n_frags * myri->costs->driver_put_page_cycles);
+        skb_free(myri->net, skb);
     }
     if (myri->dev.queue_stopped[0] && !myri->closing &&
         tx->requested - tx->done < (tx->mask + 1) / 2)
         net_queue_wake(&myri->dev, 0);
+    k_napi_complete(napi);
+    return 0;
+}
+
+void myri10ge_sent_init(struct myri10ge_dev *myri)
+{
+    const unsigned n = k_n_cpus(myri->kernel);
+    myri->sent = k_zalloc(n * sizeof *myri->sent);
+    for (unsigned i = 0; i < n; i++) {
+        myri->sent[i].myri = myri;
+        k_napi_init(&myri->sent[i].napi, myri->kernel, free_sent);
+    }
+}
+
+bool myri10ge_sent_waits(const struct myri10ge_dev *myri)
+{
+    for (unsigned i = 0; i < k_n_cpus(myri->kernel); i++)
+        if (myri->sent[i].napi.scheduled)
+            return true;
+    return false;
 }
 
 int myri10ge_tx_new(struct myri10ge_dev *myri)
@@ -215,15 +258,19 @@ int myri10ge_tx_new(struct myri10ge_dev *myri)
     *tx = (struct myri_tx_ring){ .mask = n - 1 };
     tx->info = k_zalloc(n * sizeof *tx->info);
     tx->lines = myri10ge_lines_new(myri, (size_t)n * MYRI_INFO_BYTES);
-    myri->shared = myri10ge_lines_new(myri, K_PAGE_BYTES);
+    myri->shared = myri10ge_lines_new(
+        myri, (MYRI_LINE_SLICES + (size_t)myri->n_slices * MYRI_LINES_OF_SLICE) * K_LINE_BYTES);
     return tx->lines != NULL && myri->shared != NULL ? 0 : -ENOMEM;
 }
 
 void myri10ge_tx_free(struct myri10ge_dev *myri)
 {
     struct myri_tx_ring *tx = &myri->tx;
-    while (tx->info != NULL && tx->done != tx->requested)
-        complete(myri, false);
+    while (tx->info != NULL && tx->done != tx->requested) {
+        struct sk_buff *skb = complete(myri, false);
+        if (skb != NULL)
+            skb_free(myri->net, skb);
+    }
     if (tx->lines != NULL)
         k_page_put(myri->kernel, tx->lines);
     if (myri->shared != NULL)

@@ -96,6 +96,9 @@ struct sk_buff {
      * pages are dropped. Any context but hard interrupts. NULL: nobody asks. */
     void (*freed)(struct sk_buff *skb);
     void *freed_arg;
+    /* So many first bytes the driver has copied beside the packet, as Linux' drivers do: what is copied on from
+     * there is a piece of its own. The fragments have them, too. */
+    uint16_t copied_bytes;
     struct skb_frag frag[NET_FRAGS_MAX];
 };
 
@@ -268,6 +271,14 @@ void net_protocol_unregister(struct net *net, uint16_t ether_type);
  * drivers know only those of IPv4. False, with nothing changed: the packet is shorter, or headers
  * and data do not lie behind each other. Charges nothing. */
 bool skb_header_set(struct sk_buff *skb, uint16_t bytes);
+/* How many of n bytes of data from `offset` on lie together, as far as copied_bytes divides them. */
+static inline uint64_t skb_together(const struct sk_buff *skb, uint32_t offset, uint64_t n)
+{
+    const uint32_t own = skb->copied_bytes > skb->head_bytes
+                             ? (uint32_t)skb->copied_bytes - skb->head_bytes
+                             : 0;
+    return offset < own && own - offset < n ? own - offset : n;
+}
 /* Passes up the packets held for merging, then resumes senders that waited for transmit
  * completions of this poll. Drivers call it at the end of each poll(), even if it only completed
  * transmissions. */

@@ -24,12 +24,14 @@ const struct openmx_options openmx_options_default = { .reply_bytes = MX_REPLY_B
 
 /* ---- Lines --------------------------------------------------------------------------------------- */
 
-void openmx_touch_interface(struct openmx *omx, uint64_t nic_id)
+void openmx_touch_interface(struct openmx *omx, uint64_t nic_id, bool received)
 {
     const unsigned peer = PEER_LINES_FROM + (unsigned)(nic_id % PEER_LINES);
     const unsigned before = k_account(omx->kernel, MX_ACCOUNT_ENDPOINT);
     k_touch(omx->kernel, omx->lines->addr, 8);
-    k_touch_write(omx->kernel, kaddr_add(omx->lines->addr, K_LINE_BYTES), 8); /* counters */
+    k_touch_write(
+        omx->kernel, kaddr_add(omx->lines->addr, (received ? 2u : 1u) * K_LINE_BYTES),
+        8); /* counters: those of sent packets are 60 bytes before those of received ones */
     k_touch(omx->kernel, kaddr_add(omx->lines->addr, (uint64_t)peer * K_LINE_BYTES), 8);
     k_account(omx->kernel, before);
 }
@@ -38,7 +40,7 @@ void openmx_enter(struct openmx_port *port, uint64_t nic_id)
 {
     k_syscall(port->omx->kernel);
     openmx_atomic(port->omx->kernel, openmx_line(port, OPENMX_LINE_PORT), MX_ACCOUNT_ENDPOINT);
-    openmx_touch_interface(port->omx, nic_id);
+    openmx_touch_interface(port->omx, nic_id, false);
 }
 
 /* ---- References ---------------------------------------------------------------------------------- */
@@ -49,6 +51,8 @@ struct openmx_port *openmx_port_get(struct openmx *omx, uint8_t id)
     if (port == NULL)
         return NULL;
     port->refs++;
+    openmx_touch(omx->kernel, openmx_line(port, OPENMX_LINE_PORT), 8, false,
+                 MX_ACCOUNT_ENDPOINT); /* its state */
     openmx_atomic(omx->kernel, openmx_line(port, OPENMX_LINE_PORT), MX_ACCOUNT_ENDPOINT);
     return port;
 }
@@ -85,8 +89,7 @@ void openmx_port_drop(struct openmx_port *port)
 
 void openmx_port_put(struct openmx_port *port)
 {
-    openmx_touch(port->omx->kernel, openmx_line(port, OPENMX_LINE_PORT), 8, true,
-                 MX_ACCOUNT_ENDPOINT);
+    openmx_atomic(port->omx->kernel, openmx_line(port, OPENMX_LINE_PORT), MX_ACCOUNT_ENDPOINT);
     openmx_port_drop(port);
 }
 

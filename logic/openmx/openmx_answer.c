@@ -3,7 +3,8 @@
  *   region itself. A reply of bytes that lie in more pieces than a packet has fragments is copied
  *   together.
  * Follows: Open-MX 0.9.2 driver/linux/omx_pull.c (omx_recv_pull_request).
- * Costs: omx_send_cycles per reply, the region's lines; what the stack and the driver take.
+ * Costs: omx_send_cycles per reply, the region's lines, those of its pages' structures, whose counts are atomic; what
+ *   the stack and the driver take.
  */
 #include "logic/openmx/openmx_internal.h"
 
@@ -42,10 +43,12 @@ static bool add_pieces(struct sk_buff *skb, struct openmx_region *region, uint64
                 skb->frag[--skb->n_frags].page->refs--;
             return false;
         }
-        k_page_get(&region->page[i]);
-        skb->frag[skb->n_frags++] = (struct skb_frag){ &region->page[i],
-                                                       (uint32_t)(at.v - region->page[i].addr.v),
-                                                       (uint32_t)n, (int8_t)region->page[i].node };
+        struct k_page *page = openmx_region_page(region, i, at);
+        k_page_get(page);
+        openmx_touch(region->omx->kernel, page->meta, 8, false, MX_ACCOUNT_KERNEL); /* its flags */
+        openmx_atomic(region->omx->kernel, page->meta, MX_ACCOUNT_KERNEL);
+        skb->frag[skb->n_frags++] = (struct skb_frag){ page, (uint32_t)(at.v - page->addr.v),
+                                                       (uint32_t)n, (int8_t)page->node };
         done += (uint32_t)n;
     }
     return true;

@@ -95,6 +95,7 @@ static void unmap(struct openmx_pull *pull, const struct openmx_copy *copy)
 static struct kaddr skb_at(const struct sk_buff *skb, uint32_t offset, uint64_t *n)
 {
     unsigned i = 0;
+    *n = skb_together(skb, offset, *n);
     for (; offset >= skb->frag[i].bytes; i++)
         offset -= skb->frag[i].bytes;
     const uint64_t room = skb->frag[i].bytes - offset;

@@ -28,13 +28,16 @@ static void walk(struct kernel *kernel, const struct openmx_data *data, struct k
             skip -= (uint32_t)room;
             continue;
         }
-        const uint32_t left = data->bytes - done;
-        const uint32_t n = room - skip < left ? (uint32_t)room - skip : left;
-        if (bytes != NULL)
-            k_load(kernel, kaddr_add(at, skip), bytes + done, n);
-        else
-            k_copy(kernel, kaddr_add(to, done), kaddr_add(at, skip), n);
-        done += n;
+        for (uint32_t n; done < data->bytes && skip < room; done += n, skip += n) {
+            const uint32_t left = data->bytes - done;
+            n = room - skip < left ? (uint32_t)room - skip : left;
+            if (data->skb != NULL)
+                n = (uint32_t)skb_together(data->skb, data->offset + done, n);
+            if (bytes != NULL)
+                k_load(kernel, kaddr_add(at, skip), bytes + done, n);
+            else
+                k_copy(kernel, kaddr_add(to, done), kaddr_add(at, skip), n);
+        }
         skip = 0;
     }
 }
@@ -74,6 +77,7 @@ bool openmx_event_post(struct openmx_port *port, unsigned queue, union mx_event 
         k_account(omx->kernel, MX_ACCOUNT_EVENT);
     }
     k_store(omx->kernel, at, event, sizeof *event);
+    k_fence(omx->kernel); /* wmb() before the type */
     k_account(omx->kernel, before);
     return true;
 }

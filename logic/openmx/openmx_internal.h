@@ -40,7 +40,9 @@ struct openmx_region {
     uint64_t bytes;
     unsigned n_segments;
     struct mx_segment *segment;
-    struct k_page *page; /* per segment, for fragments of packets: never freed by its references */
+    /* Of each segment one after the other, for fragments of packets: never freed by their references.
+     * NULL: no packet has carried any yet. */
+    struct k_page *page;
 };
 
 /* Regions that a CPU has given back, whose grace period is not over, in order. */
@@ -147,7 +149,8 @@ struct openmx {
     bool was_open[MX_ENDPOINTS_MAX], opening[MX_ENDPOINTS_MAX];
     uint32_t next_session;
     unsigned n_ports;
-    struct k_page *lines; /* the interface's: 0 read by all, 1 counters; from 8 on those of peers */
+    /* The interface's: 0 read by all, 1 and 2 counters of sent and of received packets; from 8 on those of peers. */
+    struct k_page *lines;
     struct openmx_pull *pull[OPENMX_PULLS_MAX], *free_pulls;
     unsigned n_pulls;
     struct k_page *pull_lines[OPENMX_PULLS_MAX / 32]; /* two for each */
@@ -176,8 +179,7 @@ static inline uint64_t openmx_in_page(struct kaddr at, uint64_t n)
 static inline void openmx_atomic(struct kernel *kernel, struct kaddr line, enum mx_account account)
 {
     const unsigned before = k_account(kernel, account);
-    k_touch(kernel, line, 8);
-    k_touch_write(kernel, line, 8);
+    k_atomic(kernel, line);
     k_account(kernel, before);
 }
 static inline void openmx_touch(struct kernel *kernel, struct kaddr line, size_t bytes, bool write,
@@ -196,7 +198,7 @@ static inline void openmx_touch(struct kernel *kernel, struct kaddr line, size_t
 /* A command of a process begins: the system call, the descriptor, the peer. */
 void openmx_enter(struct openmx_port *port, uint64_t nic_id);
 /* Lines of the interface and of a peer, as every packet needs them; counts it. */
-void openmx_touch_interface(struct openmx *omx, uint64_t nic_id);
+void openmx_touch_interface(struct openmx *omx, uint64_t nic_id, bool received);
 /* The endpoint with a reference; NULL: it is not open. */
 struct openmx_port *openmx_port_get(struct openmx *omx, uint8_t id);
 /* The last reference frees it. Any context but hard interrupts. */
@@ -269,6 +271,8 @@ void openmx_region_put(struct openmx_region *region);
  * they were). *i: its segment. */
 struct kaddr openmx_region_at(const struct openmx_region *region, uint64_t offset, uint64_t *bytes,
                               unsigned *i);
+/* The page of a byte of segment i. */
+struct k_page *openmx_region_page(struct openmx_region *region, unsigned i, struct kaddr at);
 void openmx_region_write(struct openmx_region *region, uint64_t offset,
                          const struct openmx_data *data);
 

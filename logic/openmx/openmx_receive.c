@@ -214,7 +214,7 @@ void openmx_receive(struct sk_buff *skb, void *arg)
         k_run(omx->kernel, K_TEXT_OMX_REPLY, omx->costs->omx_reply_cycles);
     else
         k_run(omx->kernel, K_TEXT_OMX_RECEIVE, omx->costs->omx_receive_cycles);
-    openmx_touch_interface(omx, mx_nic_from_bytes(a.head.source));
+    openmx_touch_interface(omx, mx_nic_from_bytes(a.head.source), true);
     uint8_t packet[MX_HEADER_BYTES_MAX];
     memcpy(packet, &a.head, sizeof a.head);
     memcpy(packet + sizeof a.head, a.h.bytes, sizeof a.h);

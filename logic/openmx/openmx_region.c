@@ -44,14 +44,9 @@ int openmx_region_new(struct mx_port *p, const struct mx_segment *segment, unsig
     region->users = 1; /* its number */
     region->n_segments = n;
     region->segment = k_zalloc(n * sizeof *segment);
-    region->page = k_zalloc(n * sizeof *region->page);
     for (unsigned s = 0; s < n; s++) {
         region->segment[s] = segment[s];
         region->bytes += segment[s].bytes;
-        region->page[s] =
-            (struct k_page){ .addr = segment[s].at,
-                             .meta = openmx_line(port, OPENMX_LINE_REGION + 1u + 2u * (i % 16u)),
-                             .refs = 1 };
     }
     port->region[i] = region;
     openmx_touch(omx->kernel, openmx_region_line(port, (uint8_t)i), 2 * K_LINE_BYTES, true,
@@ -175,6 +170,35 @@ struct kaddr openmx_region_at(const struct openmx_region *region, uint64_t offse
     const uint64_t room = region->segment[*i].bytes - offset;
     *bytes = *bytes < room ? *bytes : room;
     return kaddr_add(region->segment[*i].at, offset);
+}
+
+static uint64_t pages_of(const struct mx_segment *segment)
+{
+    return (segment->at.v % K_PAGE_BYTES + segment->bytes + K_PAGE_BYTES - 1) / K_PAGE_BYTES;
+}
+
+static void pages_new(struct openmx_region *region)
+{
+    struct kernel *kernel = region->omx->kernel;
+    uint64_t n = 0;
+    for (unsigned s = 0; s < region->n_segments; s++)
+        n += pages_of(&region->segment[s]);
+    struct k_page *page = region->page = k_zalloc(n * sizeof *page);
+    for (unsigned s = 0; s < region->n_segments; s++) {
+        struct kaddr at = { region->segment[s].at.v & ~(uint64_t)(K_PAGE_BYTES - 1) };
+        for (n = pages_of(&region->segment[s]); n > 0; n--, at = kaddr_add(at, K_PAGE_BYTES))
+            *page++ = (struct k_page){ .addr = at, .meta = k_page_line(kernel, at), .refs = 1 };
+    }
+}
+
+struct k_page *openmx_region_page(struct openmx_region *region, unsigned i, struct kaddr at)
+{
+    uint64_t n = at.v / K_PAGE_BYTES - region->segment[i].at.v / K_PAGE_BYTES;
+    if (region->page == NULL)
+        pages_new(region);
+    for (unsigned s = 0; s < i; s++)
+        n += pages_of(&region->segment[s]);
+    return &region->page[n];
 }
 
 void openmx_region_write(struct openmx_region *region, uint64_t offset,

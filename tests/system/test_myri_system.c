@@ -267,10 +267,13 @@ static void sent_body(void *arg)
 {
     struct side *s = arg;
     k_sleep(s->kernel, 200 * K_US); /* past the coalescing time after the link's interrupt */
-    const uint64_t before = myri10ge_stats(s->dev, 0).interrupts;
+    const struct myri10ge_stats before = myri10ge_stats(s->dev, 0);
     send_frame(s, &s->rig->side[SERVER].dev->mac, 0, 64);
     k_sleep(s->kernel, 6 * K_US);
-    assert_int_equal(myri10ge_stats(s->dev, 0).interrupts, before + 1);
+    assert_int_equal(myri10ge_stats(s->dev, 0).interrupts, before.interrupts + 1);
+    assert_int_equal(myri10ge_stats(s->dev, 0).polls,
+                     before.polls); /* the handler has seen to it */
+    assert_int_equal(s->data->refs, 1);
     wait_for(&s->rig->side[SERVER], 1);
     s->rig->done++;
 }

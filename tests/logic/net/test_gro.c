@@ -372,6 +372,13 @@ static void other_receive(struct sk_buff *skb, void *arg)
     assert_true(skb_header_set(skb, 32));
     assert_int_equal(skb->bytes, 66 + 200 - 32);
     assert_int_equal(skb->frag[0].offset, 32);
+    /* The 64 bytes that a driver has copied and the rest are not one piece. */
+    assert_int_equal(skb_together(skb, 0, 200), 200);
+    skb->copied_bytes = 64;
+    assert_int_equal(skb_together(skb, 0, 200), 32);
+    assert_int_equal(skb_together(skb, 30, 200), 2);
+    assert_int_equal(skb_together(skb, 0, 8), 8);
+    assert_int_equal(skb_together(skb, 32, 200), 200);
     assert_true(skb_header_set(skb, 80));
     assert_int_equal(skb->bytes, 66 + 200 - 80);
     assert_false(skb_header_set(skb, 267));
