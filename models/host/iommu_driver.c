@@ -109,6 +109,19 @@ void iommu_domain_flush(struct iommu_domain *domain)
     iotlb_invalidate(domain->driver, VTD_DOMAIN, domain->did);
 }
 
+static void later_free(struct iommu_driver *driver)
+{
+    while (driver->n_later != 0)
+        iommu_page_put(driver, driver->later[--driver->n_later]);
+}
+
+void iommu_flush(struct iommu_driver *driver)
+{
+    driver->n_runs = 0;
+    iotlb_invalidate(driver, VTD_GLOBAL, 0);
+    later_free(driver);
+}
+
 /* ---- Faults ---------------------------------------------------------------------------------- */
 
 bool iommu_driver_fault(struct iommu_driver *driver, uint16_t *requester_id, struct iova *iova,
@@ -340,6 +353,8 @@ void iommu_driver_free(struct iommu_driver *driver)
     while (driver->domains != NULL)
         iommu_domain_free(driver->domains);
     domain_detach_all(driver, IOMMU_DID_PASS);
+    later_free(driver);
+    free(driver->later);
     reg_write(driver, VTD_GCMD, 4, 0);
     if (driver->has_interrupts)
         iommu_page_put(driver, driver->interrupts);

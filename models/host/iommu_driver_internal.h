@@ -24,6 +24,8 @@ struct iommu_driver {
     unsigned levels, mamv;
     unsigned fault_idx; /* where the next record is expected */
     uint64_t table_bytes;
+    struct hpa *later; /* tables to be freed by iommu_flush() */
+    size_t n_later, later_capacity;
     uint32_t next_did, next_irte;
     uint64_t did_used[IOMMU_N_DOMAINS / 64];
     uint16_t bus_devices[256]; /* context entries in use, by bus */

@@ -18,6 +18,7 @@ struct range {
     uint64_t n_missing;   /* map: tables to be made */
     uint64_t spare;       /* tables taken from the host, linked by their first word; 0 ends */
     uint64_t dead;        /* tables unlinked, to be freed after the invalidation; likewise */
+    bool later;           /* unmap: the IOMMU may still read such tables: they stay as they are */
     uint64_t value;       /* map: entry of the page at `first` */
 };
 
@@ -60,6 +61,21 @@ static void list_free(struct range *range, uint64_t *list)
 {
     while (*list != 0)
         iommu_page_put(range->driver, (struct hpa){ list_pop(range, list) });
+}
+
+/* A table that is unlinked. */
+static void dead_push(struct range *range, uint64_t table)
+{
+    struct iommu_driver *driver = range->driver;
+    if (!range->later) {
+        list_push(range, &range->dead, table);
+        return;
+    }
+    if (driver->n_later == driver->later_capacity) {
+        driver->later_capacity = 2 * driver->later_capacity + 64;
+        driver->later = sim_grow(driver->later, driver->later_capacity, sizeof(driver->later[0]));
+    }
+    driver->later[driver->n_later++] = (struct hpa){ table };
 }
 
 void iommu_tables_free(struct iommu_driver *driver, uint64_t table, unsigned level)
@@ -263,7 +279,7 @@ static void unmap_write(struct range *range, uint64_t table, unsigned level, uin
         if (!is_leaf(entry, level)) {
             unmap_write(range, entry & VTD_PTE_ADDR, level - 1, at, end);
             if (whole)
-                list_push(range, &range->dead, entry & VTD_PTE_ADDR);
+                dead_push(range, entry & VTD_PTE_ADDR);
         }
         if (whole)
             iommu_driver_write(range->driver, slot, 0);
@@ -273,7 +289,7 @@ static void unmap_write(struct range *range, uint64_t table, unsigned level, uin
     }
 }
 
-int iommu_unmap(struct iommu_domain *domain, struct iova iova, uint64_t bytes)
+static int unmap(struct iommu_domain *domain, struct iova iova, uint64_t bytes, bool later)
 {
     domain->driver->n_runs = 0;
     if (((iova.v | bytes) & (PAGE_BYTES - 1)) != 0 || !range_fits(domain, iova.v, bytes))
@@ -282,12 +298,25 @@ int iommu_unmap(struct iommu_domain *domain, struct iova iova, uint64_t bytes)
         .driver = domain->driver,
         .first = iova.v,
         .last = iova.v + bytes - 1,
+        .later = later,
     };
     int error = unmap_check(&range, domain->top.v, domain->driver->levels, range.first, range.last);
     if (error != 0)
         return error;
     unmap_write(&range, domain->top.v, domain->driver->levels, range.first, range.last);
+    if (later)
+        return 0;
     range_invalidate(domain, &range, range.dead == 0);
     list_free(&range, &range.dead);
     return 0;
+}
+
+int iommu_unmap(struct iommu_domain *domain, struct iova iova, uint64_t bytes)
+{
+    return unmap(domain, iova, bytes, false);
+}
+
+int iommu_unmap_later(struct iommu_domain *domain, struct iova iova, uint64_t bytes)
+{
+    return unmap(domain, iova, bytes, true);
 }

@@ -14,8 +14,13 @@
 #include "models/base/payload.h"
 #include "models/host/host.h"
 
+/* When translations of what is unmapped are invalidated. */
+enum os_iommu_policy { OS_IOMMU_STRICT, OS_IOMMU_LAZY };
+
 struct os_params {
     struct k_costs costs;
+    int iommu_policy;
+    bool iommu_superpages;
     /* idle states: entered where the idle period is expected to last *_after, left in *_exit */
     sim_time c1_exit_ps, c1e_after_ps, c1e_exit_ps, c6_after_ps, c6_exit_ps;
     sim_time interrupt_ps;           /* root complex to the core's vector: APIC and ring */

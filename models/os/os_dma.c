@@ -3,16 +3,18 @@
  *
  * Models: without an IOMMU the host-physical address; with one, a domain a function, an IOVA for
  *   each mapping and each allocation, a multiple of its size, below 4 GiB as long as there is one,
- *   then up to the device's mask; pages of 2 MiB or 1 GiB where a mapping's memory allows; tables
- *   written and invalidated at once (strict mode). Memory beyond the mask is refused without an
- *   IOMMU. Base addresses of other
- *   devices likewise: the bus address, which a switch between the two routes by itself, or an IOVA,
- *   which takes requests up to the root complex.
- * Does not model: bounce buffers, deferred invalidation, joining free IOVAs again.
+ *   then up to the device's mask; pages of 2 MiB or 1 GiB where a mapping's memory allows, unless
+ *   switched off; tables written at once, invalidated at once or later (os_lazy.c). Memory beyond
+ *   the mask is refused without an IOMMU. Base addresses of other devices likewise: the bus
+ *   address, which a switch between the two routes by itself, or an IOVA, which takes requests up
+ *   to the root complex.
+ * Does not model: bounce buffers, joining free IOVAs again.
  * Timing: dma_map_cycles, dma_unmap_cycles; with an IOMMU iommu_map_cycles and iommu_unmap_cycles
- *   more, and after an unmapping until the invalidation is done (os_iommu_wait()). An IOVA is found and given back in constant time: free ones by powers of two of pages.
- *   After a mask was narrowed, free ones that it excludes are skipped one by one.
- * Sources: Linux 4.14, drivers/iommu (iommu_dma_alloc_iova(): below 4 GiB first); docs/models/os_memory.md (cycles).
+ *   more, and after an unmapping until the invalidation is done (os_iommu_wait()), or what
+ *   os_lazy.c says. An IOVA is found and given back in constant time: free ones by powers of two of
+ *   pages. After a mask was narrowed, free ones that it excludes are skipped one by one.
+ * Sources: Linux 4.14, drivers/iommu (iommu_dma_alloc_iova(): below 4 GiB first);
+ *   docs/models/os_memory.md (cycles).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -226,17 +228,12 @@ const struct k_dma_ops os_dma_ops = {
 
 /* ---- With one -------------------------------------------------------------------------------- */
 
-static unsigned order_of(uint64_t n_pages)
-{
-    return n_pages <= 1 ? 0 : 64 - (unsigned)__builtin_clzll(n_pages - 1);
-}
-
 static uint64_t pages_of(uint64_t at, size_t bytes)
 {
     return (at % PAGE_BYTES + bytes + PAGE_BYTES - 1) / PAGE_BYTES;
 }
 
-static void iova_give(struct os_dma *dma, unsigned order, uint64_t iova)
+void os_iova_give(struct os_dma *dma, unsigned order, uint64_t iova)
 {
     struct os_iova_stack *stack = &dma->free[order];
     if (stack->n == stack->capacity) {
@@ -280,7 +277,7 @@ static uint64_t iova_new(struct os_dma *dma, uint64_t *next, uint64_t end, unsig
         return 0;
     while (*next < iova) {
         const unsigned skipped = (unsigned)__builtin_ctzll(*next / PAGE_BYTES);
-        iova_give(dma, skipped, *next);
+        os_iova_give(dma, skipped, *next);
         *next += PAGE_BYTES << skipped;
     }
     *next = iova + bytes;
@@ -297,7 +294,7 @@ static uint64_t iova_split(struct os_dma *dma, uint64_t mask, unsigned order)
         return 0;
     const uint64_t iova = dma->free[from].iova[--dma->free[from].n];
     while (from-- > order)
-        iova_give(dma, from, iova + (PAGE_BYTES << from));
+        os_iova_give(dma, from, iova + (PAGE_BYTES << from));
     return iova;
 }
 
@@ -316,10 +313,11 @@ static uint64_t iova_take(struct os_dma *dma, uint64_t mask, unsigned order)
 }
 
 /* The largest page of the tables that addresses and size are multiples of. */
-static uint64_t page_bytes_of(uint64_t iova, uint64_t address, uint64_t bytes)
+static uint64_t page_bytes_of(const struct kernel *kernel, uint64_t iova, uint64_t address,
+                              uint64_t bytes)
 {
     static const uint64_t sizes[] = { UINT64_C(1) << 30, UINT64_C(1) << 21 };
-    for (unsigned i = 0; i < 2; i++)
+    for (unsigned i = 0; kernel->params.iommu_superpages && i < 2; i++)
         if (((iova | address | bytes) & (sizes[i] - 1)) == 0)
             return sizes[i];
     return PAGE_BYTES;
@@ -337,7 +335,7 @@ static int pages_map(struct k_device *device, uint64_t first, uint64_t n_pages, 
                      enum k_dma_direction direction, uint64_t *dma)
 {
     struct os_dma *of_device = dma_of(device);
-    const unsigned order = order_of(n_pages);
+    const unsigned order = os_iova_order(n_pages);
     const uint64_t bytes = n_pages * PAGE_BYTES;
     if (of_device->domain == NULL)
         of_device->domain = host_domain_of(device->kernel->host, of_device->requester_id);
@@ -347,11 +345,12 @@ static int pages_map(struct k_device *device, uint64_t first, uint64_t n_pages, 
     if (iova == 0)
         return -ENOSPC;
     int status = iommu_map(of_device->domain, (struct iova){ iova }, (struct hpa){ first }, bytes,
-                           page_bytes != 0 ? page_bytes : page_bytes_of(iova, first, bytes),
+                           page_bytes != 0 ? page_bytes
+                                           : page_bytes_of(device->kernel, iova, first, bytes),
                            os_permissions_of(direction));
     os_iommu_store(device->kernel, os_iommu_of(device->kernel, of_device->requester_id));
     if (status != 0)
-        iova_give(of_device, order, iova);
+        os_iova_give(of_device, order, iova);
     *dma = iova;
     return status;
 }
@@ -359,18 +358,8 @@ static int pages_map(struct k_device *device, uint64_t first, uint64_t n_pages, 
 static int pages_unmap(struct k_device *device, uint64_t dma, uint64_t n_pages)
 {
     struct os_dma *of_device = dma_of(device);
-    int status = -ENOENT;
-    if (of_device->domain != NULL) {
-        struct iommu_driver *driver = os_iommu_of(device->kernel, of_device->requester_id);
-        const uint64_t before = iommu_driver_submitted(driver);
-        status = iommu_unmap(of_device->domain, (struct iova){ dma }, n_pages * PAGE_BYTES);
-        const uint64_t n = iommu_driver_submitted(driver) - before;
-        os_iommu_store(device->kernel, driver);
-        os_iommu_wait(device->kernel, driver, n);
-    }
-    if (status == 0)
-        iova_give(of_device, order_of(n_pages), dma);
-    return status;
+    return of_device->domain == NULL ? -ENOENT
+                                     : os_iova_unmap(device->kernel, of_device, dma, n_pages);
 }
 
 static int iommu_dma_map(struct k_device *device, struct kaddr at, size_t bytes,

@@ -3,12 +3,13 @@
  *
  * Models: IOMMU domains with any requesters in them; the kernel's own domain of a requester rests
  *   while that is attached to another.
- * Does not model: several page sizes in one mapping; flushes of the tables' lines for an IOMMU that does not snoop; the time of invalidations
- *   when a requester is attached or detached, or a mapping takes an empty table's place.
+ * Does not model: several page sizes in one mapping; flushes of the tables' lines for an IOMMU that
+ *   does not snoop; the time of invalidations when a requester is attached or detached, or a
+ *   mapping takes an empty table's place.
  * Timing: iommu_map_cycles and iommu_unmap_cycles, from threads; then lines of tables and queue are
- *   stored, and for what was invalidated the tail is written (mmio_write_cycles), and the CPU polls, busy, until the
- *   hardware has done it, and loads the status. A mapping takes the largest pages
- *   that all of its numbers are multiples of.
+ *   stored, and for what was invalidated the tail is written (mmio_write_cycles), and the CPU
+ *   polls, busy, until the hardware has done it, and loads the status. A mapping takes the largest
+ *   pages that all of its numbers are multiples of.
  * Sources: Linux 4.14, drivers/iommu/iommu.c; VT-d 3.0, chapter 3.
  */
 #include <errno.h>

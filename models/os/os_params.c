@@ -23,6 +23,8 @@
 #define RDMA_COST(name, usual, least, most, help) \
     CYCLES(name, usual, least, most, "docs/sources.md#rdma", help)
 
+static const char *const policy_names[] = { "strict", "lazy", NULL };
+
 static const struct param_desc os_params_table[] = {
     COST(syscall, 550, 100, 2500,
          "entry and return of a system call, kernel page table isolation included"),
@@ -126,10 +128,17 @@ static const struct param_desc os_params_table[] = {
           "from the root complex to the core, ring and interrupt controller; between cores too"),
     PARAM("scheduler_tick_us", PARAM_TIME, struct os_params, scheduler_tick_ps, 1000, 10, 100000,
           PROV_ESTIMATE, "docs/sources.md#a6", "time slice of threads that share a CPU"),
-    PARAM("wakeup_granularity_us", PARAM_TIME, struct os_params, wakeup_granularity_ps, 0, 0,
+    PARAM("wakeup_granularity_us", PARAM_TIME, struct os_params, wakeup_granularity_ps, 333, 0,
           1000000, PROV_ESTIMATE, "docs/sources.md#a6",
           "a woken thread takes the CPU from one that has had more time than it by this; 0: it "
           "waits for the slice's end"),
+    PARAM_ONE_OF("iommu_policy", struct os_params, iommu_policy, OS_IOMMU_LAZY, policy_names,
+                 PROV_DATASHEET, "docs/sources.md#iommu-software",
+                 "after an unmapping translations are invalidated at once, or up to 250 or 10 ms "
+                 "later, all together (intel_iommu=strict, or without it)"),
+    PARAM("iommu_superpages", PARAM_BOOL, struct os_params, iommu_superpages, 1, 0, 1,
+          PROV_DATASHEET, "docs/sources.md#iommu-software",
+          "mappings take pages of 2 MiB and 1 GiB where they can (false: intel_iommu=sp_off)"),
     PARAM("softirq_budget_packets", PARAM_U32, struct os_params, softirq_budget_packets, 300, 1,
           100000, PROV_ESTIMATE, "docs/sources.md#a5",
           "packets that one network soft interrupt handles at most (netdev_budget)"),

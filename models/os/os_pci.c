@@ -206,6 +206,7 @@ void os_pci_free(struct kernel *kernel)
         os_vfs_free(&pci->functions[i]);
         os_dma_release(&pci->functions[i].dma);
     }
+    os_lazy_free(kernel);
     os_domains_free(pci);
     os_resources_free(pci);
     free(pci->functions);

@@ -36,6 +36,17 @@ struct os_dma {
 };
 extern const struct k_dma_ops os_dma_ops, os_dma_iommu_ops;
 void os_dma_release(struct os_dma *dma);
+/* Unmaps and invalidates by the kernel's policy; the IOVA is free when it is invalidated. 0 or a negative
+ * errno. */
+int os_iova_unmap(struct kernel *kernel, struct os_dma *dma, uint64_t iova, uint64_t n_pages);
+void os_iova_give(struct os_dma *dma, unsigned order, uint64_t iova);
+static inline unsigned os_iova_order(uint64_t n_pages)
+{
+    return n_pages <= 1 ? 0 : 64 - (unsigned)__builtin_clzll(n_pages - 1);
+}
+/* os_lazy.c: IOVAs of this device are not given back to it any more. */
+void os_lazy_forget(struct kernel *kernel, const struct os_dma *dma);
+void os_lazy_free(struct kernel *kernel);
 /* Base addresses of a device that another one reaches. */
 struct os_resource {
     struct os_resource *next;
@@ -98,6 +109,7 @@ struct os_pci {
     unsigned n_functions;
     struct k_iommu_domain *domains; /* that software has made */
     struct os_resource *resources;
+    struct os_lazy *lazy; /* a CPU each; NULL: nothing was put off yet */
 };
 
 void os_pci_new(struct kernel *kernel);

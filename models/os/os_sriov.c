@@ -86,6 +86,8 @@ static void disable(struct os_function *pf)
         control(&pf->dev, cap, false);
         k_config_write(&pf->dev, cap + PCI_SRIOV_NUM_VFS, 2, 0);
     }
+    for (struct os_function *vf = pf->vfs; vf != NULL; vf = vf->next_vf)
+        os_lazy_forget(pf->dev.device.kernel, &vf->dma);
     os_vfs_free(pf);
 }
 

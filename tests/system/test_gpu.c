@@ -262,6 +262,7 @@ static void runs(struct rig *r)
                          0);
     for (unsigned i = 0; i < 3; i++)
         gpu_unmap(r->gpu[0], &block[i]);
+    k_sleep(r->kernel, 11 * SIM_PS_PER_MS); /* until what is unmapped is invalidated */
     struct copy_rig c = copy_open_at(r, 0, at, 3 * GPU_HOST_BLOCK_BYTES);
     assert_true(c.mapping.n_runs >= 3);
     c.bytes = 64 * KIB;

@@ -177,12 +177,14 @@ static struct device *device_of(struct rig *r, unsigned i)
     return world_device(r->w.world, i == 0 ? "a" : "b")->state;
 }
 
-static void in_kernel(void (*body)(struct rig *r))
+static void with(void (*body)(struct rig *r), int policy, bool superpages)
 {
     for (unsigned on = 0; on < 2; on++) {
         struct rig r = { .body = body };
         fixture_open(&r.w, on ? WORLD("true") : WORLD("false"));
         struct os_params params = *host_os_params(r.w.host);
+        params.iommu_policy = policy;
+        params.iommu_superpages = superpages;
         r.k = os_new(r.w.host, &params);
         k_thread_new(r.k, "test", 0, rig_body, &r);
         sim_run(r.w.sim, SIM_TIME_MAX, NULL);
@@ -190,6 +192,11 @@ static void in_kernel(void (*body)(struct rig *r))
         os_free(r.k);
         fixture_close(&r.w);
     }
+}
+
+static void in_kernel(void (*body)(struct rig *r))
+{
+    with(body, OS_IOMMU_STRICT, true);
 }
 
 static int probe(struct k_pci_dev *dev, void *context)
@@ -675,6 +682,120 @@ static void test_domains(void **state)
     in_kernel(domains_body);
 }
 
+/* ---- When what is unmapped is invalidated ---------------------------------------------------- */
+
+#define LAZY_ENTRIES 250u
+
+static uint64_t map_one(struct rig *r, struct kaddr page)
+{
+    uint64_t dma;
+    assert_int_equal(k_dma_map(&r->dev[0]->device, page, 4096, K_DMA_BOTH, &dma), 0);
+    return dma;
+}
+
+/* Invalidations of the IOMMU that device 0 is behind. */
+static uint64_t invalidations(struct rig *r)
+{
+    return iommu_driver_submitted(os_iommu_of(r->k, r->dev[0]->id));
+}
+
+/* What a device has used it reaches after it was unmapped, until a flush: 10 ms after the first that was
+ * put off, or when a CPU has put off 250 and comes with one more. An address is not given out again before. */
+static void lazy_body(struct rig *r)
+{
+    struct k_pci_driver driver;
+    probe_all(r, &driver);
+    if (os_iommu_of(r->k, r->dev[0]->id) == NULL)
+        return;
+    struct kaddr page = k_alloc(r->k, 0, 4096, 4096);
+    const uint64_t first = map_one(r, page), before = invalidations(r);
+    assert_int_equal(transfer(r, 0, false, first, 64), PCIE_DMA_OK);
+    k_dma_unmap(&r->dev[0]->device, first, 4096, K_DMA_BOTH);
+    const uint64_t unmapped_ps = k_now_ps(r->k);
+    assert_int_equal(transfer(r, 0, false, first, 64), PCIE_DMA_OK);
+    assert_true(map_one(r, page) != first);
+    while (k_now_ps(r->k) < unmapped_ps + 9900 * SIM_PS_PER_US)
+        k_sleep(r->k, 10 * SIM_PS_PER_US);
+    assert_int_equal(invalidations(r) - before, 0);
+    k_sleep(r->k, 200 * SIM_PS_PER_US);
+    assert_int_equal(invalidations(r) - before, 1);
+    assert_int_equal(transfer(r, 0, false, first, 64), PCIE_DMA_UNSUPPORTED);
+    assert_int_equal(map_one(r, page), first);
+    for (unsigned i = 0; i <= LAZY_ENTRIES; i++) {
+        assert_int_equal(invalidations(r) - before, 1);
+        k_dma_unmap(&r->dev[0]->device, map_one(r, page), 4096, K_DMA_BOTH);
+    }
+    assert_int_equal(invalidations(r) - before, 2);
+    k_sleep(r->k, 10500 * SIM_PS_PER_US); /* of the one that came too late */
+    assert_int_equal(invalidations(r) - before, 3);
+}
+
+static void test_lazy(void **state)
+{
+    (void)state;
+    with(lazy_body, OS_IOMMU_LAZY, true);
+}
+
+/* Tables that an unmapping takes out are freed with the flush; a kernel may end before it. */
+static void lazy_tables_body(struct rig *r)
+{
+    struct k_pci_driver driver;
+    struct kaddr page;
+    uint64_t dma;
+    probe_all(r, &driver);
+    struct iommu_driver *iommu = os_iommu_of(r->k, r->dev[0]->id);
+    if (iommu == NULL)
+        return;
+    assert_int_equal(k_pages_get(r->k, 0, 2 * MAP_BYTES, &page), 0);
+    const struct kaddr at = { page.v + 4096 };
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(k_dma_map(&r->dev[0]->device, at, MAP_BYTES, K_DMA_BOTH, &dma), 0);
+        const uint64_t mapped = iommu_driver_table_bytes(iommu);
+        k_dma_unmap(&r->dev[0]->device, dma, MAP_BYTES, K_DMA_BOTH);
+        assert_int_equal(iommu_driver_table_bytes(iommu), mapped);
+        if (i == 2)
+            break;
+        k_sleep(r->k, 11 * SIM_PS_PER_MS);
+        assert_true(iommu_driver_table_bytes(iommu) < mapped);
+    }
+    k_pages_put(r->k, 2 * MAP_BYTES, page);
+}
+
+static void test_lazy_tables(void **state)
+{
+    (void)state;
+    with(lazy_tables_body, OS_IOMMU_LAZY, true);
+}
+
+/* The table bytes of a mapping that pages of 2 MiB would do for, and of one of as many small ones. */
+static uint64_t n_table_bytes;
+static void superpages_body(struct rig *r)
+{
+    struct k_pci_driver driver;
+    struct kaddr page;
+    uint64_t dma;
+    probe_all(r, &driver);
+    struct iommu_driver *iommu = os_iommu_of(r->k, r->dev[0]->id);
+    if (iommu == NULL)
+        return;
+    assert_int_equal(k_pages_get(r->k, 0, 2 * MAP_BYTES, &page), 0);
+    const struct kaddr at = { (page.v + MAP_BYTES - 1) & ~(MAP_BYTES - 1) };
+    const uint64_t before = iommu_driver_table_bytes(iommu);
+    assert_int_equal(k_dma_map(&r->dev[0]->device, at, MAP_BYTES, K_DMA_BOTH, &dma), 0);
+    n_table_bytes = iommu_driver_table_bytes(iommu) - before;
+    k_dma_unmap(&r->dev[0]->device, dma, MAP_BYTES, K_DMA_BOTH);
+    k_pages_put(r->k, 2 * MAP_BYTES, page);
+}
+
+static void test_superpages(void **state)
+{
+    (void)state;
+    with(superpages_body, OS_IOMMU_STRICT, true);
+    const uint64_t with_them = n_table_bytes;
+    with(superpages_body, OS_IOMMU_STRICT, false);
+    assert_true(n_table_bytes >= with_them + MAP_BYTES / 4096 * 8);
+}
+
 static void host_body(struct rig *r)
 {
     uint16_t id[3];
@@ -711,6 +832,9 @@ int main(void)
         cmocka_unit_test(test_domains),
         cmocka_unit_test(test_host),
         cmocka_unit_test(test_masks),
+        cmocka_unit_test(test_lazy),
+        cmocka_unit_test(test_lazy_tables),
+        cmocka_unit_test(test_superpages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
