@@ -143,6 +143,8 @@ struct os_guest {
     const struct hpa *backing;   /* by guest-physical address / OS_HUGE_BYTES; 0: nothing there */
     uint64_t n_backing;
     uint64_t low_bytes, high_bytes; /* of its memory, from 0 and from 4 GiB */
+    /* What its host does about a timer's interrupt: while it runs, and when the CPU has halted. */
+    uint32_t timer_cycles, timer_halted_cycles;
 };
 #define OS_HUGE_BYTES (UINT64_C(1) << 21)
 

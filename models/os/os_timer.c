@@ -5,8 +5,9 @@
  *   resolution timers are, not the timer wheel's jiffies). Timers that are due together share an
  *   interrupt. Threads are woken in it; functions run in the soft interrupt after it.
  * Does not model: the cost of arming; slack.
- * Timing: the interrupt is due at the timer's time. Its event fires interrupt_ps before, so that
- *   a task that runs ahead of global time knows of it.
+ * Timing: the interrupt is due at the timer's time; in a guest it takes what its host does besides
+ *   (vm.c). Its event fires interrupt_ps before, so that a task that runs ahead of global time
+ *   knows of it.
  * Sources: docs/sources.md#a6.
  */
 #include <stdlib.h>
@@ -75,7 +76,11 @@ void os_timer_cancel(struct os_timer *timer)
 void os_timer_interrupt(struct k_thread *self)
 {
     struct os_cpu *cpu = self->on;
+    const struct os_guest *guest = self->kernel->guest;
     struct os_timer *timer;
+    if (guest != NULL)
+        os_charge_cycles(self,
+                         self == &cpu->idle ? guest->timer_halted_cycles : guest->timer_cycles);
     while ((timer = cpu->fired.first) != NULL && timer->at_ps <= sim_task_now(self->task)) {
         list_remove(timer);
         if (timer->thread != NULL) {

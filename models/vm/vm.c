@@ -191,9 +191,17 @@ int vm_new(struct kernel *host, const struct vm_config *config, struct k_vm **re
     struct k_vm *vm = k_zalloc(sizeof *vm);
     vm->host = host;
     vm->config = *config;
-    vm->place = (struct os_guest){ .name = config->name,
-                                   .first_core = config->first_cpu,
-                                   .n_cpus = config->n_cpus };
+    /* A timer's interrupt is an exit to program it and one when it is due. If the CPU has halted by then, the
+     * host's timer wakes its thread instead, which enters again. */
+    const uint32_t round_cycles = config->params.exit_cycles + config->params.entry_cycles;
+    vm->place = (struct os_guest){
+        .name = config->name,
+        .first_core = config->first_cpu,
+        .n_cpus = config->n_cpus,
+        .timer_cycles = 2 * round_cycles,
+        .timer_halted_cycles = round_cycles + config->params.entry_cycles +
+                               host->params.costs.context_switch_cycles,
+    };
     layout(&vm->place, config->memory_bytes);
     vm->backing = k_zalloc(vm->place.n_backing * sizeof vm->backing[0]);
     vm->pins = k_zalloc(vm->place.n_backing * sizeof vm->pins[0]);

@@ -6,10 +6,11 @@
  *   that raise interrupts of the guest: at once if it is out of it, or takes posted interrupts;
  *   with an exit and an entry if it runs and takes none; after a switch to the CPU's thread and an
  *   entry if it has halted.
- * Does not model: exits of halts, timers and interrupt controllers; time that the guest loses to an
- *   interrupt by exit, and to the host's own; polling before a halted CPU's thread sleeps.
+ * Does not model: exits of halts (of idle CPUs, whose time nobody misses) and interrupt
+ *   controllers; time that the guest loses to an interrupt by exit, and to the host's own; polling
+ *   before a halted CPU's thread sleeps.
  * Timing: exit_cycles, user_exit_cycles, what the handler takes, entry_cycles. A signal takes
- *   eventfd_cycles, and a wake-up if the CPU has halted.
+ *   eventfd_cycles, and a wake-up if the CPU has halted. Timers: vm.c, os_timer_interrupt().
  * Sources: docs/sources.md#kvm.
  */
 #include <errno.h>

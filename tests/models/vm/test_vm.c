@@ -454,6 +454,64 @@ static void test_timing_by_exit(void **state)
     empty_timing(false);
 }
 
+/* ---- Timers ---------------------------------------------------------------------------------- */
+
+struct timer_rig {
+    struct rig r;
+    struct k_timer timer;
+    sim_time late_ps, due_ps, fired_ps;
+};
+
+static void timer_sleep(void *arg)
+{
+    struct timer_rig *s = arg;
+    struct kernel *guest = vm_kernel(s->r.vm);
+    const sim_time until_ps = k_now_ps(guest) + 10 * SIM_PS_PER_US;
+    k_sleep(guest, 10 * SIM_PS_PER_US);
+    s->late_ps = k_now_ps(guest) - until_ps;
+}
+
+static void timer_fired(struct k_timer *timer)
+{
+    struct timer_rig *s = SIM_CONTAINER(timer, struct timer_rig, timer);
+    s->fired_ps = k_now_ps(timer->kernel);
+}
+
+static void timer_busy(void *arg)
+{
+    struct timer_rig *s = arg;
+    struct kernel *guest = vm_kernel(s->r.vm);
+    k_timer_init(&s->timer, guest, timer_fired);
+    s->due_ps = k_now_ps(guest) + 10 * SIM_PS_PER_US;
+    k_timer_set(&s->timer, s->due_ps);
+    while (s->fired_ps == 0)
+        k_compute(guest, 200);
+}
+
+/* A timer's interrupt is two exits; of a CPU that has halted, one of them is the switch to its thread and the
+ * entry. */
+static void test_timers(void **state)
+{
+    struct timer_rig s = { .late_ps = 0 };
+    (void)state;
+    rig_open(&s.r, "false");
+    boot(&s.r);
+    const struct vm_params *vm = &s.r.config.params;
+    const struct os_params *os = host_os_params(s.r.w.host);
+    const uint32_t round_cycles = vm->exit_cycles + vm->entry_cycles;
+    kernel_call(&s.r.w, vm_kernel(s.r.vm), timer_sleep, &s);
+    const sim_time woken_ps = (os->costs.hard_irq_cycles + round_cycles + vm->entry_cycles +
+                               2 * os->costs.context_switch_cycles + os->costs.wakeup_cycles) *
+                              CYCLE_PS;
+    assert_int_equal(s.late_ps - woken_ps, os->c1_exit_ps);
+    kernel_call(&s.r.w, vm_kernel(s.r.vm), timer_busy, &s);
+    assert_int_equal(s.fired_ps - s.due_ps, (os->costs.hard_irq_cycles + 2 * round_cycles +
+                                             os->costs.soft_irq_cycles + os->costs.timer_cycles) *
+                                                CYCLE_PS);
+    rig_shutdown(&s.r);
+    rig_close(&s.r);
+}
+
 /* ---- VFIO ------------------------------------------------------------------------------------ */
 
 struct nic_rig {
@@ -658,6 +716,7 @@ int main(void)
         cmocka_unit_test(test_timing_by_exit),   cmocka_unit_test(test_vfio),
         cmocka_unit_test(test_vfio_high_memory), cmocka_unit_test(test_hot_plug),
         cmocka_unit_test(test_no_iommu),         cmocka_unit_test(test_odd_accesses),
+        cmocka_unit_test(test_timers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
