@@ -9,9 +9,10 @@
  *   carried, tags among them or not.
  *   A table of runs of bus addresses stands for the GPU's page tables.
  * Does not model: layouts other than a row of bytes, remapping, compression, misses of the GPU's
- * own translation, a first copy that is slower. Timing: copy_start from the command to its first
- * request. Then reads in flight x read_bytes per round trip, or what the link takes of writes, but
- * copy_write_gbyte_s of all engines together at most; device memory serves memory_gbyte_s, of copies from it and into it.
+ *   own translation, a first copy that is slower.
+ * Timing: copy_start from the command to its first request. Then reads in flight x read_bytes per
+ *   round trip, or what the link takes of writes, but copy_write_gbyte_s of all engines together at
+ *   most; device memory serves memory_gbyte_s, of copies from it and into it.
  * Sources: LAUNCH_DMA in clb0b5.h and clc1b5.h of NVIDIA's open kernel modules; docs/models/gpu.md.
  */
 #include "models/gpu/gpu_internal.h"

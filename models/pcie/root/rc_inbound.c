@@ -3,21 +3,22 @@
  *
  * Models: Bus Master Enable of the root port, DMA remapping, interrupts, splitting into cache
  *   lines, posted ordering (a write becomes visible when all of its lines are ordered and every
- *   earlier write of its port is; a read looks at memory after that), completions cut at
- *   lines, of at most completion_bytes_max (of short requests the first is of one line), in address order.
- *   A write with a steering tag is prefetched by the CPU that it names (direct cache access).
- *   With write_lines: each line of a write holds one of so many buffers of its stack, from before
+ *   earlier write of its port is; a read looks at memory after that), completions cut at lines, of
+ *   at most completion_bytes_max (of short requests the first is of one line), in address order. A
+ *   write with a steering tag is prefetched by the CPU that it names (direct cache access). With
+ *   write_lines: each line of a write holds one of so many buffers of its stack, from before
  *   `inbound` until the answer to it has come back, `outbound` after it was ordered; writes of all
  *   ports of the stack take them in the order of their arrival. With read_lines: so does each line of a
  *   read, with as many of its own; the request keeps its credits until its last line has one.
  * Does not model: memory that is marked poisoned, atomic operations, no-snoop (treated as snooped),
  *   relaxed ordering in memory.
  * Timing: read of one line = inbound + IOMMU + numa_dma_read + outbound; a request of n lines
- *   issues them line_interval apart. Write: inbound + IOMMU + the latest numa_dma_write, not
- *   before the port's previous write. An interrupt: as a write, then over the interconnect if it is
- *   for a core of another socket (core i has APIC ID i). Lowest priority, to a logical mask of cores
- *   0 to 7: they get such interrupts in turns, in the order of bus, die and core, which is that of the hub's
- *   registers of their task priorities (Linux leaves these equal); what Linux calls them is another order.
+ *   issues them line_interval apart. Write: inbound + IOMMU + the latest numa_dma_write, not before
+ *   the port's previous write. An interrupt: as a write, then over the interconnect if it is for a
+ *   core of another socket (core i has APIC ID i). Lowest priority, to a logical mask of cores 0 to
+ *   7: they get such interrupts in turns, in the order of bus, die and core, which is that of the
+ *   hub's registers of their task priorities (Linux leaves these equal); what Linux calls them is
+ *   another order.
  * Sources: PCIe Base 3.1, 2.3.1, 2.4; docs/sources.md#a4, #c2, #e1.
  */
 #include "hw/pci_regs.h"
