@@ -96,6 +96,8 @@ static const struct param_desc requester_params_table[] = {
               "TLPs start at multiples of this in the transmitter's data path"),
     NFP_PARAM("tx_gap_bytes", PARAM_U32, tx_gap_bytes, 16, 0, 256, PROV_PUBLISHED,
               "bytes that the transmitter's data path leaves idle behind a TLP"),
+    NFP_PARAM("aligned_requests", PARAM_BOOL, pcie.dma.aligned, 1, 0, 1, PROV_PUBLISHED,
+              "requests end at multiples of Max_Payload_Size and Max_Read_Request_Size"),
     NFP_PARAM("mrrs_bytes", PARAM_U32, mrrs_bytes, 4096, 128, 4096, PROV_PUBLISHED,
               "Max_Read_Request_Size its driver sets"),
     NFP_PARAM("bar_bytes", PARAM_BYTES, bar_bytes, 134217728, 4096, 1e15, PROV_PUBLISHED,

@@ -167,12 +167,15 @@ static void write_pop(struct pcie_dma *dma)
 
 /* Length counts double words from the one that holds the first byte (2.2.2), so that a start off a
  * double word's takes up to 3 bytes of what MPS and MRRS allow. Both are multiples of a line. */
-static unsigned next_piece(const struct pcie_dma_request *request, unsigned tlp_bytes_max)
+static unsigned next_piece(const struct pcie_dma *dma, const struct pcie_dma_request *request,
+                           unsigned tlp_bytes_max)
 {
     uint64_t address = request->iova.v + request->issued_bytes;
     uint64_t page_rest = PAGE_BYTES - (address & (PAGE_BYTES - 1));
     uint64_t rest = request->bytes - request->issued_bytes;
-    uint64_t beyond = address & (request->whole_lines ? LINE_BYTES - 1 : 3);
+    uint64_t beyond = address & (dma->params.aligned    ? tlp_bytes_max - 1
+                                 : request->whole_lines ? LINE_BYTES - 1
+                                                        : 3);
     uint64_t piece = SIM_MIN(tlp_bytes_max - beyond, page_rest);
     return (unsigned)SIM_MIN(piece, rest);
 }
@@ -304,7 +307,7 @@ static bool issue_read(struct pcie_dma *dma, struct pcie_dma_request *request)
     dma->read_waits_tag = false;
     dma->read_waits_port = false;
 
-    unsigned bytes = next_piece(request, read_bytes_max(dma));
+    unsigned bytes = next_piece(dma, request, read_bytes_max(dma));
     struct tlp *tlp = request_tlp(dma, request, TLP_MRD, bytes);
     tlp->tag = idx;
     struct pcie_dma_tag *tag = &dma->tag[idx];
@@ -352,7 +355,7 @@ static bool issue_write(struct pcie_dma *dma, struct pcie_dma_request *request)
     dma->write_waits_port = false;
 
     static const uint8_t zeros[TLP_PAYLOAD_BYTES_MAX];
-    unsigned bytes = next_piece(request, cfg_mps_bytes(dma->cfg));
+    unsigned bytes = next_piece(dma, request, cfg_mps_bytes(dma->cfg));
     struct tlp *tlp = request_tlp(dma, request, TLP_MWR, bytes);
     tlp_payload_new(dma->pcie, tlp);
     const uint8_t *from = request->buffer == NULL ? zeros : request->buffer + request->issued_bytes;

@@ -346,6 +346,36 @@ static void test_writes_leave_in_order_a_burst_apart(void **state)
     }
 }
 
+/* Requests end at multiples of what they may carry, or, unless they are aligned, carry as much as they may. */
+static void test_requests_end_at_multiples(void **unused)
+{
+    static const struct {
+        bool write;
+        uint64_t address;
+        unsigned bytes;
+        unsigned n[2], first[2]; /* of 256 (writes) or 512 bytes: not aligned, aligned */
+    } cases[] = { { true, 0x10080, 704, { 3, 4 }, { 256, 128 } },
+                  { true, 0x10040, 192, { 1, 1 }, { 192, 192 } },
+                  { true, 0x10080, 192, { 1, 2 }, { 192, 128 } },
+                  { false, 0x10180, 384, { 1, 2 }, { 384, 128 } },
+                  { false, 0x10000, 1024, { 2, 2 }, { 512, 512 } } };
+    (void)unused;
+    for (unsigned aligned = 0; aligned < 2; aligned++)
+        for (unsigned c = 0; c < SIM_N_ELEMENTS(cases); c++) {
+            struct bench bench;
+            struct op op;
+            bench_open(&bench, aligned != 0 ? "" : "aligned_requests = false; ");
+            set_sizes(&bench, cases[c].write ? 256 : 4096, 512); /* the host answers in one piece */
+            submit(&bench, &op, cases[c].write, PCIE_REQUESTER_BULK, cases[c].address,
+                   cases[c].bytes);
+            pcie_rig_run(&bench.rig);
+            assert_int_equal(op.status, PCIE_DMA_OK);
+            assert_int_equal(bench.host->n_got, cases[c].n[aligned]);
+            assert_int_equal(bench.host->got[0].length_bytes, cases[c].first[aligned]);
+            bench_close(&bench);
+        }
+}
+
 /* ---- Errors ---------------------------------------------------------------------------------- */
 
 /* Whatever becomes of an operation, it ends, and its slot is free for the next. */
@@ -439,6 +469,7 @@ int main(void)
         cmocka_unit_test(test_slots_bound_the_rate),
         BENCH_TEST(test_reads_end_in_order_of_issue, "reads_in_flight = 4; "),
         BENCH_TEST(test_writes_leave_in_order_a_burst_apart, AMPLE),
+        cmocka_unit_test(test_requests_end_at_multiples),
         BENCH_TEST(test_errors_end_an_operation, "reads_in_flight = 1; "),
         cmocka_unit_test(test_writes_start_where_the_data_path_lets_them),
         BENCH_TEST(test_registers, "bar_bytes = 8192; "),

@@ -58,6 +58,8 @@ static const struct base bases[] = {
     { "bench.read", "bench",
       "workload.measure=bandwidth workload.transfer_bytes=1024 workload.queue_depth=128" },
     { "bench.large", "bench", "hosts.server.dram.node_size=8589934592" },
+    { "bench.aligned", "bench",
+      "workload.measure=bandwidth workload.op=write workload.transfer_bytes=704" },
     { "bench.rest", "bench", "workload.measure=bandwidth workload.transfer_bytes=63" },
     { "bench.write", "bench",
       "workload.measure=bandwidth workload.op=write workload.transfer_bytes=1024"
@@ -768,6 +770,7 @@ static const struct row rows[] = {
       " generation=2" },
     { "pcie.requester", "bench.write", "devices.nfp",
       "writes_in_flight=1 line_ns=50 burst_bytes=64 tx_align_bytes=64 tx_gap_bytes=64" },
+    { "pcie.requester", "bench.aligned", "devices.nfp", "aligned_requests=false" },
     { "pcie.requester", "bench.rest", "devices.nfp", "remainder_ns=100" },
     { "pcie.requester", "dma", "devices.nfp", "bar_bytes=4194304 register_latency_ns=100" },
     { "pcie.requester", "bench.command", "devices.nfp",
