@@ -407,15 +407,16 @@ static const struct row rows[] = {
     SERVER("interconnect", "memory.copy", "bus_arbitration_ns=10 bus_turnaround_ns=6"),
     SERVER("dram", "stream", "node_size=137438953472"),
     SERVER("dram", "bench",
-           "channels=8 ranks=4 banks=1 rate_mt_s=4800 bus_bytes=16 controller_ns=38"
+           "channels=8 ranks=4 rate_mt_s=4800 bus_bytes=16 controller_ns=38"
            " trcd_ns=28.32 tcl_ns=28.32 trfc_ns=700 trefi_ns=3900 page_idle_ns=1000"),
     SERVER("dram", "bench.iommu", "row_lines=1 trp_ns=28.32 tras_ns=64"),
     SERVER("dram", "bench.bw", "tcwl_ns=20 twtr_ns=20 rank_switch_ns=3.332 write_queue=16"),
     SERVER(
         "dram", "memory.copy",
         "fb_dimm=false dimms=2 buffer_ns=30 hop_ns=20+hosts.server.dram.dimms=2 twr_ns=90 write_batch=4"),
-    SERVER("dram", "memory.bw",
-           "read_queue=1 refresh_postponed=0 refresh_idle_ns=1000 bank_groups=1 tccd_l_ns=50"),
+    SERVER(
+        "dram", "memory.bw",
+        "read_queue=1 banks=1 refresh_postponed=0 refresh_idle_ns=1000 bank_groups=1 tccd_l_ns=50"),
     SERVER("core", "stream", "line_fill_buffers=20"),
     SERVER("core", "memory.bw", "superqueue_entries=32 issue_cycles=4"),
     SERVER("cache", "stream", "writeback_ns=40"),
