@@ -160,9 +160,9 @@ static double lines_of(const struct random_facts *f, const char *host, bool writ
     double lines = 0;
     const unsigned n = (unsigned)random_host_number(f, host, "cpu.sockets");
     /* A line that is kept and written home, both, is counted as either. */
-    const bool both =
-        strcmp(random_word(f, "hosts.%s.cache.ddio", host), "false") != 0 &&
-        strcmp(random_word(f, "hosts.%s.coherence.remote_dma_write", host), "own_then_both") == 0;
+    const bool both = strcmp(random_word(f, "hosts.%s.cache.ddio", host), "false") != 0 &&
+                      strcmp(random_word(f, "hosts.%s.coherence.remote_dma_write", host),
+                             "own_then_both") == 0;
     for (unsigned s = 0; s < n; s++) /* page walks read memory, too */
         lines += write ? random_metric(f, "%s.s%u.dma_write_updates", host, s) +
                              random_metric(f, "%s.s%u.dma_write_allocates", host, s) +
