@@ -45,7 +45,7 @@ struct coherence_ops {
     void (*init)(struct numa *n);
     void (*release)(struct numa *n);
 
-    /* ---- Accesses; all of them are required ---- */
+    /* ---- Accesses; all of them but the runs are required ---- */
     /* Serves a load or store that misses in the core's group; the miss is known at at_ps. Sets
      * *result. The caller puts the line into the private caches. */
     struct fetched (*fetch)(struct numa *n, unsigned core, uint64_t line, bool store,
@@ -64,6 +64,11 @@ struct coherence_ops {
                          struct sim_stamp *stamp, enum numa_source *source);
     sim_time (*dma_write)(struct numa *n, unsigned socket, uint64_t line, bool full, sim_time at_ps,
                           struct sim_stamp *stamp, enum numa_source *source);
+    /* As numa_dma_read_run() and numa_dma_write_run(). NULL: line by line. */
+    struct numa_run_done (*dma_read_run)(struct numa *n, unsigned socket,
+                                         const struct numa_run *run);
+    struct numa_run_done (*dma_write_run)(struct numa *n, unsigned socket,
+                                          const struct numa_run *run);
     /* Sends a message that carries no line from one socket to another one; returns its arrival. */
     sim_time (*io_send)(struct numa *n, unsigned from, unsigned to, enum message message,
                         sim_time at_ps);

@@ -227,6 +227,37 @@ static sim_time dma_read(struct numa *n, unsigned socket, uint64_t line, sim_tim
     return dma_read_rest(n, socket, line, at_ps, stamp, source);
 }
 
+/* dma_read() of each line. */
+static struct numa_run_done dma_read_run(struct numa *n, unsigned socket,
+                                         const struct numa_run *run)
+{
+    const struct numa_cache_params *p = n->params->cache;
+    const sim_time hit_ps = p->iio_ps + p->llc_request_ps + p->llc_return_ps;
+    const struct cache llc = llc_fast(&n->socket[socket].llc);
+    const bool fast = n->llc_fast;
+    struct run_line l = run_first(run);
+    struct numa_run_done done = { 0, 0 };
+    uint64_t hits = 0;
+    enum numa_source source;
+
+    do {
+        const struct cache_place place = cache_place(&llc, l.line);
+        const uint32_t bit = fast ? cache_find_bit(&llc, place) : 0;
+        if (SIM_UNLIKELY(bit == 0)) {
+            run_count(&done, &l, dma_read_rest(n, socket, l.line, l.at_ps, NULL, &source));
+            continue;
+        }
+        sim_time t = l.at_ps + hit_ps;
+        if ((bit & place.row->shared & place.row->owned) != 0)
+            t += agent_look_ps(n, socket, cache_sharers(&llc, place, __builtin_ctz(bit)), l.line);
+        run_count(&done, &l, t);
+        hits++;
+    } while (run_next(&l, run));
+    if (SIM_LIKELY(!n->quiet))
+        n->socket[socket].counters.dma_read_hits += hits;
+    return done;
+}
+
 /* The line is in this socket: the cores' copies go, the data are put where the line is. */
 static sim_time update(struct numa *n, unsigned socket, struct holder h, uint64_t line,
                        sim_time at_ps, struct sim_stamp *stamp)
@@ -422,32 +453,68 @@ static __attribute__((noinline)) sim_time dma_write_rest(struct numa *n, unsigne
     return t;
 }
 
-/* A fast LLC owns the line, and a write belongs there: what nearly all writes find. As update(). */
+/* A fast LLC owns the line, and a write belongs there: what nearly all writes find. As update(). True:
+ * *t, the slice's answer, is when it is done. False: nothing has changed. */
+static inline __attribute__((always_inline)) bool
+write_hit(struct numa *n, unsigned socket, const struct cache *llc, uint64_t line, sim_time *t)
+{
+    const struct cache_place place = cache_place(llc, line);
+    const uint32_t bit = cache_find_bit(llc, place);
+
+    if ((bit & place.row->owned) == 0)
+        return false;
+    if ((bit & place.row->shared) != 0) {
+        const struct numa_cache_params *p = n->params->cache;
+        const uint32_t sharers = cache_sharers(llc, place, __builtin_ctz(bit));
+        const bool dirty = agent_snoop_groups(n, socket, sharers, line, true);
+        *t += dirty ? p->core_snoop_dirty_ps : p->core_snoop_clean_ps;
+    }
+    cache_put_state_bit(place, bit, LINE_M);
+    cache_put_sharers_bit(llc, place, bit, 0);
+    cache_touch_bit(llc, place, bit);
+    return true;
+}
+
 static sim_time dma_write(struct numa *n, unsigned socket, uint64_t line, bool full, sim_time at_ps,
                           struct sim_stamp *stamp, enum numa_source *source)
 {
     const struct numa_cache_params *p = n->params->cache;
+    const struct cache llc = llc_fast(&n->socket[socket].llc);
     sim_time t = at_ps + p->iio_ps + p->llc_request_ps;
 
-    if (SIM_UNLIKELY(!n->llc_fast || stamp != NULL))
+    if (SIM_UNLIKELY(!n->llc_fast || stamp != NULL) ||
+        write_policy(n, socket, line) != REMOTE_DMA_DEVICE_SIDE_LLC ||
+        !write_hit(n, socket, &llc, line, &t))
         return dma_write_rest(n, socket, line, full, at_ps, stamp, source);
-    const struct cache llc = llc_fast(&n->socket[socket].llc);
-    const struct cache_place place = cache_place(&llc, line);
-    const uint32_t bit = cache_find_bit(&llc, place);
-    if ((bit & place.row->owned) == 0 ||
-        write_policy(n, socket, line) != REMOTE_DMA_DEVICE_SIDE_LLC)
-        return dma_write_rest(n, socket, line, full, at_ps, stamp, source);
-    if ((bit & place.row->shared) != 0) {
-        const uint32_t sharers = cache_sharers(&llc, place, __builtin_ctz(bit));
-        const bool dirty = agent_snoop_groups(n, socket, sharers, line, true);
-        t += dirty ? p->core_snoop_dirty_ps : p->core_snoop_clean_ps;
-    }
-    cache_put_state_bit(place, bit, LINE_M);
-    cache_put_sharers_bit(&llc, place, bit, 0);
-    cache_touch_bit(&llc, place, bit);
     NUMA_COUNT(n, socket, dma_write_updates);
     *source = NUMA_LLC;
     return t;
+}
+
+/* dma_write() of each line; all have one home. */
+static struct numa_run_done dma_write_run(struct numa *n, unsigned socket,
+                                          const struct numa_run *run)
+{
+    const struct numa_cache_params *p = n->params->cache;
+    const sim_time hit_ps = p->iio_ps + p->llc_request_ps;
+    const struct cache llc = llc_fast(&n->socket[socket].llc);
+    struct run_line l = run_first(run);
+    const bool fast = n->llc_fast && write_policy(n, socket, l.line) == REMOTE_DMA_DEVICE_SIDE_LLC;
+    struct numa_run_done done = { 0, 0 };
+    uint64_t updates = 0;
+    enum numa_source source;
+
+    do {
+        sim_time t = l.at_ps + hit_ps;
+        if (fast && SIM_LIKELY(write_hit(n, socket, &llc, l.line, &t)))
+            updates++;
+        else
+            t = dma_write_rest(n, socket, l.line, l.bytes == LINE_BYTES, l.at_ps, NULL, &source);
+        run_count(&done, &l, t);
+    } while (run_next(&l, run));
+    if (SIM_LIKELY(!n->quiet))
+        n->socket[socket].counters.dma_write_updates += updates;
+    return done;
 }
 
 static sim_time io_send(struct numa *n, unsigned from, unsigned to, enum message message,
@@ -557,6 +624,8 @@ const struct coherence_ops coherence_home_ops = {
     .flush = flush,
     .dma_read = dma_read,
     .dma_write = dma_write,
+    .dma_read_run = dma_read_run,
+    .dma_write_run = dma_write_run,
     .io_send = io_send,
     .to_peak = to_peak,
     .idle_load_ps = idle_load_ps,

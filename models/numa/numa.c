@@ -200,6 +200,36 @@ sim_time numa_dma_write(struct numa *n, unsigned socket, struct hpa hpa, unsigne
                              source != NULL ? source : &unused);
 }
 
+struct numa_run_done numa_dma_read_run(struct numa *n, unsigned socket, const struct numa_run *run)
+{
+    struct numa_run_done done = { 0, 0 };
+    struct run_line l = run_first(run);
+    enum numa_source source;
+
+    if (SIM_LIKELY(n->ops->dma_read_run != NULL))
+        return n->ops->dma_read_run(n, socket, run);
+    do {
+        run_count(&done, &l, n->ops->dma_read(n, socket, l.line, l.at_ps, NULL, &source));
+    } while (run_next(&l, run));
+    return done;
+}
+
+struct numa_run_done numa_dma_write_run(struct numa *n, unsigned socket, const struct numa_run *run)
+{
+    struct numa_run_done done = { 0, 0 };
+    struct run_line l = run_first(run);
+    enum numa_source source;
+
+    if (SIM_LIKELY(n->ops->dma_write_run != NULL))
+        return n->ops->dma_write_run(n, socket, run);
+    do {
+        run_count(
+            &done, &l,
+            n->ops->dma_write(n, socket, l.line, l.bytes == LINE_BYTES, l.at_ps, NULL, &source));
+    } while (run_next(&l, run));
+    return done;
+}
+
 sim_time numa_idle_load_ps(const struct numa *n, unsigned from, unsigned home)
 {
     return n->ops->idle_load_ps(n, from, home);

@@ -119,6 +119,22 @@ sim_time numa_dma_read(struct numa *numa, unsigned socket, struct hpa hpa, unsig
                        sim_time at_ps, struct sim_stamp *stamp, enum numa_source *source);
 sim_time numa_dma_write(struct numa *numa, unsigned socket, struct hpa hpa, unsigned bytes,
                         sim_time at_ps, struct sim_stamp *stamp, enum numa_source *source);
+/* The lines of [hpa, hpa + bytes), which is memory of one node, in order: the i-th goes at at_ps +
+ * i * interval_ps, but not before not_before_ps. */
+struct numa_run {
+    struct hpa hpa;
+    unsigned bytes;
+    sim_time at_ps, interval_ps, not_before_ps;
+};
+struct numa_run_done {
+    sim_time last_ps; /* the latest of all */
+    sim_time held_ps; /* how long they took, all together */
+};
+/* As numa_dma_read() and numa_dma_write() for each line, without a stamp. */
+struct numa_run_done numa_dma_read_run(struct numa *numa, unsigned socket,
+                                       const struct numa_run *run);
+struct numa_run_done numa_dma_write_run(struct numa *numa, unsigned socket,
+                                        const struct numa_run *run);
 
 bool numa_has_llc(const struct numa *numa);
 /* Returns the first socket whose LLC holds the line, -1: none does, or there are no LLCs. Changes

@@ -528,6 +528,43 @@ sim_time home_agent_write_owned(struct numa *n, unsigned socket, uint64_t line,
  * with the data. Returns how much later than on an idle machine the write queue there accepts them. */
 sim_time home_agent_write_kept(struct numa *n, unsigned socket, uint64_t line, sim_time at_ps);
 
+/* ---- Lines of devices in runs ----------------------------------------------------------------- */
+/* The lines of a run, in order: all but the first and the last are whole. */
+struct run_line {
+    uint64_t line;
+    sim_time slot_ps; /* without not_before_ps */
+    sim_time at_ps;
+    unsigned left, bytes; /* of the run; of them in this line */
+};
+static inline void run_line_set(struct run_line *l, const struct numa_run *run, unsigned most)
+{
+    l->bytes = SIM_MIN(l->left, most);
+    l->at_ps = SIM_MAX(l->slot_ps, run->not_before_ps);
+}
+static inline struct run_line run_first(const struct numa_run *run)
+{
+    struct run_line l = { .line = run->hpa.v >> LINE_LOG2,
+                          .slot_ps = run->at_ps,
+                          .left = run->bytes };
+
+    run_line_set(&l, run, (unsigned)(LINE_BYTES - (run->hpa.v & (LINE_BYTES - 1))));
+    return l;
+}
+/* False: it was the last one. */
+static inline bool run_next(struct run_line *l, const struct numa_run *run)
+{
+    l->left -= l->bytes;
+    l->line++;
+    l->slot_ps += run->interval_ps;
+    run_line_set(l, run, (unsigned)LINE_BYTES);
+    return l->left != 0;
+}
+static inline void run_count(struct numa_run_done *done, const struct run_line *l, sim_time done_ps)
+{
+    done->last_ps = SIM_MAX(done->last_ps, done_ps);
+    done->held_ps += done_ps - l->at_ps;
+}
+
 /* ---- Checks ---------------------------------------------------------------------------------- */
 /* A condition that parameters must not meet, and the message if they do. */
 struct numa_rule {

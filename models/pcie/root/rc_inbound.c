@@ -187,6 +187,28 @@ read_lines_timed(struct rc_state *state, struct reading *r, struct hpa hpa, unsi
     return read_lines(state, r, hpa, bytes, stamp, last);
 }
 
+/* How many lines [hpa, hpa + bytes) has; bytes > 0. */
+static inline unsigned n_lines(struct hpa hpa, unsigned bytes)
+{
+    return (unsigned)((hpa.v + bytes - 1) / LINE_BYTES - hpa.v / LINE_BYTES) + 1;
+}
+
+/* The same as read_lines() without a stamp: as one run, if the lines go one right after the other and
+ * take no buffers. */
+static sim_time read_run(struct rc_state *state, struct reading *r, struct hpa hpa, unsigned bytes)
+{
+    const sim_time interval_ps = state->params.line_interval_ps;
+    struct numa_run run = { .hpa = hpa, .bytes = bytes, .interval_ps = interval_ps };
+
+    if (r->stack->read_free_ps != NULL ||
+        SIM_UNLIKELY(!rc_slots_take_run(&state->lines, r->now_ps, interval_ps, n_lines(hpa, bytes),
+                                        &run.at_ps)))
+        return read_lines(state, r, hpa, bytes, NULL, NULL);
+    const struct numa_run_done done = numa_dma_read_run(state->host->numa, state->socket, &run);
+    state->stats.read_line_held_ps += done.held_ps;
+    return done.last_ps;
+}
+
 static struct tlp *make_completion(struct model *rc, struct tlp *request, uint64_t address,
                                    unsigned bytes, unsigned remaining)
 {
@@ -262,7 +284,7 @@ static void read_issues(struct sim *sim, struct sim_event *event)
         struct tlp *completion = make_completion(rc, tlp, address, n, remaining);
         struct sim_stamp last;
         sim_time done_ps = SIM_LIKELY(timed == NULL)
-                               ? read_lines(state, &reading, hpa, n, NULL, NULL)
+                               ? read_run(state, &reading, hpa, n)
                                : read_lines_timed(state, &reading, hpa, n, timed, &last);
         ready_ps = SIM_MAX(ready_ps, done_ps);
         if (completion->bulk)
@@ -420,16 +442,35 @@ write_lines_timed(struct model *rc, const struct rc_port *port, const struct tlp
     return write_lines(rc, port, tlp, hpa, arrive_ps, translated_ps, tlp->stamp);
 }
 
+/* The same as write_lines() without a stamp: as one run, if the lines go one right after the other. */
+static sim_time write_run(struct model *rc, const struct rc_port *port, const struct tlp *tlp,
+                          struct hpa hpa, sim_time arrive_ps, sim_time translated_ps)
+{
+    struct rc_state *state = rc_of(rc);
+    const sim_time interval_ps = state->params.line_interval_ps;
+    struct numa_run run = { .hpa = hpa,
+                            .bytes = tlp->length_bytes,
+                            .interval_ps = interval_ps,
+                            .not_before_ps = translated_ps };
+
+    if (SIM_UNLIKELY(write_buffers(state, port) != NULL || (tlp->attr & TLP_ATTR_STEERED) != 0 ||
+                     tlp->length_bytes == 0) ||
+        SIM_UNLIKELY(!rc_slots_take_run(&state->lines, arrive_ps, interval_ps,
+                                        n_lines(hpa, tlp->length_bytes), &run.at_ps)))
+        return write_lines(rc, port, tlp, hpa, arrive_ps, translated_ps, NULL);
+    return numa_dma_write_run(state->host->numa, state->socket, &run).last_ps;
+}
+
 static void rc_write(struct model *rc, struct tlp *tlp, struct hpa hpa, sim_time arrive_ps,
                      sim_time translated_ps)
 {
     struct rc_state *state = rc_of(rc);
     struct rc_step *step = rc_step_new(rc, tlp, write_commits);
     struct rc_port *port = &state->port[tlp->ingress];
-    const sim_time ordered_ps =
-        SIM_LIKELY(tlp->stamp == NULL)
-            ? write_lines(rc, port, tlp, hpa, arrive_ps, translated_ps, NULL)
-            : write_lines_timed(rc, port, tlp, hpa, arrive_ps, translated_ps);
+    const sim_time ordered_ps = SIM_LIKELY(tlp->stamp == NULL)
+                                    ? write_run(rc, port, tlp, hpa, arrive_ps, translated_ps)
+                                    : write_lines_timed(rc, port, tlp, hpa, arrive_ps,
+                                                        translated_ps);
 
     step->hpa = hpa;
     port->last_commit_ps = SIM_MAX(port->last_commit_ps, ordered_ps);

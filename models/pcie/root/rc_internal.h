@@ -104,6 +104,29 @@ static inline sim_time rc_slots_take(struct rc_slots *slots, sim_time now_ps, si
     return rc_slots_search(slots, now_ps, at_ps, interval_ps);
 }
 
+/* The same n times, if they follow each other at once, as they mostly do: *first_ps is the beginning of
+ * the first. False: nothing is reserved. */
+static inline bool rc_slots_take_run(struct rc_slots *slots, sim_time at_ps, sim_time interval_ps,
+                                     unsigned n, sim_time *first_ps)
+{
+    const unsigned end = slots->first + slots->n;
+    struct rc_stretch *last = &slots->busy[(end - 1) % RC_SLOTS_STRETCHES];
+
+    if (SIM_UNLIKELY(slots->n == 0 || at_ps < last->from_ps))
+        return false;
+    if (SIM_LIKELY(at_ps <= last->until_ps)) {
+        *first_ps = last->until_ps;
+        last->until_ps += n * interval_ps;
+        return true;
+    }
+    if (SIM_UNLIKELY(slots->n == RC_SLOTS_STRETCHES))
+        return false;
+    *first_ps = at_ps;
+    slots->busy[end % RC_SLOTS_STRETCHES] = (struct rc_stretch){ at_ps, at_ps + n * interval_ps };
+    slots->n++;
+    return true;
+}
+
 /* A request of a core that waits for its completion. */
 struct rc_mmio {
     struct sim_event timeout; /* of the request; of the doubt after it */

@@ -201,6 +201,81 @@ static void test_stamps_change_nothing(void **state)
         numa_free(n[k]);
 }
 
+/* A run of a device's lines on one, the same line by line on the other. */
+static void check_run(struct numa *const n[2], uint64_t *random, sim_time t)
+{
+    const uint64_t r = fixture_random(random);
+    const bool write = (r & 1) != 0;
+    const unsigned socket = (unsigned)(r >> 1) % numa_sockets(n[0]);
+    const unsigned node = (unsigned)(r >> 8) % physmem_nodes(numa_physmem(n[0]));
+    const struct numa_run run = {
+        .hpa = fixture_hpa(n[0], node, (r >> 16) % (TEST_LINES * 64)),
+        .bytes = 1 + (unsigned)(r >> 32) % 600,
+        .at_ps = t,
+        .interval_ps = (r >> 48) % 3000,
+        .not_before_ps = (r >> 60) % 2 == 0 ? 0 : t + 5000,
+    };
+    const struct numa_run_done done = write ? numa_dma_write_run(n[0], socket, &run)
+                                            : numa_dma_read_run(n[0], socket, &run);
+    struct numa_run_done each = { 0, 0 };
+    sim_time slot_ps = t;
+
+    for (unsigned at = 0, bytes; at < run.bytes; at += bytes, slot_ps += run.interval_ps) {
+        const struct hpa hpa = { run.hpa.v + at };
+        const sim_time at_ps = SIM_MAX(slot_ps, run.not_before_ps);
+        bytes = SIM_MIN(run.bytes - at, 64 - (unsigned)(hpa.v % 64));
+        const sim_time done_ps = write ? numa_dma_write(n[1], socket, hpa, bytes, at_ps, NULL, NULL)
+                                       : numa_dma_read(n[1], socket, hpa, bytes, at_ps, NULL, NULL);
+        each.last_ps = SIM_MAX(each.last_ps, done_ps);
+        each.held_ps += done_ps - at_ps;
+    }
+    assert_int_equal(done.last_ps, each.last_ps);
+    assert_int_equal(done.held_ps, each.held_ps);
+}
+
+static void compare_runs(struct numa *const n[2])
+{
+    uint64_t random[2] = { 21, 21 }, of_runs = 22;
+    sim_time t[2] = { 1000000, 1000000 };
+
+    for (unsigned i = 0; i < 3000; i++) {
+        for (unsigned k = 0; k < 2; k++)
+            step(n[k], &random[k], &t[k]);
+        check_run(n, &of_runs, t[0]);
+    }
+    for (unsigned s = 0; s < n[0]->sockets; s++)
+        assert_memory_equal(&n[0]->socket[s].counters, &n[1]->socket[s].counters,
+                            sizeof(struct numa_counters));
+    const struct numa_counters *counters = &n[0]->socket[0].counters;
+    assert_true(counters->dma_read_hits + counters->dma_read_misses > 1000);
+    numa_free(n[0]);
+    numa_free(n[1]);
+}
+
+static void test_runs_are_their_lines(void **state)
+{
+    struct fixture f[2];
+    struct numa *n[2];
+
+    (void)state;
+    for (unsigned kind = 0; kind < 5; kind++) {
+        for (unsigned k = 0; k < 2; k++) {
+            if (kind == 0)
+                fixture_clovertown(&f[k]);
+            else if (kind == 1)
+                shrink(&f[k], false);
+            else
+                fixture_r730(&f[k]);
+            f[k].cache.ddio = kind != 2;
+            if (kind == 3)
+                f[k].coherence.remote_dma_write = REMOTE_DMA_OWN_THEN_DRAM;
+            n[k] = fixture_new(&f[k]);
+        }
+        assert_int_equal(n[0]->llc_fast, kind > 1);
+        compare_runs(n);
+    }
+}
+
 static void test_invariants_non_inclusive(void **state)
 {
     struct fixture f;
@@ -593,6 +668,7 @@ int main(void)
         cmocka_unit_test(test_invariants_inclusive),
         cmocka_unit_test(test_invariants_usual_sizes),
         cmocka_unit_test(test_stamps_change_nothing),
+        cmocka_unit_test(test_runs_are_their_lines),
         cmocka_unit_test(test_invariants_non_inclusive),
         cmocka_unit_test(test_invariants_four_sockets),
         cmocka_unit_test(test_invariants_front_side_bus),

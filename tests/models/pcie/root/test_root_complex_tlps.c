@@ -457,6 +457,40 @@ static void test_line_slots_are_the_earliest_free(void **unused)
     }
 }
 
+/* Either as the lines one by one, one right after the other, or not at all. */
+static void test_line_slots_in_runs(void **unused)
+{
+    enum { INTERVAL_PS = 1500 };
+    unsigned n_runs = 0;
+    (void)unused;
+    for (unsigned trial = 0; trial < 50; trial++) {
+        struct rc_slots slots[2] = { 0 };
+        struct sim_random random;
+        sim_time now_ps = 0;
+        sim_random_init(&random, trial, "runs");
+        for (unsigned i = 0; i < 200; i++) {
+            now_ps += sim_random_below(&random, 6 * INTERVAL_PS);
+            const sim_time at_ps = now_ps + (sim_random_below(&random, 3) == 0 ? 60000 : 0);
+            const unsigned n = 1 + (unsigned)sim_random_below(&random, 8);
+            const struct rc_slots before = slots[0];
+            sim_time first_ps;
+            const bool run = rc_slots_take_run(&slots[0], at_ps, INTERVAL_PS, n, &first_ps);
+            n_runs += run;
+            if (!run)
+                assert_memory_equal(&slots[0], &before, sizeof(before));
+            for (unsigned k = 0; k < n; k++) {
+                const sim_time slot_ps = rc_slots_take(&slots[1], now_ps, at_ps, INTERVAL_PS);
+                if (run)
+                    assert_int_equal(slot_ps, first_ps + k * INTERVAL_PS);
+            }
+            if (!run)
+                slots[0] = slots[1];
+            assert_memory_equal(&slots[0], &slots[1], sizeof(slots[0]));
+        }
+    }
+    assert_true(n_runs > 1000);
+}
+
 /* What arrives later, be it a write, does not delay a read (inbound, 60 ns, is the same for both).
  */
 static void test_write_does_not_delay_an_earlier_read(void **unused)
@@ -593,6 +627,7 @@ int main(void)
                  "tx_queue_tlps = 1;",
                  ""),
         cmocka_unit_test(test_line_slots_are_the_earliest_free),
+        cmocka_unit_test(test_line_slots_in_runs),
         cmocka_unit_test(test_write_does_not_delay_an_earlier_read),
         cmocka_unit_test(test_write_buffers_of_a_stack),
         cmocka_unit_test(test_read_buffers_of_a_stack),
