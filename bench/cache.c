@@ -1,5 +1,5 @@
-/* Host time of one access to the memory system: hits in L1, L2, LLC, a stream from DRAM, a copy in the
- * LLC, gathers of lines of all of memory with and without a hint, DMA of a line.
+/* Processor time of one access to the memory system: hits in L1, L2, LLC, a stream from DRAM, a copy in the
+ * LLC, gathers of lines of all of memory with and without a hint, DMA of a line, alone and in runs of four.
  * Prints `numa.<what> <ns> ns`. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static double now_ns(void)
 {
     struct timespec t;
 
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
@@ -139,6 +139,15 @@ static void bench_dma(struct numa *numa)
         sum += numa_dma_write(numa, 0, (struct hpa){ i * LINE_BYTES & (window_bytes - 1) }, 64, t,
                               NULL, NULL);
     report("dma_write_line", begin_ns, ACCESSES, sum);
+    begin_ns = now_ns();
+    for (unsigned i = 0; i < ACCESSES; i += 4, t += 20000) {
+        const struct numa_run run = { .hpa = { i * LINE_BYTES & (window_bytes - 1) },
+                                      .bytes = 4 * LINE_BYTES,
+                                      .at_ps = t,
+                                      .interval_ps = 5000 };
+        sum += numa_dma_write_run(numa, 0, &run).last_ps;
+    }
+    report("dma_write_run_line", begin_ns, ACCESSES, sum);
     begin_ns = now_ns();
     for (unsigned i = 0; i < ACCESSES; i++, t += 5000) {
         const struct hpa hpa = { next_random(&random) & (window_bytes - LINE_BYTES) };

@@ -67,6 +67,8 @@ awk '
               "numa.l1_hit")
         ratio("host time of a gathered line, with a hint / without", "numa.gather_hinted",
               "numa.gather")
+        ratio("host time of a line of a device'"'"'s write, in a run of four / alone",
+              "numa.dma_write_run_line", "numa.dma_write_line")
         if (!n_ratios) print "no ratio: the programs that its values come from have not run"
     }' "$table"
 exit $status
