@@ -29,7 +29,7 @@ function rooms_in_order() {
         " logic logic/dma logic/copy logic/net logic/steering logic/nic logic/nvme logic/rdma logic/nvmeof logic/gpu logic/lending logic/sisci" \
         " logic/dnvme logic/mx logic/openmx logic/myri logic/mpi" \
         " models/base models/pcie/link models/pcie/config models/pcie/endpoint" \
-        " models/pcie/switch models/pcie/iommu models/pcie/ntb models/numa/dram models/numa" \
+        " models/pcie/switch models/pcie/iommu models/pcie/ntb models/numa/dram models/numa/interconnect models/numa" \
         " models/pcie/root" \
         " models/ether models/nfp models/nic models/nvme models/rdma models/gpu models/ioat models/dsa models/myri" \
         " models/host models/os models/vm models/world models/trace" \
@@ -56,7 +56,7 @@ function why_not(from, to,    n, name) {
         return "of the models only models/os and models/vm implement what logic/ asks for"
     if (is_device(from) && is_device(to))
         return "a device model never knows another one: they meet as TLPs on a link"
-    if (is_device(from) && to ~ /^models\/(numa|numa\/dram|host|pcie\/(root|iommu|switch|ntb))$/)
+    if (is_device(from) && to ~ /^models\/(numa|numa\/dram|numa\/interconnect|host|pcie\/(root|iommu|switch|ntb))$/)
         return "a device sees its link and its configuration space, not what lies behind"
     if (from ~ /^models\/pcie/ && from != "models/pcie/root" && to ~ /^models\/numa/ ||
         from ~ /^models\/numa/ && to ~ /^models\/pcie/)

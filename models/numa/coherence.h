@@ -9,7 +9,7 @@
 #define MODELS_NUMA_COHERENCE_H
 
 #include "models/numa/cache.h"
-#include "models/numa/interconnect.h"
+#include "models/numa/interconnect/interconnect.h"
 #include "models/numa/numa.h"
 
 /* All protocols: the value of the parameter coherence.protocol, and the operations. */

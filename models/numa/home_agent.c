@@ -18,7 +18,7 @@
  *   Directory changes are DRAM writes, unless data is written to the line anyway.
  *   Without a directory (snoop_mode) all others are snooped and all answers waited for: by
  *   the home agent (home) or, at the time of the request, by the requester's agent (early).
- *   Transactions hold entries of tables, IDs and trackers, and wait for them (pools/transaction.h).
+ *   Transactions hold entries of tables, IDs and trackers, and wait for them (transaction.h).
  * Does not model: the directory cache for migratory lines (HitME), conflicts
  *   between concurrent requests to a line (a transaction is atomic).
  * Timing:

@@ -6,8 +6,8 @@
 #include "models/numa/directory.h"
 #include "models/numa/dram/dram.h"
 #include "models/numa/io_directory.h"
-#include "models/numa/pools/transaction.h"
 #include "models/numa/stream_prefetch.h"
+#include "models/numa/transaction.h"
 
 #define NUMA_MAX_SOCKETS 4
 /* Inner loops are compiled for these. */

@@ -1,4 +1,4 @@
-#include "models/numa/pools/transaction.h"
+#include "models/numa/transaction.h"
 
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-#include "models/numa/interconnect.h"
+#include "models/numa/interconnect/interconnect.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -17,7 +17,7 @@
 #ifndef MODELS_NUMA_POOLS_TRANSACTION_H
 #define MODELS_NUMA_POOLS_TRANSACTION_H
 
-#include "models/numa/pools/pool.h"
+#include "models/numa/interconnect/pool.h"
 
 struct numa;
 

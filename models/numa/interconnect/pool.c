@@ -1,4 +1,4 @@
-#include "models/numa/pools/pool.h"
+#include "models/numa/interconnect/pool.h"
 
 #include <stdlib.h>
 #include <string.h>

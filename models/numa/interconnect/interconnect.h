@@ -24,7 +24,7 @@
 #define MODELS_NUMA_INTERCONNECT_H
 
 #include "models/numa/dram/calendar.h"
-#include "models/numa/pools/pool.h"
+#include "models/numa/interconnect/pool.h"
 
 /* Kinds of messages, for sizes and for the statistics. */
 enum message {
