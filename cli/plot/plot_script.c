@@ -338,9 +338,9 @@ static void append_place(GString *script, guint i, guint n_panels, int legend,
                          const struct plot_output *output)
 {
     const double height = picture_height(n_panels, output), below = note_height(n_panels, output);
-    const guint columns = n_columns(n_panels), rows = n_rows(n_panels);
+    const guint columns = n_columns(n_panels), rows = n_rows(n_panels), row = i / columns;
     const double row_height = HEIGHT - (double)legend / rows;
-    const double above = row_height * (rows - 1 - i / columns); /* rows count from the top */
+    const double above = row_height * (rows - 1 - row); /* rows count from the top */
     g_string_append_printf(script, "set origin %.5f,%.5f\nset size %.5f,%.5f\n",
                            (double)(i % columns) / columns, (below + legend + above) / height,
                            1.0 / columns, row_height / height);

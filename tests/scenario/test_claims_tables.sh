@@ -50,7 +50,7 @@ check() { # check FOLDER PREFIX [WITHOUT [IDS]]
 }
 
 LEAVE_OUT='set_pct=0$|65536 config=ioctopus$' \
-    check ioctopus ioct 'fig14|fig15|multicore' 'fig14|fig15|multicore|fig10[.]set0|octo_is_local'
+    check ioctopus ioct 'fig14|fig15|multicore' 'fig14|fig15|multicore|fig10[.]set0|fig07[.]ratio|octo_is_local'
 check device_lending dl
 PRECISION=1% \
     SHORTER="smartio/fig30_training:programs.training.epochs=1 smartio/fig38_nvmeof:programs.fio.operations=4096" \
