@@ -14,8 +14,8 @@
  * Timing: the latest of what is waited for.
  * Sources: docs/sources.md#k
  */
-#ifndef MODELS_NUMA_POOLS_TRANSACTION_H
-#define MODELS_NUMA_POOLS_TRANSACTION_H
+#ifndef MODELS_NUMA_TRANSACTION_H
+#define MODELS_NUMA_TRANSACTION_H
 
 #include "models/numa/interconnect/pool.h"
 

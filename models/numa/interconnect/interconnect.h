@@ -20,8 +20,8 @@
  *   more than links / flit time flits, nor links x (receive_flits - reserved_flits) / credit_loop.
  * Sources: docs/sources.md#a2 (QPI), docs/sources.md#b (UPI), docs/sources.md#k (classes, credits)
  */
-#ifndef MODELS_NUMA_INTERCONNECT_H
-#define MODELS_NUMA_INTERCONNECT_H
+#ifndef MODELS_NUMA_INTERCONNECT_INTERCONNECT_H
+#define MODELS_NUMA_INTERCONNECT_INTERCONNECT_H
 
 #include "models/numa/dram/calendar.h"
 #include "models/numa/interconnect/pool.h"

@@ -14,8 +14,8 @@
  *
  * Invariant: slots [base, base + POOL_SLOTS) are kept; the window moves on as a calendar's.
  */
-#ifndef MODELS_NUMA_POOLS_POOL_H
-#define MODELS_NUMA_POOLS_POOL_H
+#ifndef MODELS_NUMA_INTERCONNECT_POOL_H
+#define MODELS_NUMA_INTERCONNECT_POOL_H
 
 #include "sim/engine/types.h"
 
