@@ -125,9 +125,10 @@ static struct lazy_batch *batch_to_fill(struct os_lazy *lazy)
 static void note(struct kernel *kernel, const struct lazy_entry *entry)
 {
     struct os_lazy *lazy = lazy_of_cpu(kernel);
-    if (lazy->filled != NULL && lazy->filled->n == LAZY_ENTRIES) {
+    while (lazy->filled != NULL && lazy->filled->n == LAZY_ENTRIES) {
         flush_all(kernel);
-        lazy = lazy_of_cpu(kernel); /* the thread may have waited */
+        lazy = lazy_of_cpu(
+            kernel); /* the thread may have waited, and others have filled the next list */
     }
     struct lazy_batch *batch = batch_to_fill(lazy);
     batch->entry[batch->n++] = *entry;
