@@ -53,7 +53,9 @@ static uint32_t get16(const struct reader *r, size_t at)
 {
     uint16_t value;
     memcpy(&value, byte_at(r, at), sizeof(value));
-    return r->swapped ? GUINT16_SWAP_LE_BE(value) : value;
+    if (r->swapped)
+        value = GUINT16_SWAP_LE_BE(value);
+    return value;
 }
 
 static uint32_t get32(const struct reader *r, size_t at)

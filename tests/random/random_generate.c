@@ -213,17 +213,24 @@ static unsigned number(const struct random_maker *m, const char *group, const ch
     return value != NULL ? (unsigned)atoi(value) : 0;
 }
 
+#define WRITES_QUEUED 262144 /* bytes, in root complexes, bridges and switches, at most */
+
 void random_settle(struct random_maker *m)
 {
     static const double lane_gbyte_s[] = { 0.25, 0.25, 0.5, 0.98, 1.97, 3.94 };
-    double queued_bytes = 0, gbyte_s = 1e9;
+    double queued_bytes = 0, gbyte_s = 1e9, round_trips = 0;
     /* Drivers start; with bridges they talk to each other first. */
     unsigned fill_us = random_get(m->s, "devices.n0.type") != NULL ? 300 : 20;
     char group[32];
     for (unsigned i = 0; i < 8; i++) {
         snprintf(group, sizeof(group), "programs.a%u", i);
         fill_us += number(m, group, "buffer_bytes") / 1024; /* by one core, one after the other */
-        queued_bytes += number(m, group, "queue_depth") * number(m, group, "transfer_bytes");
+        const unsigned bytes = number(m, group, "queue_depth") * number(m, group, "transfer_bytes");
+        queued_bytes += bytes;
+        snprintf(group, sizeof(group), "devices.d%u", i);
+        const unsigned flight = number(m, group, "reads_in_flight") *
+                                number(m, group, "mrrs_bytes");
+        round_trips = SIM_MAX(round_trips, flight != 0 ? (double)bytes / flight : 0);
     }
     for (unsigned i = 0; i < m->n_cables; i++) {
         snprintf(group, sizeof(group), "cables.[%u]", i);
@@ -231,7 +238,9 @@ void random_settle(struct random_maker *m)
                             number(m, group, "lanes");
         gbyte_s = SIM_MIN(gbyte_s, rate);
     }
-    const unsigned us = (unsigned)(4 * queued_bytes / gbyte_s / 1000);
+    /* Reads wait behind the writes that are queued on their way, each time that all are under way. */
+    const unsigned us =
+        (unsigned)((4 * queued_bytes + (1 + round_trips) * WRITES_QUEUED) / gbyte_s / 1000);
     random_put(m->s, "measure.warmup_us", "%u", fill_us + SIM_MAX(us, 40u));
     random_put(m->s, "measure.duration_us", "%u", SIM_MAX(us, 300u));
 }

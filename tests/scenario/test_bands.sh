@@ -7,7 +7,7 @@ cd "$(dirname "$0")/../.." || exit 1
 out=$("$simulate" run device_lending/text_latency --bands -q --db b.db 2>run.txt); is "a scenario runs over its ranges" $? 0
 has "the value, the lowest and the highest" "$out" \
     '^path=ram_to_ram +write_latency_ns +[0-9.]+ +[0-9.]+ +- +[0-9.]+ +translate_ns=20$'
-is "each end is a run of its own" "$(query b.db "SELECT count(DISTINCT point) FROM run")" 9
+is "each end is a run of its own" "$(query b.db "SELECT count(DISTINCT point) FROM run")" 13
 is "what two adapters have alike moves in both" "$(query b.db "SELECT count(*) FROM run r JOIN param p ON p.run_id = r.id
     WHERE r.point = 'path=ram_to_ram ~translate_ns=20' AND p.name LIKE '%.translate_ns' AND p.value = '20'")" 2
 # The beats of links' data paths move a TLP by a few ns.
@@ -15,7 +15,7 @@ is "two chips a way, 20 ns each" "$(query b.db "SELECT max(value) - min(value) B
     JOIN run r ON r.id = m.run_id WHERE m.name = 'write_latency_ns'
     AND r.point IN ('path=ram_to_ram', 'path=ram_to_ram ~translate_ns=20')")" 1
 "$simulate" run device_lending/text_latency --bands -q --db b.db >/dev/null 2>&1
-is "again, nothing is left to run" "$(query b.db "SELECT count(*) FROM run")" 9
+is "again, nothing is left to run" "$(query b.db "SELECT count(*) FROM run")" 13
 
 # ---- Claims --------------------------------------------------------------------------------------
 v="v('device_lending/text_latency','path=ram_to_ram','write_latency_ns')"
@@ -28,13 +28,13 @@ claims = (
 END
 out=$("$nudma" check claims.cfg --db b.db --known-ok); is "claims hold by the value" $? 0
 has "one holds in a part of the band, and it is said where not" "$out" \
-    '^band: a.part: 5[0-9.]+\.\.6[0-9.]+ with 8 values at the ends of their ranges; holds in part of it, not with translate_ns=20 \(6[0-9.]+\)$'
+    '^band: a.part: 5[0-9.]+\.\.6[0-9.]+ with 12 values at the ends of their ranges; holds in part of it, not with translate_ns=20 \(6[0-9.]+\)$'
 has "one in all of it" "$out" '^band: a.all: .*; holds in all of it$'
 has "one nowhere" "$out" '^band: a.none: .*; holds nowhere in it$'
 has "a claim is evaluated in one variant at a time" "$out" '^band: a.one: 1\.\.1 .*; holds in all of it$'
 "$nudma" check claims.cfg --db b.db --json --known-ok >one.json
 is "JSON has it" "$(sqlite3 :memory: "SELECT json_extract(readfile('one.json'), '$.papers[0].claims[0].variants'),
-    json_extract(readfile('one.json'), '$.papers[0].claims[0].variants_hold')")" "8|7"
+    json_extract(readfile('one.json'), '$.papers[0].claims[0].variants_hold')")" "12|11"
 "$simulate" run device_lending/text_latency -q --db plain.db >/dev/null
 is "without --bands, none" "$("$nudma" check claims.cfg --db plain.db | grep -c '^band')" 0
 

@@ -120,8 +120,9 @@ static void test_peers(void **state)
 #define AND_Q2 "}; r = { host = \"user\"; cpu = 3; "
 #define AND_Q  "}; q = { host = \"user\"; cpu = 2; "
 
-/* A copy engine and a direction of the links each: both are about as fast as either alone. What
- * reads ask for shares the direction of the other's writes: 24 bytes for 128 at most. */
+/* A copy engine and a direction of the links each: writes are about as fast as alone. What reads ask
+ * for shares the direction of the writes, and waits: 128 lines under way, which are all that the root
+ * complex takes, are fewer GB/s then. */
 static void test_both_directions(void **state)
 {
     static const char *const alone[] = { BANDWIDTH "direction = \"read\";",
@@ -139,7 +140,7 @@ static void test_both_directions(void **state)
                      write = value(worlds[i], alone[1], "p.throughput_gbyte_s");
         const double p = scenario_value(result, "p.throughput_gbyte_s"),
                      q = scenario_value(result, "q.throughput_gbyte_s");
-        assert_true(p > 0.8 * read && p < 1.01 * read);
+        assert_true(p > 0.7 * read && p < 1.01 * read);
         assert_true(q > 0.8 * write && q < 1.01 * write);
         assert_false(run_result_has(result, RECORD_METRIC, "throughput_gbyte_s"));
         run_result_free(result);

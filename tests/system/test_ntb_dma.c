@@ -551,14 +551,15 @@ static void test_rates(void **state)
     (void)state;
     /* One at a time: a round trip and the way to the wire each. Four: four of them in that time, as
      * long as nothing else binds. Reads of the other host pass our chip, the cable and its chip,
-     * all twice; but then it is only the writes to the other host that pass our chip. */
+     * all twice; but then it is only the writes to the other host that pass our chip. The two do not meet
+     * the same refreshes. */
     run(rate_body, false, 1);
     run(rate_body, false, 4);
     for (unsigned out = 0; out < 2; out++)
         assert_true(rate[0][out] / rate[1][out] > 3.9 && rate[0][out] / rate[1][out] < 4.1);
     double further_ns = rate[0][0] - rate[0][1];
     double path_ns = 3 * CHIP_NS + 2 * CABLE_NS;
-    assert_true(further_ns > path_ns - 0.1 && further_ns < path_ns + 0.1);
+    assert_true(further_ns > path_ns - 0.5 && further_ns < path_ns + 0.5);
 }
 
 int main(void)

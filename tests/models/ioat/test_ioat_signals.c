@@ -317,11 +317,11 @@ static void test_saturated_rate(void **unused)
     ioat_rig_run(&four, rate_body, &few);
     ioat_rig_run(&eight, rate_body, &many);
     ioat_rig_run(&clock, rate_body, &slow);
-    /* Twice the reads in flight, twice the rate: no other bound is near, unless the root complex can
-     * remember two stretches of line requests only. */
+    /* Twice the reads in flight, nearly twice the rate: more of them meet in a group of banks. Not if the
+     * root complex can remember two stretches of line requests only. */
     assert_true(few.gbyte_s > 0.3 && few.gbyte_s < 1.5);
 #ifndef SIM_HOSTILE
-    assert_true(many.gbyte_s > 1.85 * few.gbyte_s && many.gbyte_s < 2.05 * few.gbyte_s);
+    assert_true(many.gbyte_s > 1.75 * few.gbyte_s && many.gbyte_s < 2.05 * few.gbyte_s);
 #endif
     /* A line read and a line written per two clocks of 40 ns: 0.8 GB/s. */
     assert_true(slow.gbyte_s > 0.78 && slow.gbyte_s <= 0.801);

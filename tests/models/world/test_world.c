@@ -280,7 +280,7 @@ static void test_devices_and_workloads(void **unused)
     };
     static const char *const senseless[] = {
         ":4: workload.window_bytes: found 128 (an integer), expected a window of at least one "
-        "transfer",
+        "unit: offset and transfer, in whole lines",
         ":4: workload.memory_socket: found 5 (an integer), expected a socket of the host",
         ":4: workload.iommu_page_bytes: found 8192 (an integer), expected 4 KiB, 2 MiB or 1 GiB",
         NULL,
