@@ -258,7 +258,8 @@ struct nic_drv {
     /* work under way */
     unsigned n_works;
     struct nic_work link_work;
-    bool recovering; /* a thread makes the channels anew, or is about to */
+    bool recovering;     /* a thread makes the channels anew, or is about to */
+    bool recovers_again; /* a queue of these has failed meanwhile */
     /* open: */
     struct nic_channel *channel;
     uint16_t n_channels;

@@ -167,7 +167,9 @@ static void stop_all(struct net_device *dev)
 static void recover_body(void *arg)
 {
     struct nic_drv *nic = arg;
-    if (nic->dev.running && !nic->gone) {
+    nic->recovers_again = true;
+    while (nic->recovers_again && nic->dev.running && !nic->gone) {
+        nic->recovers_again = false;
         stop_all(&nic->dev);
         const int error = nic->gone ? -ENODEV : open_all(&nic->dev);
         if (error != 0)
@@ -179,8 +181,12 @@ static void recover_body(void *arg)
 void nic_drv_recover(struct nic_channel *channel)
 {
     struct nic_drv *nic = channel->nic;
-    if (nic->closing || nic->recovering)
+    if (nic->closing)
         return;
+    if (nic->recovering) { /* one that has just been made */
+        nic->recovers_again = true;
+        return;
+    }
     nic->recovering = true;
     channel->stats->tx_recoveries++;
     k_thread_new(nic->kernel, "nic_recover", K_CPU_ANY, recover_body, nic);

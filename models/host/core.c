@@ -91,6 +91,7 @@ static inline void take_buffer(struct core *core, sim_time *buffer, struct numa_
     if (result.source > NUMA_L2) {
         const size_t i = (size_t)(buffer - core->buffer_done_ps);
         *buffer = SIM_MAX(result.done_ps, *core->displaced_until_ps);
+        core->buffer_line_ps[i] = result.done_ps;
         *core->displaced_until_ps = 0;
         core->buffer_source[i] = (uint8_t)result.source;
         core->buffer_line[i] = line;
@@ -123,8 +124,8 @@ static inline struct numa_result fetched(const struct core *core, struct hpa hpa
     const struct core_params *p = core->params;
     for (unsigned i = 0; i < SIM_MAX(p->line_fill_buffers, p->superqueue_entries); i++)
         if (core->buffer_line[i] == hpa.v >> LINE_LOG2 &&
-            core->buffer_done_ps[i] > result.done_ps) {
-            result.done_ps = core->buffer_done_ps[i];
+            core->buffer_line_ps[i] > result.done_ps) {
+            result.done_ps = core->buffer_line_ps[i];
             result.source = (enum numa_source)core->buffer_source[i];
         }
     return result;

@@ -28,9 +28,10 @@ struct core {
     const struct core_params *params;
     unsigned idx; /* as numa.h counts */
     sim_time cycle_ps, issue_ps;
-    sim_time *displaced_until_ps; /* numa_displaced_until() */
-    sim_time buffer_done_ps[CORE_BUFFERS_MAX];
-    uint8_t buffer_source[CORE_BUFFERS_MAX]; /* enum numa_source, of who took it last */
+    sim_time *displaced_until_ps;              /* numa_displaced_until() */
+    sim_time buffer_done_ps[CORE_BUFFERS_MAX]; /* free from then on */
+    sim_time buffer_line_ps[CORE_BUFFERS_MAX]; /* its line is there */
+    uint8_t buffer_source[CORE_BUFFERS_MAX];   /* enum numa_source, of who took it last */
     /* Time that software waited for data, by where they came from; never cleared. */
     sim_time wait_ps[N_NUMA_SOURCES];
     uint64_t buffer_line[CORE_BUFFERS_MAX]; /* that an asynchronous load fetches, or CORE_NO_LINE */

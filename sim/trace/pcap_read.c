@@ -115,8 +115,11 @@ static bool read_pcap(struct reader *r, bool nanoseconds)
 /* 6: 10^-6 s; with the highest bit set, a power of two. */
 static double unit_of(uint8_t resolution)
 {
-    const double exponent = resolution & 0x7f;
-    return 1e12 * pow(resolution & 0x80 ? 2.0 : 10.0, -exponent);
+    const double base = resolution & 0x80 ? 2.0 : 10.0;
+    double unit_ps = 1e12; /* a second; divided so that units of up to 1 ps are whole */
+    for (unsigned i = 0; i < (resolution & 0x7fu); i++)
+        unit_ps /= base;
+    return unit_ps;
 }
 
 static bool read_interface(struct reader *r, size_t end)

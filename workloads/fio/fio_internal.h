@@ -221,7 +221,7 @@ struct fio {
     unsigned n_ready; /* threads whose files are filled */
     unsigned n_full;  /* jobs that have filled their queues */
     sim_time full_ps; /* when the last of them had */
-    unsigned n_done;
+    unsigned n_done, n_closed;
     /* measured */
     double *sample_ps;   /* latencies one by one: medians are compared to a few ns */
     uint32_t *sample_of; /* of a job file: whose they are, fio_sample_of() */

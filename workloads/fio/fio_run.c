@@ -309,7 +309,7 @@ static void finish(struct fio_thread *thread)
         program_finish(fio->program);
     if (!fio->from_file)
         close_device(thread);
-    fio->program->closing = fio->n_done < fio->n_threads;
+    fio->program->closing = ++fio->n_closed < fio->n_threads;
 }
 
 static void thread_body(void *arg)

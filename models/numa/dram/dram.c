@@ -328,10 +328,10 @@ static void refresh(const struct dram *dram, struct dram_rank *rank, sim_time at
     const sim_time most_ps = (params->refresh_postponed + 1) * params->trefi_ps;
     const sim_time queue_ps = (params->read_queue + params->write_queue) * dram->burst_ps;
 
-    /* Of a long pause, the last ones do. */
-    if (at_ps - rank->due_ps > 2 * most_ps && rank->used_ps < rank->due_ps)
-        rank->due_ps += (at_ps - rank->due_ps - most_ps) / params->trefi_ps * params->trefi_ps;
     while (rank->due_ps <= at_ps) {
+        /* Of a long pause, the last ones do. */
+        if (at_ps - rank->due_ps > 2 * most_ps && rank->used_ps < rank->due_ps)
+            rank->due_ps += (at_ps - rank->due_ps - most_ps) / params->trefi_ps * params->trefi_ps;
         const sim_time idle_ps = SIM_MAX(rank->used_ps + params->refresh_idle_ps, rank->until_ps);
         const sim_time forced_ps = rank->due_ps + params->refresh_postponed * params->trefi_ps;
         sim_time from_ps = SIM_MAX(rank->due_ps, idle_ps), begin_ps = from_ps;

@@ -79,8 +79,9 @@ static inline void pool_hold_both(struct pool *p, struct pool *also, sim_time fr
     const uint64_t count = held_ps >> POOL_SLOT_LOG2;
     const uint32_t at = slot & (POOL_SLOTS - 1);
 
-    if (SIM_UNLIKELY(slot - p->base + count >= POOL_SLOTS || at + count > POOL_SLOTS || p->n == 0 ||
-                     also->n == 0 || slot - also->base + count >= POOL_SLOTS)) {
+    if (SIM_UNLIKELY(slot < p->base || slot - p->base + count >= POOL_SLOTS ||
+                     at + count > POOL_SLOTS || p->n == 0 || also->n == 0 || slot < also->base ||
+                     slot - also->base + count >= POOL_SLOTS)) {
         pool_hold_any(p, 1, from_ps, until_ps);
         pool_hold_any(also, 1, from_ps, until_ps);
         return;
