@@ -5,6 +5,7 @@
 # - of IOctopus figure 14, whose nine seconds take minutes, figure 10 with GET alone, which misses by far and takes a
 #   quarter of the rest, and what is true by construction or by the wire's rate (the octoNIC of figure 6, figure 15,
 #   all cores at once);
+# - of IOctopus figure 7's ratio, whose verdict takes five seeds;
 # - of SmartIO figures 28 and 29, whose verdicts take three seeds, of 16 s each;
 # - of Open-MX figure 5, and 4 MiB more than twice. One of its baselines does not hold, and docs/openmx.md says why.
 # Two of SmartIO are shorter:
