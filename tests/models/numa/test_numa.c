@@ -898,7 +898,7 @@ static void test_warm_by_misses_remote(void **state)
         struct host h;
         uint64_t n[3];
         fixture_t430(&h.f);
-        h.f.coherence.remote_dma_write = policies[i];
+        h.f.coherence.remote_dma_write = (int)policies[i];
         h.n = fixture_new(&h.f);
         h.t = 0;
         for (unsigned round = 0; round < 3; round++) {
