@@ -99,28 +99,35 @@ static GPtrArray *all_axes(const GPtrArray *sets)
     return axes;
 }
 
-/* "scenario,values,metric,unit" of a point. */
-static void csv_begin(FILE *out, const GPtrArray *axes, const struct result_set *set,
-                      const struct result_point *point, const char *name, const char *unit)
+/* What all rows of a quantity begin with. */
+struct csv_quantity {
+    const GPtrArray *axes;
+    const struct result_set *set;
+    const struct result_point *point;
+    const char *name, *unit;
+};
+
+/* "scenario,values,metric,unit" */
+static void csv_begin(FILE *out, const struct csv_quantity *q)
 {
-    csv_text(out, set->scenario);
-    for (guint i = 0; i < axes->len; i++) {
+    csv_text(out, q->set->scenario);
+    for (guint i = 0; i < q->axes->len; i++) {
         guint k;
-        const bool found = g_ptr_array_find_with_equal_func(set->axes, axes->pdata[i], g_str_equal,
-                                                            &k);
+        const bool found = g_ptr_array_find_with_equal_func(q->set->axes, q->axes->pdata[i],
+                                                            g_str_equal, &k);
         putc(',', out);
-        csv_text(out, found ? point->axis[k] : "");
+        csv_text(out, found ? q->point->axis[k] : "");
     }
     putc(',', out);
-    csv_text(out, name);
+    csv_text(out, q->name);
     putc(',', out);
-    csv_text(out, unit);
+    csv_text(out, q->unit);
 }
 
-static bool csv_histogram(FILE *out, const char *begin, struct results_cursor *buckets)
+static bool csv_histogram(FILE *out, const struct csv_quantity *q, struct results_cursor *buckets)
 {
     for (const struct results_bucket *b; (b = results_next_bucket(buckets)) != NULL;) {
-        fputs(begin, out);
+        csv_begin(out, q);
         putc(',', out);
         csv_number(out, b->lo);
         putc(',', out);
@@ -130,10 +137,11 @@ static bool csv_histogram(FILE *out, const char *begin, struct results_cursor *b
     return cli_end(buckets);
 }
 
-static bool csv_series(FILE *out, const char *begin, struct results_cursor *samples)
+static bool csv_series(FILE *out, const struct csv_quantity *q, struct results_cursor *samples)
 {
     for (const struct results_sample *s; (s = results_next_sample(samples)) != NULL;) {
-        fprintf(out, "%s,%" PRId64 ",", begin, s->t_ps);
+        csv_begin(out, q);
+        fprintf(out, ",%" PRId64 ",", s->t_ps);
         csv_number(out, s->value);
         fputs("\r\n", out);
     }
@@ -146,17 +154,11 @@ static bool csv_point(FILE *out, const GPtrArray *axes, const struct result_set 
 {
     bool good = true;
     for (guint i = 0; good && i < names->len; i += 2) {
-        const char *name = names->pdata[i];
-        char *begin = NULL;
-        size_t n_bytes;
-        FILE *text = open_memstream(&begin, &n_bytes);
-        csv_begin(text, axes, set, point, name, names->pdata[i + 1]);
-        fclose(text);
+        const struct csv_quantity q = { axes, set, point, names->pdata[i], names->pdata[i + 1] };
         good = kind == SAMPLES_HISTOGRAM
-                   ? csv_histogram(out, begin,
-                                   results_histogram(db, set->scenario, point->name, name))
-                   : csv_series(out, begin, results_series(db, set->scenario, point->name, name));
-        free(begin);
+                   ? csv_histogram(out, &q,
+                                   results_histogram(db, set->scenario, point->name, q.name))
+                   : csv_series(out, &q, results_series(db, set->scenario, point->name, q.name));
     }
     return good;
 }

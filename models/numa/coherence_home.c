@@ -244,13 +244,13 @@ static struct numa_run_done dma_read_run(struct numa *n, unsigned socket,
         const struct cache_place place = cache_place(&llc, l.line);
         const uint32_t bit = fast ? cache_find_bit(&llc, place) : 0;
         if (SIM_UNLIKELY(bit == 0)) {
-            run_count(&done, &l, dma_read_rest(n, socket, l.line, l.at_ps, NULL, &source));
+            run_count(&done, run, &l, dma_read_rest(n, socket, l.line, l.at_ps, NULL, &source));
             continue;
         }
         sim_time t = l.at_ps + hit_ps;
         if ((bit & place.row->shared & place.row->owned) != 0)
             t += agent_look_ps(n, socket, cache_sharers(&llc, place, __builtin_ctz(bit)), l.line);
-        run_count(&done, &l, t);
+        run_count(&done, run, &l, t);
         hits++;
     } while (run_next(&l, run));
     if (SIM_LIKELY(!n->quiet))
@@ -510,7 +510,7 @@ static struct numa_run_done dma_write_run(struct numa *n, unsigned socket,
             updates++;
         else
             t = dma_write_rest(n, socket, l.line, l.bytes == LINE_BYTES, l.at_ps, NULL, &source);
-        run_count(&done, &l, t);
+        run_count(&done, run, &l, t);
     } while (run_next(&l, run));
     if (SIM_LIKELY(!n->quiet))
         n->socket[socket].counters.dma_write_updates += updates;

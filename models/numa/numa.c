@@ -209,7 +209,7 @@ struct numa_run_done numa_dma_read_run(struct numa *n, unsigned socket, const st
     if (SIM_LIKELY(n->ops->dma_read_run != NULL))
         return n->ops->dma_read_run(n, socket, run);
     do {
-        run_count(&done, &l, n->ops->dma_read(n, socket, l.line, l.at_ps, NULL, &source));
+        run_count(&done, run, &l, n->ops->dma_read(n, socket, l.line, l.at_ps, NULL, &source));
     } while (run_next(&l, run));
     return done;
 }
@@ -224,7 +224,7 @@ struct numa_run_done numa_dma_write_run(struct numa *n, unsigned socket, const s
         return n->ops->dma_write_run(n, socket, run);
     do {
         run_count(
-            &done, &l,
+            &done, run, &l,
             n->ops->dma_write(n, socket, l.line, l.bytes == LINE_BYTES, l.at_ps, NULL, &source));
     } while (run_next(&l, run));
     return done;

@@ -125,6 +125,7 @@ struct numa_run {
     struct hpa hpa;
     unsigned bytes;
     sim_time at_ps, interval_ps, not_before_ps;
+    sim_time *done_ps; /* NULL, or a place for when each line is done */
 };
 struct numa_run_done {
     sim_time last_ps; /* the latest of all */

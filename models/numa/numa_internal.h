@@ -559,8 +559,11 @@ static inline bool run_next(struct run_line *l, const struct numa_run *run)
     run_line_set(l, run, (unsigned)LINE_BYTES);
     return l->left != 0;
 }
-static inline void run_count(struct numa_run_done *done, const struct run_line *l, sim_time done_ps)
+static inline void run_count(struct numa_run_done *done, const struct numa_run *run,
+                             const struct run_line *l, sim_time done_ps)
 {
+    if (run->done_ps != NULL)
+        run->done_ps[l->line - (run->hpa.v >> LINE_LOG2)] = done_ps;
     done->last_ps = SIM_MAX(done->last_ps, done_ps);
     done->held_ps += done_ps - l->at_ps;
 }

@@ -327,14 +327,12 @@ static void poll_long(struct fio_job *job)
     const uint64_t until_ps = k_now_ps(kernel) + STUCK_PS;
     while (own->complete == NULL) {
         poll(job);
-        if (own->complete == NULL && k_now_ps(kernel) > until_ps) {
-            sim_fail(job->device->program->workload->sim,
-                     "%s: job %u has polled for %g s, and no request of it has ended: %s does not "
-                     "answer",
-                     job->device->program->name, job->number + 1,
-                     (double)STUCK_PS / (double)SIM_PS_PER_S, job->device->name);
-            k_sleep(kernel, UINT64_MAX / 2 - k_now_ps(kernel));
-        }
+        if (own->complete == NULL && k_now_ps(kernel) > until_ps)
+            k_fault(kernel,
+                    "%s: job %u has polled for %g s, and no request of it has ended: %s does not "
+                    "answer",
+                    job->device->program->name, job->number + 1,
+                    (double)STUCK_PS / (double)SIM_PS_PER_S, job->device->name);
     }
 }
 

@@ -187,24 +187,46 @@ read_lines_timed(struct rc_state *state, struct reading *r, struct hpa hpa, unsi
     return read_lines(state, r, hpa, bytes, stamp, last);
 }
 
+/* Lines of a completion that are read as a run: more than it usually carries. */
+#define READ_RUN_LINES 16u
+
 /* How many lines [hpa, hpa + bytes) has; bytes > 0. */
 static inline unsigned n_lines(struct hpa hpa, unsigned bytes)
 {
     return (unsigned)((hpa.v + bytes - 1) / LINE_BYTES - hpa.v / LINE_BYTES) + 1;
 }
 
-/* The same as read_lines() without a stamp: as one run, if the lines go one right after the other and
- * take no buffers. */
+/* Whether none of the request's lines so far has waited for a buffer, and none of the next n has to. */
+static inline bool read_buffers_free(const struct rc_state *state, const struct reading *r,
+                                     unsigned n)
+{
+    unsigned next = r->stack->read_next;
+    bool are_free = r->begun_ps == r->now_ps && n <= state->params.read_lines;
+
+    for (unsigned i = 0; are_free && i < n; i++) {
+        are_free = r->stack->read_free_ps[next] + r->port->inbound_ps <= r->now_ps;
+        next = next + 1 == state->params.read_lines ? 0 : next + 1;
+    }
+    return are_free;
+}
+
+/* The same as read_lines() without a stamp: as one run, if the lines go one right after the other. */
 static sim_time read_run(struct rc_state *state, struct reading *r, struct hpa hpa, unsigned bytes)
 {
     const sim_time interval_ps = state->params.line_interval_ps;
-    struct numa_run run = { .hpa = hpa, .bytes = bytes, .interval_ps = interval_ps };
+    const unsigned n = n_lines(hpa, bytes);
+    const bool bound = r->stack->read_free_ps != NULL;
+    sim_time done_ps[READ_RUN_LINES];
+    struct numa_run run = {
+        .hpa = hpa, .bytes = bytes, .interval_ps = interval_ps, .done_ps = bound ? done_ps : NULL
+    };
 
-    if (r->stack->read_free_ps != NULL ||
-        SIM_UNLIKELY(!rc_slots_take_run(&state->lines, r->now_ps, interval_ps, n_lines(hpa, bytes),
-                                        &run.at_ps)))
+    if ((bound && (n > READ_RUN_LINES || !read_buffers_free(state, r, n))) ||
+        SIM_UNLIKELY(!rc_slots_take_run(&state->lines, r->now_ps, interval_ps, n, &run.at_ps)))
         return read_lines(state, r, hpa, bytes, NULL, NULL);
     const struct numa_run_done done = numa_dma_read_run(state->host->numa, state->socket, &run);
+    for (unsigned i = 0; bound && i < n; i++)
+        read_buffer_hold(state, r, done_ps[i]);
     state->stats.read_line_held_ps += done.held_ps;
     return done.last_ps;
 }
