@@ -1,8 +1,8 @@
 /*
  * Host speed of IOctopus' TCP receive (ioctopus/fig06_tcp_rx, 64 KiB): the real scenario over a
  * short and over a longer measurement; what the difference of both costs is what time under load
- * costs, without set-up, warm-up and drain. Processor time, for a machine that is shared; the best
- * of three.
+ * costs, without set-up, warm-up and drain. The same with a light client: its payload goes by rate.
+ * Processor time, for a machine that is shared; the best of three.
  */
 #include <glib.h>
 #include <stdio.h>
@@ -50,11 +50,13 @@ static bool run_config(struct config *config, unsigned duration_us, struct cost 
     return done;
 }
 
-static bool measure(const char *point, unsigned duration_us, struct cost *cost)
+/* payload: of the client, "lines" or "rates". */
+static bool measure(const char *point, const char *payload, unsigned duration_us, struct cost *cost)
 {
     char *warmup = g_strdup_printf("measure.warmup_us=%u", WARMUP_US);
     char *duration = g_strdup_printf("measure.duration_us=%u", duration_us);
-    const char *const sets[] = { warmup, duration, NULL };
+    char *detail = g_strconcat("hosts.client.detail.payload=", payload, NULL);
+    const char *const sets[] = { warmup, duration, detail, NULL };
     struct sim_error_list errors = { 0 };
     struct scenario *scenario = scenario_load(SCENARIO, roots, sets, &errors);
     bool done = false;
@@ -72,15 +74,17 @@ static bool measure(const char *point, unsigned duration_us, struct cost *cost)
     scenario_free(scenario);
     g_free(warmup);
     g_free(duration);
+    g_free(detail);
     return done;
 }
 
-static bool bench(const char *name, const char *point)
+static bool bench(const char *name, const char *point, const char *payload)
 {
     double per_s = 0, packets_s = 0;
     for (int i = 0; i < N_TRIES; i++) {
         struct cost first, second;
-        if (!measure(point, SHORT_US, &first) || !measure(point, LONG_US, &second))
+        if (!measure(point, payload, SHORT_US, &first) ||
+            !measure(point, payload, LONG_US, &second))
             return false;
         const double host_s = second.host_s - first.host_s;
         if (i > 0 && host_s / (second.sim_s - first.sim_s) >= per_s)
@@ -95,8 +99,14 @@ static bool bench(const char *name, const char *point)
 
 int main(void)
 {
-    return bench("local", "buffer_bytes=65536 config=local") &&
-                   bench("remote", "buffer_bytes=65536 config=remote")
-               ? 0
-               : 1;
+    static const char *const run[][3] = {
+        { "local", "buffer_bytes=65536 config=local", "lines" },
+        { "remote", "buffer_bytes=65536 config=remote", "lines" },
+        { "local_light", "buffer_bytes=65536 config=local", "rates" },
+        { "remote_light", "buffer_bytes=65536 config=remote", "rates" },
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(run); i++)
+        if (!bench(run[i][0], run[i][1], run[i][2]))
+            return 1;
+    return 0;
 }

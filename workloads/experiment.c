@@ -81,6 +81,21 @@ static void pass_over_groups(struct config_node *root)
     }
 }
 
+/* Of a host whose payload takes no lines and links, nothing is worth measuring. */
+static void check_details(const struct workload *workload, struct config_node *root,
+                          struct sim_error_list *errors)
+{
+    char path[128];
+    for (unsigned h = 0; h < world_n_hosts(workload->world); h++) {
+        const struct host *host = world_host_at(workload->world, h);
+        if (!host_payload_by_rate(host))
+            continue;
+        snprintf(path, sizeof(path), "hosts.%s.detail.payload", host_name(host));
+        config_mistake(config_find(root, path), errors,
+                       "\"lines\": this workload measures all hosts", NULL);
+    }
+}
+
 /* True if no mistake was found. What a mistake leaves unknown is passed over, so that all others
  * come out with it. */
 static bool workload_build(struct workload *workload, struct config *config, uint64_t seed,
@@ -101,6 +116,8 @@ static bool workload_build(struct workload *workload, struct config *config, uin
         config_read_params(config, workload->group, "workload", workload->ops->params,
                            workload->state, &own);
         workload->ops->check(workload, &own);
+        if (!workload->ops->measures_one)
+            check_details(workload, root, &own);
     } else {
         pass_over_groups(root);
     }

@@ -15,6 +15,7 @@ struct cable_kind;
 struct model;
 struct pcie_context;
 struct pcie_port;
+struct pcie_shortcut;
 struct tlp;
 
 /* What a type of model is and does. init() is required; a model with PCIe ports needs receive(), and
@@ -73,7 +74,8 @@ struct model {
     void *user;                 /* for the code that drives the model: a workload, a test */
     struct config_node *config; /* its group in the scenario, for messages; may be NULL */
     struct stamp_trace *trace;  /* NULL unless its transfers are followed (tlp_trace.h) */
-    bool initialised;           /* init() has been called, so release() will be */
+    const struct pcie_shortcut *shortcut; /* NULL: all DMA goes as TLPs (endpoint/dma.h) */
+    bool initialised;                     /* init() has been called, so release() will be */
 };
 
 /* Whether all required callbacks are there and agree with each other; false with what is wrong in

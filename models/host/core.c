@@ -378,6 +378,11 @@ void core_copy(struct core *core, struct sim_task *task, struct hpa to, struct h
     uint64_t load = from.v & ~(LINE_BYTES - 1), store = to.v & ~(LINE_BYTES - 1);
     sim_time t = sim_task_now(task);
 
+    if (SIM_UNLIKELY(core->copies_by_rate)) {
+        sim_task_charge(task, (from_end - load + LINE_BYTES - 1) / LINE_BYTES *
+                                  SIM_MAX(line_ps, 2 * core->issue_ps));
+        return;
+    }
     numa_prefetch(core->numa, numa_socket_of_core(core->numa, core->idx), from,
                   (unsigned)SIM_MIN(bytes, ANNOUNCED_LINES * LINE_BYTES));
     line_ps = SIM_MAX(line_ps, 2 * core->issue_ps);

@@ -26,7 +26,8 @@ extern const struct param_desc core_params_table[];
 struct core {
     struct numa *numa;
     const struct core_params *params;
-    unsigned idx; /* as numa.h counts */
+    unsigned idx;        /* as numa.h counts */
+    bool copies_by_rate; /* core_copy() takes its time and touches no lines (host.h) */
     sim_time cycle_ps, issue_ps;
     sim_time *displaced_until_ps;              /* numa_displaced_until() */
     sim_time buffer_done_ps[CORE_BUFFERS_MAX]; /* free from then on */
@@ -76,7 +77,8 @@ void core_announce(const struct core *core, struct hpa hpa);
  * not wait for them (core_wait() does); it has charged the rest. The prefetcher sees a new stream
  * at the beginning of each call; it does not go over a 4 KiB boundary, so nor may a call: [from,
  * from + bytes) lies in one page. past_caches: whole lines of the destination are stored
- * non-temporally once their data have arrived; *arrived then covers these stores, too.
+ * non-temporally once their data have arrived; *arrived then covers these stores, too. With
+ * copies_by_rate nothing arrives, and a line takes its line_ps.
  */
 void core_copy(struct core *core, struct sim_task *task, struct hpa to, struct hpa from,
                uint64_t bytes, sim_time line_ps, bool past_caches, struct numa_result *arrived);

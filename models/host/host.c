@@ -43,12 +43,22 @@ static const struct param_desc firmware_params[] = {
     { .type = PARAM_END },
 };
 
+static const char *const payload_names[] = { "lines", "rates", NULL };
+static const struct param_desc detail_params[] = {
+    PARAM_ONE_OF("payload", struct host_detail_params, payload, HOST_PAYLOAD_LINES, payload_names,
+                 PROV_NONE, "",
+                 "what is copied and what devices move goes through caches and links, or takes the "
+                 "time of their rates only: for hosts that are not measured"),
+    { .type = PARAM_END },
+};
+
 const struct host_param_group host_param_groups[] = {
     { "core", "a core's overlap of misses", core_params_table, 0 },
     { "root_complex", "root ports and the way to memory, per socket", root_complex_params_table,
       0 },
     { "iommu", "DMA remapping, per socket", iommu_params_table, 0 },
     { "firmware", "settings of the firmware", firmware_params, 0 },
+    { "detail", "how closely the host is simulated", detail_params, 0 },
     { "ports", "a root port: an element of the list `ports`", port_params, 0 },
     { NULL, NULL, NULL, 0 },
 };
@@ -85,6 +95,8 @@ static bool read_groups(struct host *host, const struct host_param_group *softwa
                        host->software_params, errors);
     config_read_params(config, config_get(group, "firmware"), "firmware", firmware_params,
                        &host->firmware_params, errors);
+    config_read_params(config, config_get(group, "detail"), "detail", detail_params,
+                       &host->detail_params, errors);
     config_allow(group, others);
     config_read_machine(group, errors);
     if (errors->n_messages != before)
@@ -103,8 +115,43 @@ static void make_cores(struct host *host)
     host->numa = numa_new(host->sim, host->name, &host->numa_params);
     host->n_sockets = numa_sockets(host->numa);
     host->core = sim_zalloc(numa_cores(host->numa), sizeof(*host->core));
-    for (unsigned c = 0; c < numa_cores(host->numa); c++)
+    for (unsigned c = 0; c < numa_cores(host->numa); c++) {
         core_init(&host->core[c], host->numa, &host->core_params, c);
+        host->core[c].copies_by_rate = host_payload_by_rate(host);
+    }
+}
+
+/* ---- Payload by rate ------------------------------------------------------------------------- */
+
+static bool shortcut_read(void *context, struct iova iova, uint8_t *to, uint64_t bytes)
+{
+    const struct physmem *mem = numa_physmem(((struct host *)context)->numa);
+    const struct hpa hpa = { iova.v };
+    if (!physmem_contains(mem, hpa, bytes))
+        return false;
+    physmem_read_marks(mem, hpa, to, bytes);
+    return true;
+}
+
+static bool shortcut_write(void *context, struct iova iova, const uint8_t *from, uint64_t bytes)
+{
+    struct physmem *mem = numa_physmem(((struct host *)context)->numa);
+    const struct hpa hpa = { iova.v };
+    if (!physmem_contains(mem, hpa, bytes))
+        return false;
+    physmem_write_marks(mem, hpa, from, bytes);
+    return true;
+}
+
+/* Addresses of devices are those of memory. */
+static void check_detail(struct host *host, struct config_node *group,
+                         struct sim_error_list *errors)
+{
+    if (host_payload_by_rate(host) && host->iommu_params.enabled)
+        config_mistake_at(config_get(group, "detail"), "payload", errors,
+                          "\"lines\" where iommu.enabled is true", NULL);
+    host->shortcut =
+        (struct pcie_shortcut){ .read = shortcut_read, .write = shortcut_write, .context = host };
 }
 
 /* ---- Root complexes -------------------------------------------------------------------------- */
@@ -223,6 +270,7 @@ struct host *host_new(struct pcie_context *pcie, const char *name,
     if (read_groups(host, software, config, group, errors)) {
         make_cores(host);
         check_firmware(host, group, errors);
+        check_detail(host, group, errors);
         make_root_complexes(host, config, group, errors);
     } else { /* what depends on them is not looked at */
         pass_over(group, "ports");
@@ -277,6 +325,16 @@ const char *host_name(const struct host *host)
 bool host_iommu_enabled(const struct host *host)
 {
     return host->iommu_params.enabled;
+}
+
+bool host_payload_by_rate(const struct host *host)
+{
+    return host->detail_params.payload == HOST_PAYLOAD_RATES;
+}
+
+const struct pcie_shortcut *host_shortcut(const struct host *host)
+{
+    return host_payload_by_rate(host) ? &host->shortcut : NULL;
 }
 
 struct sim *host_sim(const struct host *host)

@@ -33,6 +33,12 @@ struct host_firmware_params {
     bool iommu_tables_far;
 };
 
+/* How closely the host is simulated. */
+enum host_payload { HOST_PAYLOAD_LINES, HOST_PAYLOAD_RATES };
+struct host_detail_params {
+    int payload; /* enum host_payload */
+};
+
 struct host {
     const char *name;
     struct sim *sim;
@@ -43,6 +49,8 @@ struct host {
     struct iommu_params iommu_params;
     void *software_params; /* of the group that host_new() was given */
     struct host_firmware_params firmware_params;
+    struct host_detail_params detail_params;
+    struct pcie_shortcut shortcut;
     struct numa *numa;
     struct core *core;
     unsigned n_sockets;

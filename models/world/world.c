@@ -253,6 +253,20 @@ static void build_devices(struct world *world, struct config_node *devices,
     }
 }
 
+/* Devices that belong to one host whose payload goes by rate. */
+static void take_shortcuts(struct world *world)
+{
+    for (unsigned d = 0; d < world->n_devices; d++) {
+        struct model *device = world->device[d];
+        struct host *host = world_host_of(world, device);
+        for (uint32_t p = 1; p < device->n_ports && host != NULL; p++)
+            if (device->ports[p].fabric || (pcie_port_connected(&device->ports[p]) &&
+                                            world_host_of_port(world, device, p) != host))
+                host = NULL;
+        device->shortcut = host != NULL && !device->ops->forwards ? host_shortcut(host) : NULL;
+    }
+}
+
 /* ---- The whole ------------------------------------------------------------------------------- */
 
 static struct config_node *named_group(struct world *world, const char *name, enum config_kind kind,
@@ -318,6 +332,8 @@ struct world *world_new(struct config *config, uint64_t seed, struct sim_error_l
     if (own.n_messages == 0)
         fabric_domain_setup(world->device, world->n_devices, &own);
     world->unsound = sim_error_move(errors, &own);
+    if (!world->unsound)
+        take_shortcuts(world);
     for (unsigned h = 0; h < world->n_hosts && !world->unsound; h++)
         host_start(world->host[h]);
     for (unsigned d = 0; d < world->n_devices && !world->unsound; d++)

@@ -8,29 +8,29 @@
 
 #include "tests/support/scenario_fixture.h"
 
-#define HOST_OF(cores)                                        \
-    "{ cpu = { sockets = 2; cores_per_socket = " cores "; };" \
-    " ports = ( { name = \"rp0\"; socket = 0; lanes = 8; },"  \
-    " { name = \"rp0\"; socket = 1; lanes = 8; } ); }; "
-#define HOST HOST_OF("2")
+#define HOST_WITH(cpu, more)                                                                  \
+    "{ cpu = { sockets = 2; " cpu " }; ports = ( { name = \"rp0\"; socket = 0; lanes = 8; }," \
+    " { name = \"rp0\"; socket = 1; lanes = 8; } ); " more "}; "
+#define HOST_OF(cores) HOST_WITH("cores_per_socket = " cores ";", "")
+#define HOST           HOST_OF("2")
 #define ONE_SOCKET                                    \
     "{ cpu = { sockets = 1; cores_per_socket = 2; };" \
     " ports = ( { name = \"rp0\"; socket = 0; lanes = 8; } ); }; "
 #define NIC "{ type = \"nic.ethernet\"; lanes = 8; }; "
 
 /* A server with a NIC of two functions, a client with one of one. */
-#define OCTO OCTO_OF("2")
-#define OCTO_OF(cores)                                                                              \
-    "hosts = { server = " HOST_OF(                                                                  \
-        cores) "client = " HOST "};\n"                                                              \
-               "devices = { nic = { type = \"nic.ethernet\"; functions = 2; lanes = 8;"             \
-               " firmware = \"octonic\"; }; client_nic = " NIC "};\n"                               \
-               "cables = ( { from = \"server.s0.rp0\"; to = \"nic.p0\"; },"                         \
-               " { from = \"server.s1.rp0\"; to = \"nic.p1\"; },"                                   \
-               " { from = \"client.s0.rp0\"; to = \"client_nic.p0\"; },"                            \
-               " { from = \"nic.e0\"; to = \"client_nic.e0\"; } );\n"                               \
-               "network = { server = { host = \"server\"; device = \"nic\"; interface = \"octo0\";" \
-               " octo_sg = %s; }; client = { host = \"client\"; device = \"client_nic\"; }; };\n"
+#define OCTO           OCTO_OF("2")
+#define OCTO_OF(cores) OCTO_WITH(HOST_OF(cores), HOST)
+#define OCTO_WITH(server, client)                                                        \
+    "hosts = { server = " server "client = " client "};\n"                               \
+    "devices = { nic = { type = \"nic.ethernet\"; functions = 2; lanes = 8;"             \
+    " firmware = \"octonic\"; }; client_nic = " NIC "};\n"                               \
+    "cables = ( { from = \"server.s0.rp0\"; to = \"nic.p0\"; },"                         \
+    " { from = \"server.s1.rp0\"; to = \"nic.p1\"; },"                                   \
+    " { from = \"client.s0.rp0\"; to = \"client_nic.p0\"; },"                            \
+    " { from = \"nic.e0\"; to = \"client_nic.e0\"; } );\n"                               \
+    "network = { server = { host = \"server\"; device = \"nic\"; interface = \"octo0\";" \
+    " octo_sg = %s; }; client = { host = \"client\"; device = \"client_nic\"; }; };\n"
 
 /* A server with two NICs behind a switch that has them in one group. */
 #define BOND                                                                   \
@@ -78,6 +78,40 @@ static void test_sendfile(void **unused)
             }
             run_result_free(result);
         }
+}
+
+/* A client whose payload goes by rate: nothing of its DMA but headers and descriptors is TLPs, what
+ * arrives is the same (netperf checks it), and so is what the server, which is the slower one, does
+ * with it. */
+static void test_payload_by_rate(void **unused)
+{
+    static const char *const same[2][2] = { { "throughput_gbit_s", "nic.pf0_dma_write_bytes" },
+                                            { "throughput_gbit_s", "nic.pf0_dma_read_bytes" } };
+    char text[4096];
+    (void)unused;
+    for (unsigned tx = 0; tx < 2; tx++) {
+        struct run_result *result[2];
+        for (unsigned by_rate = 0; by_rate < 2; by_rate++) {
+            snprintf(text, sizeof(text),
+                     OCTO_WITH(HOST_WITH("cores_per_socket = 2; clock_ghz = 1.0;", ""),
+                               HOST_WITH("cores_per_socket = 2; clock_ghz = 3.0;", "%s")) PROGRAMS
+                     "measure = { warmup_us = 8000; duration_us = 8000; };\n"
+                     "programs = { a = { type = \"netperf\"; direction = \"%s\"; }; };",
+                     by_rate ? "detail = { payload = \"rates\"; }; " : "", "false",
+                     tx ? "tx" : "rx");
+            result[by_rate] = scenario_run(text);
+        }
+        for (unsigned i = 0; i < 2; i++) {
+            const double lines = scenario_value(result[0], same[tx][i]),
+                         rates = scenario_value(result[1], same[tx][i]);
+            assert_true(fabs(rates - lines) < 0.05 * lines);
+        }
+        const char *payload = tx ? "client_nic.p0.tx.payload_bytes"
+                                 : "client.s0.rp0.tx.payload_bytes";
+        assert_true(scenario_value(result[1], payload) < 0.3 * scenario_value(result[0], payload));
+        run_result_free(result[0]);
+        run_result_free(result[1]);
+    }
 }
 
 /* Programs of a kind together, and each by its name. */
@@ -624,6 +658,7 @@ int main(void)
         cmocka_unit_test(test_memcached),
         cmocka_unit_test(test_pagerank),
         cmocka_unit_test(test_not_ended),
+        cmocka_unit_test(test_payload_by_rate),
         cmocka_unit_test(test_two_of_a_kind),
         cmocka_unit_test(test_late_connections),
         cmocka_unit_test(test_nic_refusals),

@@ -56,6 +56,8 @@ struct workload_ops {
     const struct record_desc *records;
     /* Declares what depends on the scenario beside them (checked, not run); may be NULL. */
     void (*declare)(struct workload *workload, struct run_result *declared);
+    /* One host is measured, as its check() sees: payload of the others may go by rate (host.h). */
+    bool measures_one;
     /* Groups of the scenario, beside `workload`, that check() reads; NULL-terminated, or NULL. */
     const char *const *groups;
     /* Resolves references and checks settings against each other; mistakes go to errors. */

@@ -160,6 +160,14 @@ static void find_measured(struct programs *all, struct sim_error_list *errors)
                                                     : lending_names(all->lending));
 }
 
+/* Of a host whose payload takes no lines and links, nothing is worth measuring. */
+static void check_detail(struct programs *all, struct sim_error_list *errors)
+{
+    if (all->measured != NULL && host_payload_by_rate(all->measured))
+        workload_mistake(all->workload, "measured", errors,
+                         "a host with detail.payload = \"lines\"", NULL);
+}
+
 /* Programs are measured for a time, or until they end. */
 static void check_measure(struct workload *workload, struct sim_error_list *errors)
 {
@@ -202,6 +210,7 @@ static void programs_check(struct workload *workload, struct sim_error_list *err
     all->lending = lending_new(workload->world, workload->config, errors);
     all->network = network_new(workload->world, workload->config, all->lending, errors);
     find_measured(all, errors);
+    check_detail(all, errors);
     if (group == NULL || config_kind(group) != CONFIG_GROUP || config_count(group) == 0) {
         config_mistake(group != NULL ? group : workload->group, errors,
                        "a group `programs` with what runs, { NAME = { type = ...; }; }", NULL);
@@ -447,6 +456,7 @@ static const char *const programs_groups[] = { "network", "lending", "functions"
                                                NULL };
 
 const struct workload_ops workload_programs_ops = {
+    .measures_one = true,
     .type = "programs",
     .help =
         "programs on hosts with kernels and networks: the groups `network`, `lending`, `functions`, "

@@ -8,7 +8,8 @@
  * whole_lines: mod 64). Without
  * contention a read of n bytes ends with the last of ceil(n / MRRS) round trips that were sent back
  * to back; in saturation it moves tags * MRRS bytes per round trip. A read request is given up
- * completion_timeout_ps after it was handed to the link.
+ * completion_timeout_ps after it was handed to the link. Payload of a host that is not simulated
+ * line by line: struct pcie_shortcut.
  * Sources: PCI Express Base 3.1, 2.2.7 (4 KiB), 2.2.6.2 (tags), 2.3.1.1 (completions, read
  * completion boundary), 2.3.2 (unexpected completions), 2.4.1 (ordering), 2.8 (time-out), 7.5.1.1
  * (Bus Master Enable), 7.8.4 (MPS, MRRS, extended tags).
@@ -287,11 +288,111 @@ static void send_out(struct pcie_dma *dma, struct tlp *tlp)
         dma->path->send(dma->path->context, tlp);
 }
 
+/* ---- Payload by rate ------------------------------------------------------------------------- */
+
+#define COMPLETION_OVERHEAD_BYTES (TLP_FRAMING_BYTES + 12u)
+#define WRITE_OVERHEAD_BYTES      (TLP_FRAMING_BYTES + 16u)
+
+static void pump(struct pcie_dma *dma);
+
+/* Whether the rest of the request is payload that takes the shortcut. */
+static inline bool goes_by_rate(const struct pcie_dma *dma, const struct pcie_dma_request *request)
+{
+    return SIM_UNLIKELY(dma->model->shortcut != NULL) && request->bulk &&
+           request->issued_bytes >= request->bulk_from && request->buffer != NULL &&
+           request->stamp == NULL && dma->model->trace == NULL && dma->path == NULL &&
+           !dma->port->down;
+}
+
+/* That the payload takes the wire, in TLPs of Max_Payload_Size. */
+static sim_time rate_ps(const struct pcie_dma *dma, uint64_t bytes, unsigned overhead_bytes)
+{
+    const uint64_t mps = cfg_mps_bytes(dma->cfg), n_tlps = (bytes + mps - 1) / mps;
+    return dma->port->integrated ? 0
+                                 : pcie_port_wire_ps(dma->port, bytes + n_tlps * overhead_bytes);
+}
+
+static struct iova next_iova(const struct pcie_dma_request *request)
+{
+    return (struct iova){ request->iova.v + request->issued_bytes };
+}
+
+/* False: it has to go as TLPs. */
+static bool read_by_rate(struct pcie_dma *dma, struct pcie_dma_request *request)
+{
+    const struct pcie_shortcut *shortcut = dma->model->shortcut;
+    const uint64_t rest = request->bytes - request->issued_bytes;
+    if (dma->round_trip_ps == 0 || !shortcut->read(shortcut->context, next_iova(request),
+                                                   request->buffer + request->issued_bytes, rest))
+        return false;
+    read_pop(dma);
+    request->next = NULL;
+    request->issued_bytes = request->bytes;
+    request->in_flight++;
+    dma->stats.read_bytes += rest;
+    const sim_time there_ps = sim_now(dma->model->sim) + dma->round_trip_ps;
+    dma->rate_read_ps = SIM_MAX(dma->rate_read_ps, there_ps) +
+                        rate_ps(dma, rest, COMPLETION_OVERHEAD_BYTES);
+    request->done_ps = dma->rate_read_ps;
+    if (dma->rate_head == NULL) {
+        dma->rate_head = request;
+        sim_schedule(dma->model->sim, &dma->rate_end, request->done_ps);
+    } else {
+        dma->rate_tail->next = request;
+    }
+    dma->rate_tail = request;
+    return true;
+}
+
+static void end_first_by_rate(struct pcie_dma *dma)
+{
+    struct pcie_dma_request *request = dma->rate_head;
+    dma->rate_head = request->next;
+    if (--request->in_flight == 0)
+        finish_read(dma, request, PART_LINK);
+}
+
+static void rate_end_fire(struct sim *sim, struct sim_event *event)
+{
+    struct pcie_dma *dma = SIM_CONTAINER(event, struct pcie_dma, rate_end);
+    if (dma->rate_head->next != NULL)
+        sim_schedule(sim, event, dma->rate_head->next->done_ps);
+    end_first_by_rate(dma);
+    pump(dma);
+}
+
+/* False: it has to go as TLPs. */
+static bool write_by_rate(struct pcie_dma *dma, struct pcie_dma_request *request)
+{
+    const struct pcie_shortcut *shortcut = dma->model->shortcut;
+    const uint64_t rest = request->bytes - request->issued_bytes;
+    if (!shortcut->write(shortcut->context, next_iova(request),
+                         request->buffer + request->issued_bytes, rest))
+        return false;
+    write_pop(dma);
+    request->issued_bytes = request->bytes;
+    dma->stats.write_bytes += rest;
+    dma->rate_write_ps = SIM_MAX(dma->rate_write_ps, sim_now(dma->model->sim)) +
+                         rate_ps(dma, rest, WRITE_OVERHEAD_BYTES);
+    finish(dma, request, PART_DEVICE);
+    return true;
+}
+
+/* From when on the oldest write may go: what precedes it has left the wire. */
+static sim_time write_ready_ps(const struct pcie_dma *dma)
+{
+    return SIM_MAX(dma->write_head->at_ps, dma->rate_write_ps);
+}
+
+/* ---- Requests as TLPs ------------------------------------------------------------------------ */
+
 /* Sends the next TLP of the oldest read. False: it has to wait. */
 static bool issue_read(struct pcie_dma *dma, struct pcie_dma_request *request)
 {
     if (SIM_UNLIKELY(!cfg_bus_master(dma->cfg)))
         return bus_master_lost_read(dma, request);
+    if (goes_by_rate(dma, request) && read_by_rate(dma, request))
+        return true;
     if (!way_out_ready(dma, TLP_NON_POSTED)) {
         wait_for_port(dma, request, &dma->read_waits_port);
         return false;
@@ -348,6 +449,8 @@ static bool issue_write(struct pcie_dma *dma, struct pcie_dma_request *request)
 {
     if (SIM_UNLIKELY(!cfg_bus_master(dma->cfg)))
         return bus_master_lost_write(dma, request);
+    if (goes_by_rate(dma, request) && write_by_rate(dma, request))
+        return true;
     if (!way_out_ready(dma, TLP_POSTED)) {
         wait_for_port(dma, request, &dma->write_waits_port);
         return false;
@@ -394,8 +497,8 @@ static void arm_start(struct pcie_dma *dma)
     sim_time now_ps = sim_now(dma->model->sim), at_ps = SIM_TIME_MAX;
     if (read_may_go(dma) && dma->read_head->at_ps > now_ps)
         at_ps = dma->read_head->at_ps;
-    if (dma->write_head != NULL && dma->write_head->at_ps > now_ps)
-        at_ps = SIM_MIN(at_ps, dma->write_head->at_ps);
+    if (dma->write_head != NULL && write_ready_ps(dma) > now_ps)
+        at_ps = SIM_MIN(at_ps, write_ready_ps(dma));
     if (at_ps == SIM_TIME_MAX)
         return;
     if (sim_event_pending(&dma->start)) {
@@ -417,7 +520,7 @@ static void pump(struct pcie_dma *dma)
         struct pcie_dma_request *read = dma->read_head, *write = dma->write_head;
         if (read_may_go(dma) && read->at_ps <= now_ps && issue_read(dma, read))
             continue;
-        if (write == NULL || write->at_ps > now_ps || !issue_write(dma, write))
+        if (write == NULL || write_ready_ps(dma) > now_ps || !issue_write(dma, write))
             break;
     }
     dma->pumping = false;
@@ -478,6 +581,9 @@ void pcie_dma_credit(struct pcie_dma *dma)
 static void end_tag(struct pcie_dma *dma, uint16_t idx, unsigned part)
 {
     struct pcie_dma_request *request = dma->tag[idx].request;
+    if (SIM_UNLIKELY(dma->model->shortcut != NULL))
+        dma->round_trip_ps = sim_now(dma->model->sim) + dma->params.completion_timeout_ps -
+                             dma->tag[idx].deadline_ps;
     tag_free(dma, idx);
     request->in_flight--;
     bool all_sent = request->issued_bytes == request->bytes || request->error != PCIE_DMA_OK;
@@ -635,6 +741,8 @@ static void describe(struct sim_watch *watch, struct sim_waits *waits)
         sim_waits_add(waits, "%s: %u read requests in flight%s%s", dma->model->name, dma->in_flight,
                       dma->read_waits_tag ? ", the next waits for a tag" : "",
                       dma->read_waits_port ? ", the next waits for room in the port" : "");
+    if (dma->rate_head != NULL)
+        sim_waits_add(waits, "%s: reads of payload by rate are under way", dma->model->name);
     if (dma->write_head != NULL)
         sim_waits_add(waits, "%s: a write waits%s", dma->model->name,
                       dma->write_waits_port ? " for room in the port" : "");
@@ -659,6 +767,7 @@ void pcie_dma_init(struct pcie_dma *dma, struct model *model, uint32_t port, str
     dma->next_tag = PCIE_DMA_TAGS_STANDARD - 1; /* wraps round at once */
 #endif
     sim_event_init(&dma->start, start_fire);
+    sim_event_init(&dma->rate_end, rate_end_fire);
     sim_event_init(&dma->timeout, timeout_fire);
 }
 
@@ -676,6 +785,10 @@ void pcie_dma_abort(struct pcie_dma *dma)
         give_up_read(dma, dma->tag[idx].request, PCIE_DMA_BUS_MASTER_OFF);
         end_tag(dma, idx, PART_DEVICE);
     }
+    for (; dma->rate_head != NULL; end_first_by_rate(dma))
+        give_up_read(dma, dma->rate_head, PCIE_DMA_BUS_MASTER_OFF);
+    sim_cancel(dma->model->sim, &dma->rate_end);
+    dma->rate_write_ps = 0;
     while (dma->read_head != NULL)
         bus_master_lost_read(dma, dma->read_head);
     while (dma->write_head != NULL)
@@ -688,6 +801,7 @@ void pcie_dma_release(struct pcie_dma *dma)
     if (dma->model != NULL) {
         sim_cancel(dma->model->sim, &dma->start);
         sim_cancel(dma->model->sim, &dma->timeout);
+        sim_cancel(dma->model->sim, &dma->rate_end);
         sim_watch_remove(dma->model->sim, &dma->watch);
     }
     dma->model = NULL;

@@ -88,6 +88,22 @@ struct pcie_dma_path {
     void *context;
 };
 
+/*
+ * Memory that bulk payload reaches without TLPs: of a host that says so (`detail.payload`), whose
+ * DMA addresses are addresses of its memory. The engine then moves what is bulk of a request at
+ * once and lets the time of the wire pass: a write takes its bytes and the overhead of its TLPs at
+ * the link's rate, and later ones wait for that; a read the same, after as long as the last read by
+ * TLPs took. Neither takes credits, tags, caches or DRAM. Bytes that software reads, requests with
+ * stamps, and what is not memory of the host go as TLPs.
+ */
+struct pcie_shortcut {
+    /* As physmem_read_marks() and physmem_write_marks(). False: the range is not all memory;
+     * nothing was moved. */
+    bool (*read)(void *context, struct iova iova, uint8_t *to, uint64_t bytes);
+    bool (*write)(void *context, struct iova iova, const uint8_t *from, uint64_t bytes);
+    void *context;
+};
+
 struct pcie_dma_params {
     sim_time completion_timeout_ps;
     uint32_t read_tlps_max;  /* read requests in flight; 0: as many as there are tags */
@@ -171,6 +187,11 @@ struct pcie_dma {
     uint16_t next_tag;  /* where the search for a free one goes on: reused as late as possible */
     uint16_t oldest, newest;
     bool pumping, read_waits_tag, read_waits_port, write_waits_port;
+    /* Payload by rate (model->shortcut): the reads under way, in order of their ends, done_ps. */
+    struct pcie_dma_request *rate_head, *rate_tail;
+    struct sim_event rate_end;            /* of rate_head */
+    sim_time rate_read_ps, rate_write_ps; /* until then the wire is taken */
+    sim_time round_trip_ps;               /* of the last read request TLP; 0: none yet */
     struct sim_event start;   /* pending while a request that may go next is not ready yet */
     struct sim_event timeout; /* pending while something is in flight; at or before oldest's */
     uint64_t free_tags[PCIE_DMA_TAGS / 64];
@@ -209,7 +230,8 @@ void pcie_dma_credit(struct pcie_dma *dma);
 /* Nothing is queued or in flight. */
 static inline bool pcie_dma_idle(const struct pcie_dma *dma)
 {
-    return dma->in_flight == 0 && dma->read_head == NULL && dma->write_head == NULL;
+    return dma->in_flight == 0 && dma->read_head == NULL && dma->write_head == NULL &&
+           dma->rate_head == NULL;
 }
 
 #endif

@@ -452,6 +452,7 @@ static const struct row rows[] = {
     SERVER("iommu", "bench.sets", "pde_ways=1"),
     SERVER("iommu", "bench.walk", "pdpe_entries=0"),
     LENDER("iommu", "ping_pong.sets", "context_ways=1 pdpe_ways=1"),
+    CLIENT("detail", "net", "payload=rates"),
     REASON("firmware", "mmio_high_base_bytes",
            "where BARs lie: who cannot address them is refused"),
     { "ports", "bench", "hosts.server.ports.[0]",

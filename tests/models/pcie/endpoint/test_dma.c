@@ -1063,6 +1063,131 @@ static void bulk_carries_the_head_of_each_line(void **state)
     }
 }
 
+/* ---- Payload by rate ------------------------------------------------------------------------- */
+
+#define SHORTCUT_BYTES (MEMORY_BYTES / 2) /* what lies beyond is none of the host's memory */
+
+static uint8_t *shortcut_to(void *context, struct iova iova, uint64_t bytes)
+{
+    struct bench *bench = context;
+    const uint64_t offset = iova.v - MEMORY_BASE;
+    return offset + bytes <= SHORTCUT_BYTES ? bench->completer->memory + offset : NULL;
+}
+
+static bool shortcut_read(void *context, struct iova iova, uint8_t *to, uint64_t bytes)
+{
+    const uint8_t *from = shortcut_to(context, iova, bytes);
+    if (from != NULL)
+        memcpy(to, from, bytes);
+    return from != NULL;
+}
+
+static bool shortcut_write(void *context, struct iova iova, const uint8_t *from, uint64_t bytes)
+{
+    uint8_t *to = shortcut_to(context, iova, bytes);
+    if (to != NULL)
+        memcpy(to, from, bytes);
+    return to != NULL;
+}
+
+static struct transfer *bulk_now(struct bench *bench, bool write, uint64_t offset, uint64_t bytes)
+{
+    struct transfer *transfer = transfer_new(bench, offset, bytes);
+    transfer->request.bulk = true;
+    submit(transfer, write, 0);
+    return transfer;
+}
+
+/* That `bytes` of payload take in TLPs of 256 B with 20 (completions) or 24 bytes around each. */
+static sim_time wire_ps(const struct bench *bench, uint64_t bytes, unsigned around)
+{
+    return pcie_port_wire_ps(&bench->device->ports[0], bytes + (bytes + 255) / 256 * around);
+}
+
+/* A read takes the last round trip of a TLP, then the wire's time; the next one the wire's alone. */
+static void payload_is_read_at_the_rate_of_the_link(void **state)
+{
+    (void)state;
+    struct bench bench = bench_new();
+    const struct pcie_shortcut shortcut = { shortcut_read, shortcut_write, &bench };
+    bench.device->shortcut = &shortcut;
+    struct transfer *first = bulk_now(&bench, false, 0, 64);
+    run(&bench);
+    assert_int_equal(bench.completer->n_arrivals, 1); /* no round trip is known before */
+    const sim_time round_trip_ps = first->done_ps, begin_ps = sim_now(bench.sim);
+    struct transfer *two[2] = { bulk_now(&bench, false, 64, 8192),
+                                bulk_now(&bench, false, 12345, 5000) };
+    run(&bench);
+    for (unsigned i = 0; i < 2; i++)
+        check_done(two[i], PCIE_DMA_OK);
+    assert_int_equal(bench.completer->n_arrivals, 1);
+    assert_int_equal(two[0]->done_ps, begin_ps + round_trip_ps + wire_ps(&bench, 8192, 20));
+    assert_int_equal(two[1]->done_ps, two[0]->done_ps + wire_ps(&bench, 5000, 20));
+    assert_int_equal(bench.requester->dma.stats.read_bytes, 64 + 8192 + 5000);
+    struct transfer *beyond = transfer_new(&bench, SHORTCUT_BYTES - 64, 128);
+    beyond->request.bulk = true;
+    submit(beyond, false, 0);
+    struct transfer *plain = read_now(&bench, 0, 64);
+    run(&bench);
+    assert_int_equal(bench.completer->n_arrivals, 4); /* not memory, in two pages; not payload */
+    transfer_free(first);
+    transfer_free(two[0]);
+    transfer_free(two[1]);
+    transfer_free(beyond);
+    transfer_free(plain);
+    bench_free(&bench);
+}
+
+/* Headers go as a TLP, the rest by rate; what is written behind it arrives behind it. */
+static void payload_is_written_at_the_rate_of_the_link(void **state)
+{
+    (void)state;
+    struct bench bench = bench_new();
+    const struct pcie_shortcut shortcut = { shortcut_read, shortcut_write, &bench };
+    bench.device->shortcut = &shortcut;
+    struct transfer *data = transfer_new(&bench, 0, 8192);
+    data->request.bulk = true;
+    data->request.bulk_from = 54;
+    submit(data, true, 0);
+    struct transfer *completion = write_now(&bench, 65536, 64);
+    run(&bench);
+    check_done(data, PCIE_DMA_OK);
+    check_done(completion, PCIE_DMA_OK);
+    const struct arrival *arrival = bench.completer->arrival;
+    assert_int_equal(bench.completer->n_arrivals, 2);
+    assert_int_equal(arrival[0].bytes, 256);
+    assert_int_equal(arrival[1].address, MEMORY_BASE + 65536);
+    assert_int_equal(arrival[1].head_ps - arrival[0].head_ps, wire_ps(&bench, 8192 - 256, 24));
+    assert_int_equal(bench.requester->dma.stats.write_bytes, 8192 + 64);
+    transfer_free(data);
+    transfer_free(completion);
+    bench_free(&bench);
+}
+
+static void payload_by_rate_ends_at_a_reset(void **state)
+{
+    (void)state;
+    struct bench bench = bench_new();
+    const struct pcie_shortcut shortcut = { shortcut_read, shortcut_write, &bench };
+    struct pcie_dma *dma = &bench.requester->dma;
+    bench.device->shortcut = &shortcut;
+    struct transfer *first = read_now(&bench, 0, 64);
+    run(&bench);
+    struct transfer *two[2] = { bulk_now(&bench, false, 64, 8192),
+                                bulk_now(&bench, false, 16384, 8192) };
+    assert_false(pcie_dma_idle(dma));
+    cfg_write(&bench.requester->cfg, PCI_COMMAND, 2, 0);
+    pcie_dma_abort(dma);
+    assert_true(pcie_dma_idle(dma));
+    run(&bench);
+    for (unsigned i = 0; i < 2; i++) {
+        check_done(two[i], PCIE_DMA_BUS_MASTER_OFF);
+        transfer_free(two[i]);
+    }
+    transfer_free(first);
+    bench_free(&bench);
+}
+
 static void no_buffer_writes_zeros_and_drops_reads(void **state)
 {
     (void)state;
@@ -1178,6 +1303,9 @@ int main(void)
         cmocka_unit_test(wrong_completions_fail_the_run),
         cmocka_unit_test(bulk_carries_the_head_of_each_line),
         cmocka_unit_test(no_buffer_writes_zeros_and_drops_reads),
+        cmocka_unit_test(payload_is_read_at_the_rate_of_the_link),
+        cmocka_unit_test(payload_is_written_at_the_rate_of_the_link),
+        cmocka_unit_test(payload_by_rate_ends_at_a_reset),
         cmocka_unit_test(random_traffic_under_back_pressure),
         cmocka_unit_test(submitting_from_done_does_not_recurse),
     };
