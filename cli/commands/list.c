@@ -10,8 +10,8 @@ static void list_with_titles(const struct cli_options *options, char **names,
     unsigned n_listed = 0;
     struct cli_table *table = cli_table_new("scenario|>points|title");
     for (char **name = names; *name != NULL; name++) {
-        struct scenario *scenario = scenario_load(*name, (const char *const *)options->roots, NULL,
-                                                  errors);
+        struct scenario *scenario =
+            scenario_load_outline(*name, (const char *const *)options->roots, errors);
         if (scenario == NULL)
             continue;
         n_listed++;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sim/config/scenario_internal.h"
+#include "sim/config/text.h"
 
 /* Settings of the file that are no part of the simulated system. */
 static const char *const aside[] = { "title", "text",  "axes",        "plot",
@@ -245,12 +246,47 @@ struct config *scenario_load_set_file(const struct scenario *scenario, const cha
     return config;
 }
 
+/* Whether the file, or one that it includes, has a word that stands in an outline. Each file is read once. */
+static bool tells_outline(const struct scenario *scenario, const char *name, GHashTable *seen)
+{
+    static const char *const words[] = { "title", "axes", "quick", "constraints" };
+    g_autofree char *path = find_set_file(scenario, name, false), *text = NULL;
+    const char *why = NULL;
+
+    if (path == NULL || !g_hash_table_add(seen, g_strdup(path)))
+        return false;
+    text = text_read(path, &why);
+    for (size_t i = 0; text != NULL && i < SIM_N_ELEMENTS(words); i++)
+        if (strstr(text, words[i]) != NULL)
+            return true;
+    for (const char *p = text; p != NULL && (p = strstr(p, "@include")) != NULL;) {
+        const char *from = strchr(p, '"'), *to = from != NULL ? strchr(from + 1, '"') : NULL;
+        g_autofree char *file = to != NULL ? g_strndup(from + 1, (size_t)(to - from - 1)) : NULL;
+
+        if (file != NULL && tells_outline(scenario, file, seen))
+            return true;
+        p = to;
+    }
+    return false;
+}
+
+bool scenario_skips_file(const struct scenario *scenario, const char *name)
+{
+    g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autofree char *path = scenario->is_outline ? find_set_file(scenario, name, false) : NULL;
+
+    return path != NULL && !tells_outline(scenario, name, seen);
+}
+
 /* "@fitted.cfg": all settings of the file, each with its place there. */
 static void apply_set_file(struct scenario *scenario, const char *name, struct config_place place,
                            bool from_command, struct sim_error_list *errors)
 {
-    struct config *config = scenario_load_set_file(scenario, name, place, from_command, errors);
+    struct config *config;
 
+    if (scenario_skips_file(scenario, name))
+        return;
+    config = scenario_load_set_file(scenario, name, place, from_command, errors);
     if (config)
         apply_node(scenario, config->root, !from_command, errors);
     config_free(config);
@@ -361,8 +397,9 @@ static void free_constraint(gpointer filter)
     filter_free(filter);
 }
 
-struct scenario *scenario_load(const char *name_or_path, const char *const *roots,
-                               const char *const *sets, struct sim_error_list *errors)
+static struct scenario *load(const char *name_or_path, const char *const *roots,
+                             const char *const *sets, bool is_outline,
+                             struct sim_error_list *errors)
 {
     char *path = find_file(name_or_path, roots, errors);
     struct scenario *scenario;
@@ -385,6 +422,7 @@ struct scenario *scenario_load(const char *name_or_path, const char *const *root
     scenario->name = name;
     scenario->path = path;
     scenario->has_root = roots && roots[root];
+    scenario->is_outline = is_outline;
     scenario->base = base;
     scenario->include_dirs = dirs;
     scenario->axes = g_ptr_array_new_with_free_func(axis_free);
@@ -395,7 +433,7 @@ struct scenario *scenario_load(const char *name_or_path, const char *const *root
     scenario_read_axes(scenario, errors);
     scenario_read_quick(scenario, errors);
     scenario_read_constraints(scenario, errors);
-    scenario->digest = scenario_digest_base(base);
+    scenario->digest = is_outline ? NULL : scenario_digest_base(base);
     for (size_t i = 0; sets && sets[i]; i++)
         apply_set(scenario, sets[i], errors);
     scenario->changes = changes_of(sets);
@@ -408,8 +446,21 @@ struct scenario *scenario_load(const char *name_or_path, const char *const *root
             config_mark_below(node, CONFIG_ASIDE);
     }
     scenario_make_points(scenario, errors);
-    scenario_tell_axes(scenario);
+    if (!is_outline)
+        scenario_tell_axes(scenario);
     return scenario;
+}
+
+struct scenario *scenario_load(const char *name_or_path, const char *const *roots,
+                               const char *const *sets, struct sim_error_list *errors)
+{
+    return load(name_or_path, roots, sets, false, errors);
+}
+
+struct scenario *scenario_load_outline(const char *name_or_path, const char *const *roots,
+                                       struct sim_error_list *errors)
+{
+    return load(name_or_path, roots, NULL, true, errors);
 }
 
 void scenario_free(struct scenario *scenario)
@@ -441,6 +492,7 @@ struct config *scenario_point(struct scenario *scenario, size_t point,
     struct config *config = config_copy(scenario->base);
     bool good = true;
 
+    SIM_ASSERT(!scenario->is_outline, "a point of the outline of %s", scenario->name);
     config_name_point(config, scenario_point_name(scenario, point));
 
     /* the copy's names of the aside settings are known, so that a slip of "plot" is near to it */

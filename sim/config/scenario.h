@@ -26,6 +26,10 @@ struct scenario;
  */
 struct scenario *scenario_load(const char *name_or_path, const char *const *roots,
                                const char *const *sets, struct sim_error_list *errors);
+/* Names, title, axes and points alone: the platforms that `set` and variants name ("@FILE") are not read unless
+ * they mention any of these, nor are mistakes in them. scenario_point() and scenario_digest() are not for it. */
+struct scenario *scenario_load_outline(const char *name_or_path, const char *const *roots,
+                                       struct sim_error_list *errors);
 void scenario_free(struct scenario *scenario);
 /* Sets measure.precision_ratio to `text` in all points: they may end once what they measure is known.
  * Nothing changes in a scenario that sets it itself, or that measures a number of transactions

@@ -34,7 +34,8 @@ struct axis {
 
 struct scenario {
     char *name, *path, *title, *text, *changes, *digest;
-    bool has_root; /* the file is below one of the roots */
+    bool has_root;   /* the file is below one of the roots */
+    bool is_outline; /* "@FILE"s have been left out */
     char **include_dirs;
     struct config *base;
     GPtrArray *axes;   /* of struct axis, owned */
@@ -93,6 +94,8 @@ void scenario_read_constraints(struct scenario *scenario, struct sim_error_list 
 /* True with a message if the setting is one that is read before --set and the values of axes. */
 bool scenario_refuse_set(const char *path, struct config_place place,
                          struct sim_error_list *errors);
+/* Whether the file that "@name" means is left out: it says nothing that an outline has. */
+bool scenario_skips_file(const struct scenario *scenario, const char *name);
 /* The file that "@name" means, searched as an included one is (here_first: in the current folder
  * before); NULL with messages. The caller's. */
 struct config *scenario_load_set_file(const struct scenario *scenario, const char *name,

@@ -246,6 +246,8 @@ static void read_variant_sets(struct scenario *scenario, struct axis_value *valu
 
         if (element->kind != CONFIG_STRING) {
             config_mistake(element, errors, "a string \"path=value\"", NULL);
+        } else if (*element->string == '@' && scenario_skips_file(scenario, element->string + 1)) {
+            /* what it sets is no part of the outline */
         } else if (*element->string == '@') {
             struct config *file = scenario_load_set_file(scenario, element->string + 1,
                                                          element->place, false, errors);

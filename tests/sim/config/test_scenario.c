@@ -794,6 +794,36 @@ static void write_tree(void)
     write_file("elsewhere/other.cfg", "b = 1;");
 }
 
+/* The outline has what the whole has, but leaves out files that say nothing of it, also broken ones. */
+static void an_outline_reads_what_it_needs(void **state)
+{
+    struct sim_error_list errors = { 0 };
+    struct scenario *s;
+
+    (void)state;
+    write_file("scenarios/t.cfg", "title = \"old\"; a = 1; b = 2; @include \"axes.cfg\"\n"
+                                  "set = ( \"@machine.cfg\", \"@outer.cfg\" );\n");
+    write_file("scenarios/axes.cfg", "axes = ( { name = \"x\"; variants = (\n"
+                                     " { name = \"one\"; set = ( \"@machine.cfg\" ); },\n"
+                                     " { name = \"two\"; set = ( \"a=3\" ); } ); },\n"
+                                     " { name = \"n\"; setting = \"b\"; values = [1, 2, 3]; } );\n"
+                                     "constraints = ( \"x=one || n>1\" );\n");
+    write_file("scenarios/outer.cfg", "@include \"inner.cfg\"\n");
+    write_file("scenarios/inner.cfg", "title = \"new\";\n");
+    write_file("scenarios/machine.cfg", "a = { is not read\n");
+    s = scenario_load_outline("t", roots, &errors);
+    assert_int_equal(errors.n_messages, 0);
+    assert_non_null(s);
+    assert_string_equal(scenario_title(s), "new");
+    assert_int_equal(scenario_n_points(s), 5);
+    assert_string_equal(scenario_point_name(s, 4), "n=3 x=two");
+    scenario_free(s);
+    s = scenario_load("t", roots, NULL, &errors);
+    assert_int_not_equal(errors.n_messages, 0);
+    scenario_free(s);
+    sim_error_release(&errors);
+}
+
 static void scenarios_are_found_by_name_and_path(void **state)
 {
     struct fixture *f = *state;
@@ -889,6 +919,7 @@ int main(void)
         TEST(several_mistakes_are_reported_together),
         TEST(too_many_points),
         TEST(an_axis_value_that_cannot_be_set),
+        TEST(an_outline_reads_what_it_needs),
         TEST(scenarios_are_found_by_name_and_path),
         TEST(a_wrong_name_tells_the_nearest),
         TEST(scenarios_are_listed),
