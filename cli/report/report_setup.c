@@ -21,7 +21,7 @@ static struct config *first_point(struct report *report, struct scenario *scenar
 }
 
 struct drawn {
-    char *sentence;
+    char *text; /* all of it: the sentence leaves out what is alike */
     struct topology *topology;
     GString *names; /* of the scenarios that have it */
 };
@@ -29,7 +29,7 @@ struct drawn {
 static void free_drawn(gpointer pointer)
 {
     struct drawn *drawn = pointer;
-    g_free(drawn->sentence);
+    g_free(drawn->text);
     topology_free(drawn->topology);
     g_string_free(drawn->names, TRUE);
     g_free(drawn);
@@ -43,18 +43,18 @@ static void add_topology(GPtrArray *all, struct topology *topology, const char *
         topology_free(topology);
         return;
     }
-    char *sentence = topology_sentence(topology);
+    char *text = topology_text(topology);
     for (guint i = 0; i < all->len; i++) {
         struct drawn *drawn = all->pdata[i];
-        if (strcmp(drawn->sentence, sentence) == 0) {
+        if (strcmp(drawn->text, text) == 0) {
             g_string_append_printf(drawn->names, ", %s", name);
-            g_free(sentence);
+            g_free(text);
             topology_free(topology);
             return;
         }
     }
     struct drawn *drawn = g_new0(struct drawn, 1);
-    drawn->sentence = sentence;
+    drawn->text = text;
     drawn->topology = topology;
     drawn->names = g_string_new(name);
     g_ptr_array_add(all, drawn);
@@ -77,7 +77,8 @@ void report_setup(struct report *report, const struct report_paper *paper)
         const struct drawn *drawn = all->pdata[i];
         g_autofree char *id = g_strdup_printf("p%u", report->n_pictures++);
         g_autofree char *svg = report->topology_failed ? NULL : topology_svg(drawn->topology, id);
-        html_add(report->html, "<p>", drawn->sentence, "</p>\n", NULL);
+        g_autofree char *sentence = topology_sentence(drawn->topology);
+        html_add(report->html, "<p>", sentence, "</p>\n", NULL);
         report_wide(report->html, "Topology");
         g_string_append(report->html, "<figure>\n");
         g_string_append(report->html,

@@ -349,33 +349,146 @@ static void append_part(GString *text, const char *separator, const char *part)
         g_string_append_printf(text, "%s%s", separator, part);
 }
 
+/* "2 sockets, each with 14 cores, ...": the host without its name and role. */
+static char *host_in_words(const struct topology_host *host)
+{
+    GString *text = g_string_new(NULL);
+    g_string_append_printf(text, "%u socket%s", host->n_sockets,
+                           host->n_sockets == 1 ? "" : "s, each with");
+    append_part(text, host->n_sockets == 1 ? ", " : " ", host->cores);
+    append_part(text, ", ", host->cache);
+    append_part(text, ", ", host->memory);
+    if (host->n_sockets > 1)
+        append_part(text, "; interconnect ", host->interconnect);
+    return g_string_free(text, FALSE);
+}
+
+static char *cable_in_words(const struct topology *t, const struct topology_cable *cable)
+{
+    g_autofree char *from = topology_end_text(t, &cable->from);
+    g_autofree char *to = topology_end_text(t, &cable->to);
+    g_autofree char *link = topology_cable_text(cable);
+    const struct topology_end *end = cable->to.kind == TOPOLOGY_DEVICE ? &cable->to : &cable->from;
+    const char *type = end->kind == TOPOLOGY_DEVICE
+                           ? TOPOLOGY_AT(t->devices, device, end->index)->type
+                           : "";
+    return g_strdup_printf("%s to %s%s%s%s, %s", from, to, *type != '\0' ? " (" : "", type,
+                           *type != '\0' ? ")" : "", link);
+}
+
+static const char *kind_of_end(const struct topology *t, const struct topology_end *end)
+{
+    return end->kind == TOPOLOGY_DEVICE ? TOPOLOGY_AT(t->devices, device, end->index)->type
+                                        : "root port";
+}
+
+/* The same of both ends' kinds, for many cables: "root port to pcie.ntb, Gen3 x16". */
+static char *cable_kind_in_words(const struct topology *t, const struct topology_cable *cable)
+{
+    g_autofree char *link = topology_cable_text(cable);
+    return g_strdup_printf("%s to %s, %s", kind_of_end(t, &cable->from), kind_of_end(t, &cable->to),
+                           link);
+}
+
+/* Lines that are the same, once: the names of all that have it, of more than MOST_NAMES the first ones, the
+ * last and how many. */
+#define MOST_NAMES  3U
+#define MOST_CABLES 24U
+
+struct alike {
+    char *text;
+    const char *last;
+    GString *names;
+    guint n;
+};
+
+static void free_alike(gpointer pointer)
+{
+    struct alike *alike = pointer;
+    g_free(alike->text);
+    g_string_free(alike->names, TRUE);
+    g_free(alike);
+}
+
+/* Takes the text over. */
+static void add_alike(GPtrArray *all, char *text, const char *name)
+{
+    struct alike *alike = NULL;
+    for (guint i = 0; i < all->len && alike == NULL; i++)
+        if (strcmp(((struct alike *)all->pdata[i])->text, text) == 0)
+            alike = all->pdata[i];
+    if (alike == NULL) {
+        alike = g_new0(struct alike, 1);
+        alike->text = text;
+        alike->names = g_string_new(name);
+        g_ptr_array_add(all, alike);
+    } else {
+        g_free(text);
+        if (alike->n < MOST_NAMES)
+            g_string_append_printf(alike->names, ", %s", name);
+    }
+    alike->last = name;
+    alike->n++;
+}
+
+static void append_alike(GString *text, const GPtrArray *all)
+{
+    for (guint i = 0; i < all->len; i++) {
+        const struct alike *alike = all->pdata[i];
+        if (*alike->text == '\0')
+            continue;
+        g_string_append_printf(text, "%s%s", text->len > 0 ? "; " : "", alike->names->str);
+        if (alike->n > MOST_NAMES)
+            g_string_append_printf(text, " ... %s, %u hosts", alike->last, alike->n);
+        g_string_append_printf(text, ": %s", alike->text);
+    }
+}
+
+/* What the hosts are; then, where several are alike, what they do. */
+static void append_hosts(GString *text, const struct topology *t)
+{
+    g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(free_alike);
+    g_autoptr(GPtrArray) roles = g_ptr_array_new_with_free_func(free_alike);
+    for (guint h = 0; h < t->hosts->len; h++) {
+        const struct topology_host *host = TOPOLOGY_AT(t->hosts, host, h);
+        add_alike(all, host_in_words(host), host->name);
+        add_alike(roles, g_strdup(host->role), host->name);
+    }
+    const bool differ = all->len == t->hosts->len;
+    for (guint h = 0; differ && h < t->hosts->len; h++) {
+        struct alike *alike = all->pdata[h];
+        const char *role = TOPOLOGY_AT(t->hosts, host, h)->role;
+        char *whole = g_strdup_printf("%s%s%s", alike->text, *role != '\0' ? "; " : "", role);
+        g_free(alike->text);
+        alike->text = whole;
+    }
+    append_alike(text, all);
+    if (!differ)
+        append_alike(text, roles);
+}
+
+static void append_cables(GString *text, const struct topology *t)
+{
+    g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(free_alike);
+    const bool is_many = t->cables->len > MOST_CABLES;
+    for (guint c = 0; c < t->cables->len; c++) {
+        const struct topology_cable *cable = TOPOLOGY_AT(t->cables, cable, c);
+        add_alike(all, is_many ? cable_kind_in_words(t, cable) : cable_in_words(t, cable), "");
+    }
+    for (guint i = 0; i < all->len; i++) {
+        const struct alike *alike = all->pdata[i];
+        g_string_append(text, "; ");
+        if (is_many)
+            g_string_append_printf(text, "%u x ", alike->n);
+        g_string_append(text, alike->text);
+    }
+}
+
 char *topology_sentence(const struct topology *t)
 {
     GString *text = g_string_new(NULL);
-    for (guint h = 0; h < t->hosts->len; h++) {
-        const struct topology_host *host = TOPOLOGY_AT(t->hosts, host, h);
-        g_string_append_printf(text, "%s%s: %u socket%s", h > 0 ? "; " : "", host->name,
-                               host->n_sockets, host->n_sockets == 1 ? "" : "s, each with");
-        append_part(text, host->n_sockets == 1 ? ", " : " ", host->cores);
-        append_part(text, ", ", host->cache);
-        append_part(text, ", ", host->memory);
-        if (host->n_sockets > 1)
-            append_part(text, "; interconnect ", host->interconnect);
-        append_part(text, "; ", host->role);
-    }
-    for (guint c = 0; c < t->cables->len; c++) {
-        const struct topology_cable *cable = TOPOLOGY_AT(t->cables, cable, c);
-        g_autofree char *from = topology_end_text(t, &cable->from);
-        g_autofree char *to = topology_end_text(t, &cable->to);
-        g_autofree char *link = topology_cable_text(cable);
-        const struct topology_end *end = cable->to.kind == TOPOLOGY_DEVICE ? &cable->to
-                                                                           : &cable->from;
-        const char *type = end->kind == TOPOLOGY_DEVICE
-                               ? TOPOLOGY_AT(t->devices, device, end->index)->type
-                               : "";
-        g_string_append_printf(text, "; %s to %s%s%s%s, %s", from, to, *type != '\0' ? " (" : "",
-                               type, *type != '\0' ? ")" : "", link);
-    }
+    append_hosts(text, t);
+    append_cables(text, t);
     for (guint w = 0; w < t->wires->len; w++) {
         const struct topology_cable *wire = TOPOLOGY_AT(t->wires, cable, w);
         g_autofree char *from = topology_end_text(t, &wire->from);

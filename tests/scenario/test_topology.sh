@@ -253,6 +253,10 @@ is "each from host to host" "$("$nudma" topology pairs.cfg -F dot | grep -oE '^ 
 
 # ---- A cluster -----------------------------------------------------------------------------------
 "$large" topology smartio/cluster60 -o cluster.svg; is "sixty hosts below seven switches" $? 0
+desc=$(grep -o '<desc.*</desc>' cluster.svg)
+has "in words hosts that are alike stand once" "$desc" '>n00, n01, n02 ... n59, 60 hosts: 2 sockets, each with'
+has "then what they do" "$desc" '; n02, n03, n04 ... n59, 48 hosts: IOMMU on; n10: IOMMU on, lends dev1; '
+has "and cables by their kinds" "$desc" '; 60 x pcie.ntb to pcie.cluster_switch, Gen3 x8, 2 m; '
 is "each host once, each switch once" "$(shown 'n[0-5][0-9]' cluster.svg) $(shown 'top|sub[0-5]' cluster.svg)" "60 7"
 is "their cables, once per switch" "$(shown '10 x Gen3 x8, 2 m' cluster.svg) $(shown 'Gen3 x8, 2 m' cluster.svg)" "6 6"
 is "in a picture that fits a page" "$(($(size width cluster.svg) < 1300)) $(($(size height cluster.svg) < 800))" "1 1"
