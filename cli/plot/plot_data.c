@@ -126,7 +126,27 @@ char *plot_x_name(const struct plot_spec *spec, const char *value)
     return label != NULL ? g_strdup(label) : plot_value_name(value);
 }
 
-/* "op=read transfer_bytes=64" -> "read transfer_bytes=64" */
+/* A value that does not say what it is of: "transfer_bytes=4096" -> "transfer 4 KiB". */
+static char *value_in_words(const char *word, const char *value)
+{
+    g_autofree char *name = g_strndup(word, (size_t)(value - 1 - word)), *words = NULL;
+    const char *unit, *prefixes[] = { "", "Ki", "Mi", "Gi", "Ti" };
+    char *end;
+    double number = g_ascii_strtod(value, &end);
+    size_t i = 0;
+
+    words = plot_metric_words(name, &unit);
+    if (end == value || *end != '\0' || *unit == '\0')
+        return g_strdup_printf("%s %s", words, value);
+    if (strcmp(unit, "B") != 0)
+        return g_strdup_printf("%s %s %s", words, value, unit);
+    for (; i + 1 < SIM_N_ELEMENTS(prefixes) && number >= 1024.0 && fmod(number, 256.0) == 0.0; i++)
+        number /= 1024.0;
+    return i > 0 ? g_strdup_printf("%s %g %sB", words, number, prefixes[i])
+                 : g_strdup_printf("%s %s B", words, value);
+}
+
+/* "op=read transfer_bytes=64" -> "read transfer 64 B" */
 char *plot_short_series(const struct plot_spec *spec, const char *series)
 {
     GString *name = g_string_new(NULL);
@@ -135,11 +155,11 @@ char *plot_short_series(const struct plot_spec *spec, const char *series)
         const char *equals = strchr(*word, '=');
         const bool bare = equals != NULL && says_enough(equals + 1);
         const char *label = plot_label_of(spec, *word);
-        g_autofree char *value = bare ? plot_value_name(equals + 1) : NULL;
+        g_autofree char *value = bare             ? plot_value_name(equals + 1)
+                                 : equals != NULL ? value_in_words(*word, equals + 1)
+                                                  : g_strdup(*word);
         g_string_append_printf(name, "%s%s", word != words ? " " : "",
-                               label != NULL ? label
-                               : bare        ? value
-                                             : *word);
+                               label != NULL ? label : value);
     }
     return g_string_free(name, FALSE);
 }

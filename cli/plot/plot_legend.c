@@ -109,14 +109,36 @@ static double letters_of(const struct plot_panel *panel, int panel_width)
     return MAX(MIN(NAMES_SHARE * (double)panel_width / width, 1.0), 0.5);
 }
 
+/* Of a picture for a page, whose letters are smaller. gnuplot takes legends to be as wide as the frame. */
+#define SMALL_CHARACTER 9.0
+#define SMALL_ENTRY     72.0
+#define SMALL_LINE      20
+#define SMALL_FRAME     0.74 /* of the picture's width */
+
+static guint small_columns(const struct plot_panel *panel, int width)
+{
+    const struct entries entries = entries_of(panel, width);
+    const double entry = SMALL_CHARACTER * (double)entries.longest + SMALL_ENTRY;
+    return (guint)CLAMP((int)(SMALL_FRAME * (double)width / entry), 1, MAX((int)entries.n, 1));
+}
+
+int plot_legend_small_rows(const struct plot_panel *panel, int width, int rows)
+{
+    const guint n = entries_of(panel, width).n, columns = small_columns(panel, width);
+    return is_below(panel->spec) && n > columns ? rows + SMALL_LINE * (int)((n - 1) / columns)
+                                                : rows;
+}
+
 void plot_legend_append(GString *script, const struct plot_panel *panel, int panel_width,
-                        int font_points)
+                        bool is_small, int font_points)
 {
     const struct plot_spec *spec = panel->spec;
-    g_string_append_printf(script, "set key %s%s height 1",
+    g_string_append_printf(script, "set key %s%s%s height 1", is_small ? "samplen 2 " : "",
                            *spec->key != '\0' ? spec->key : "below",
                            spec->kind == PLOT_STACK ? " invert" : "");
-    if (panel_width > 0 && is_below(spec)) {
+    if (is_small && is_below(spec)) {
+        g_string_append_printf(script, " maxcols %u", small_columns(panel, panel_width));
+    } else if (panel_width > 0 && is_below(spec)) {
         const double letters = letters_of(panel, panel_width);
         g_string_append_printf(script, " maxcols %u", columns_of(panel, panel_width));
         if (letters < 1.0)

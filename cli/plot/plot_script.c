@@ -78,6 +78,9 @@ char *plot_y_name(const struct plot_spec *spec)
     return g_string_free(name, FALSE);
 }
 
+/* As many letters of full size stand beside the frame of a small picture. */
+#define SMALL_Y_LETTERS 33
+
 /* title: "" for none */
 static void append_labels(GString *script, const char *title, const struct plot_panel *panel,
                           const struct plot_output *output)
@@ -100,6 +103,10 @@ static void append_labels(GString *script, const char *title, const struct plot_
     } else {
         g_string_append(script, "\nset ylabel ");
         plot_append_quoted(script, y);
+        const glong n_letters = g_utf8_strlen(y, -1);
+        if (plot_is_small(output) && n_letters > SMALL_Y_LETTERS)
+            g_string_append_printf(script, " font ',%d'",
+                                   MAX(15 * SMALL_Y_LETTERS / (int)n_letters, 9));
     }
     g_string_append(script, "\nset xlabel ");
     plot_append_quoted(script, x);
@@ -185,6 +192,8 @@ static void append_x_axis(GString *script, const struct plot_spec *spec,
         append_value_tics(script, data);
     if (!(hi >= lo))
         return;
+    if (hi == lo && spec->log_x < 2)
+        append_value_tics(script, data);
     double margin = logarithmic ? pow(hi / lo, 0.04) : (hi - lo) * 0.04;
     if (hi == lo) /* a single place, to which gnuplot gives no range in time for its labels */
         margin = logarithmic ? 2.0 : lo != 0.0 ? fabs(lo) / 2.0 : 1.0;
@@ -784,7 +793,8 @@ static void append_panel(GString *script, const char *title, const struct plot_p
         g_string_append(script, "set grid ytics lc rgb '#D0D0D0'\n"
                                 "set xtics nomirror\nset ytics nomirror\n");
     if (output->format != PLOT_TEXT)
-        plot_legend_append(script, panel, width, output->format == PLOT_SVG ? 20 : 16);
+        plot_legend_append(script, panel, plot_is_small(output) ? output->columns : width,
+                           plot_is_small(output), output->format == PLOT_SVG ? 20 : 16);
     if (plot_is_distribution(spec)) {
         plot_distribution_append(script, panel, width, output);
         return;

@@ -39,9 +39,12 @@ char *plot_ratio_title(const struct plot_panel *panel);
 /* Whether names along x are rotated. small: in a picture for a page. */
 bool plot_is_rotated(const struct plot_panel *panel, bool small);
 /* plot_legend.c: where the legend stands; panel_width: of one panel of several, in pixels, 0 for a
- * lone one. And the same room below each of several. */
+ * lone one. is_small: of a picture for a page, panel_width of all of it. And the same room below each of
+ * several. */
 void plot_legend_append(GString *script, const struct plot_panel *panel, int panel_width,
-                        int font_points);
+                        bool is_small, int font_points);
+/* How high a small picture has to be for its frame to be as high as with a legend of one line and `rows`. */
+int plot_legend_small_rows(const struct plot_panel *panel, int width, int rows);
 void plot_legend_append_room(GString *script, const struct plot_panel *panels, guint n_panels,
                              int panel_width);
 /* Whether panels of lines have the same curves, so that one legend below all of them will do; its height in

@@ -425,13 +425,13 @@ sed -i '/^plot = {/,$d' p/panels.cfg
 echo 'plot = { kind = "bars"; x = "op"; series = ["transfer_bytes"];
     y = ["latency_mean_ns", "throughput_gbit_s"]; };' >>p/panels.cfg
 out=$(script p/panels)
-has "a number says what it is of" "$out" "title 'transfer_bytes=64, latency_mean_ns'"
+has "a number says what it is of" "$out" "title 'transfer 64 B, latency_mean_ns'"
 has "an axis of several metrics is named by all" "$out" "set ylabel 'latency_mean_ns, throughput_gbit_s'"
 sed -i 's/series = .*/series = ["op", "transfer_bytes"]; kind = "cdf"; metric = "latency_ns"; };/; /^    y = /d
     s/kind = "bars"; x = "op";//' p/panels.cfg
-has "beside a name that needs none" "$(script p/panels)" "title 'read transfer_bytes=64'"
+has "beside a name that needs none" "$(script p/panels)" "title 'read transfer 64 B'"
 sed -i 's/^plot = {/& labels = ( { of = "op=read"; label = "a read"; }, { of = "latency_ns"; label = "time"; } );/' p/panels.cfg
-has "unless it has a label" "$(script p/panels)" "title 'a read transfer_bytes=64'"
+has "unless it has a label" "$(script p/panels)" "title 'a read transfer 64 B'"
 mv panels.cfg p/panels.cfg
 cp f/panels.cfg f/labels.cfg && sed -i 's/^plot = {/& labels = ( { of = "latency_mean_ns"; label = "mean"; }, { of = "op=write_read"; label = "wr"; } );/' f/labels.cfg
 "$nudma" run f/labels --scenarios . --db f.db -q --filter transfer_bytes=64 >/dev/null
