@@ -146,9 +146,13 @@ static void append_misses(GString *html, const struct report *report)
             char error[32], *id = report_claim_anchor(claim);
             if (claim->verdict == CLAIM_MISS || claim->verdict == CLAIM_KNOWN_MISS) {
                 g_string_append(html, n++ == 0 ? "<h3>What misses</h3>\n<ul>\n" : "");
+                const char *by = claim_error_text(claim, error);
+                char value[32];
                 html_add(html, "<li><a href=\"#", id, "\">", claim->id,
-                         "</a>: ", claim_error_text(claim, error), " %, ",
-                         claim_verdict_name(claim->verdict), "</li>\n", NULL);
+                         "</a>: ", cli_number(claim->value, value), ", published ",
+                         claim->published, "", strcmp(by, "-") != 0 ? " (" : "", "",
+                         strcmp(by, "-") != 0 ? by : "", "", strcmp(by, "-") != 0 ? " %), " : ", ",
+                         "", claim_verdict_name(claim->verdict), "</li>\n", NULL);
             }
             g_free(id);
         }
@@ -168,7 +172,7 @@ static void append_summary(struct report *report)
     g_autofree char *summary = claims_summary(&all), *kinds = claims_kinds_summary(&all);
     html_add(html, "<section aria-labelledby=\"summary\">\n<h2 id=\"summary\">Summary</h2>\n<p>",
              claims_total(&all) > 0 ? summary : "None of these scenarios has claims",
-             *kinds != '\0' ? ". " : "", kinds,
+             *kinds != '\0' ? ". By kind: " : "", kinds,
              ".</p>\n<p class=\"meta\">C: baselines, which parameters may be calibrated "
              "on. K: outcomes that have to come out by themselves. A known miss does not "
              "hold either; the reason stands beside it. Of the four kinds only predicted "

@@ -54,7 +54,8 @@ static char *replace(char *text, const char *pattern, const char *by)
 }
 
 /* gnuplot's file as a part of the page: ids of its own, titles that say something. */
-static void append_picture(struct report *report, char *svg, const char *title, const char *alt)
+static void append_picture(struct report *report, char *svg, int rows, const char *title,
+                           const char *alt)
 {
     const unsigned n = report->n_pictures++;
     g_autofree char *ids = g_strdup_printf("\\1p%u-", n);
@@ -67,7 +68,7 @@ static void append_picture(struct report *report, char *svg, const char *title, 
                            "xmlns:xlink=\"http://www.w3.org/1999/xlink\" "
                            "viewBox=\"0 0 %d %d\" role=\"img\" "
                            "aria-labelledby=\"p%u-title p%u-desc\">\n<title id=\"p%u-title\">",
-                           PICTURE_COLUMNS, PICTURE_ROWS, n, n, n);
+                           PICTURE_COLUMNS, rows, n, n, n);
     html_text(report->html, title);
     g_string_append_printf(report->html, "</title>\n<desc id=\"p%u-desc\">", n);
     html_add(report->html, "", alt, "</desc>\n", NULL);
@@ -105,13 +106,14 @@ static void append_figure(struct report *report, const char *title, const struct
 {
     const struct plot_output output = { .format = PLOT_SVG,
                                         .columns = PICTURE_COLUMNS,
-                                        .rows = PICTURE_ROWS };
+                                        .rows = plot_legend_small_rows(panel, PICTURE_COLUMNS,
+                                                                       PICTURE_ROWS) };
     g_autofree char *script = plot_script(title, panel, 1, &output);
     char *svg = report->drawing_failed ? NULL : script_gnuplot(script);
     if (svg != NULL) {
         g_autofree char *alt = alternative(panel->spec, &panel->data);
         g_string_append(report->html, "<figure>\n");
-        append_picture(report, svg, title, alt);
+        append_picture(report, svg, output.rows, title, alt);
         g_string_append(report->html, "</figure>\n");
     } else {
         report->drawing_failed = true;
@@ -169,9 +171,10 @@ static void append_header(GString *html, const struct plot_spec *spec, const str
         const struct plot_curve *curve = data->curves->pdata[i];
         if (curve->by_ratio)
             continue;
-        const char *label = *curve->label != '\0'    ? curve->label
-                            : *curve->series != '\0' ? curve->series
-                                                     : "value";
+        g_autofree char *series = plot_short_series(spec, curve->series);
+        const char *label = *curve->label != '\0' ? curve->label
+                            : *series != '\0'     ? series
+                                                  : "value";
         html_add(html, "<th scope=\"col\" class=\"n\">", label, "",
                  curve->measured && strstr(label, "measured") == NULL ? ", measured" : "", "</th>",
                  NULL);
@@ -212,13 +215,26 @@ static const char *verdict_class(const struct claim *claim)
     return claim_holds(claim) ? "ok" : claim->verdict == CLAIM_KNOWN_MISS ? "known" : "miss";
 }
 
+/* Lines may end behind dots and underscores alone. */
+static void append_id(GString *html, const char *id)
+{
+    while (*id != '\0') {
+        const size_t n = strcspn(id, "._") + 1;
+        g_autofree char *part = g_strndup(id, n);
+        html_text(html, part);
+        id += strlen(part);
+        g_string_append(html, *id != '\0' ? "<wbr/>" : "");
+    }
+}
+
 /* Roles are said in full, as the page lays rows out as grids on a phone. */
 static void append_claim(GString *html, const struct claim *claim)
 {
     char lo[32], hi[32], value[32], error[32], *id = report_claim_anchor(claim);
     html_add(html, "<tr role=\"row\" id=\"", id,
-             "\"><th role=\"rowheader\" scope=\"row\"><span class=\"id\">", claim->id,
-             "</span> <span class=\"what\">", claim->text, "</span></th><td role=\"cell\">",
+             "\"><th role=\"rowheader\" scope=\"row\"><span class=\"id\">", "", NULL);
+    append_id(html, claim->id);
+    html_add(html, "</span> <span class=\"what\">", claim->text, "</span></th><td role=\"cell\">",
              claim->baseline ? "C" : "K", " <span class=\"what\">",
              claim->kind != CLAIM_UNLABELLED ? claim_kind_name(claim->kind) : "",
              "</span></td><td role=\"cell\" class=\"n\">", claim->published,
@@ -357,6 +373,16 @@ static struct plot_panel *append_panels(struct report *report, struct scenario *
     return panels;
 }
 
+/* "Values of the figure"; of one of several panels "Values: throughput (local)". */
+static char *values_title(const struct plot_panel *panels, guint n, guint i)
+{
+    const struct plot_panel *panel = &panels[i];
+    g_autofree char *y = plot_y_name(panel->spec);
+    g_autofree char *name =
+        plot_title_with_common(*panel->spec->title != '\0' ? panel->spec->title : y, &panel->data);
+    return n > 1 ? g_strdup_printf("Values: %s", name) : g_strdup("Values of the figure");
+}
+
 static void append_results(struct report *report, const struct report_paper *paper,
                            struct scenario *scenario)
 {
@@ -377,8 +403,9 @@ static void append_results(struct report *report, const struct report_paper *pap
         append_parts(report, scenario, first);
     for (guint i = 0; i < n; i++) {
         if (is_table(&panels[i])) {
-            g_string_append(report->html, "<details><summary>Values of the figure</summary>\n");
-            append_values(report->html, panels[i].spec, &panels[i].data, "Values of the figure");
+            g_autofree char *what = values_title(panels, n, i);
+            html_add(report->html, "<details><summary>", what, "</summary>\n", NULL);
+            append_values(report->html, panels[i].spec, &panels[i].data, what);
             g_string_append(report->html, "</details>\n");
         }
         plot_data_release(&panels[i].data);

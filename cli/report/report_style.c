@@ -42,9 +42,10 @@ const char report_style[] =
     ".n{text-align:right;white-space:nowrap}\n"
     "thead .n{white-space:normal}\n"
     ".what{display:block;color:var(--soft);font-weight:400}\n"
-    ".id{overflow-wrap:anywhere}\n"
+    ".id{overflow-wrap:break-word}\n"
     ".wide{overflow-x:auto;max-width:100%;margin:.25rem 0 1rem}\n"
     "table.claims{width:100%;max-width:46rem}\n"
+    "table.claims th:first-child{width:38%}\n"
     ".ok{color:var(--good)}.miss{color:var(--bad);font-weight:700}"
     ".known{color:var(--known);font-weight:700}\n"
     "tr.why td{padding-left:.75rem;border-left:4px solid var(--known);background:#fdf6ec}\n"
@@ -58,14 +59,14 @@ const char report_style[] =
     "h2{font-size:1.2rem}th,td{padding-right:.5rem}table{font-size:.8rem}"
     "nav a{display:inline-block;padding:.4rem 0}summary{padding:.6rem 0}"
     "table.claims thead tr,table.claims tbody tr{display:grid;grid-template-columns:"
-    "1.9rem 1.3fr 1.1fr .8fr 1.2fr;column-gap:.5rem;border-bottom:1px solid var(--line);"
+    "5.2rem 1.4fr 1.3fr .8fr 1fr;column-gap:.4rem;border-bottom:1px solid var(--line);"
     "padding:.35rem 0}table.claims th,table.claims td{border:0;padding:.1rem 0}"
     "table.claims th:first-child,table.claims tr.why td{grid-column:1/-1}"
     "table.claims tr.why td{padding-left:.6rem;border-left:4px solid var(--known)}}\n"
     "@media print{body{max-width:none;padding:0;font-size:10pt}nav,.skip{display:none}"
     "h2{break-before:page}#summary{break-before:auto}h3,h4,caption{break-after:avoid}figure,tr{break-inside:avoid}"
     "thead{display:table-header-group}a{color:inherit;text-decoration:none}"
-    ".wide{overflow:visible}figure svg{max-width:15cm;min-width:0!important}table{font-size:8pt}}\n";
+    ".wide{overflow:visible}figure svg{max-width:12.5cm;min-width:0!important}table{font-size:8pt}}\n";
 
 /* On paper all is open. */
 const char report_script[] =

@@ -83,13 +83,17 @@ has "with its cable" $page '> Gen3 x8 </text>'
 has "a switch hangs between" $page 'server.s0.rp1 to sw.p0 \(pcie.switch\), Gen3 x16; sw.p1 to adapter.p0'
 is "what simulates nothing has no picture" "$(grep -c 'no hosts, no devices' $page)" 0
 has "and told in words" $page '<desc[^>]*>server: 2 sockets, each with 10 cores, 2.2 GHz, LLC 25 MiB'
-has "a claim with its verdict" $page 'pcb\.lat\.rd\.64</span>.*>561\.[0-9]+</td>.*class="ok">ok<'
-has "one without data" $page 'pcb\.lat\.rd\.8</span>.*>no data<'
+has "a claim with its verdict" $page 'pcb\.<wbr/>lat\.<wbr/>rd\.<wbr/>64</span>.*>561\.[0-9]+</td>.*class="ok">ok<'
+has "one without data" $page 'pcb\.<wbr/>lat\.<wbr/>rd\.<wbr/>8</span>.*>no data<'
 "$nudma" check "${all[@]:0:3}" --json >check.json
 is "as many claims as there are" "$(grep -c '<tr role="row" id="claim-' $page)" \
     "$(grep -c '"id": ' check.json)"
 has "known misses have their reason" $page 'class="why">.*nown miss: '
 has "where the time goes" $page '<summary>Where the time goes</summary>'
+"$nudma" report numa/memory_latency pcie_bench/bandwidth_iommu -o names.html >/dev/null 2>&1
+has "curves have names" names.html '<th scope="col" class="n">read 64 B</th>'
+has "so has what was measured" names.html '<th scope="col" class="n">read 64 B, measured</th>'
+has "a high legend makes a picture higher" names.html '<svg [^>]*viewBox="0 0 620 4[4-9][0-9]"'
 has "its parts" $page '<th scope="col" class="n">root_complex</th>'
 has "parameters have a provenance" $page \
     'hosts.server.root_complex.inbound_ns</code></th><td class="n">96</td><td>ns</td><td>calibrated</td><td>scenarios/families/.*docs/sources.md'
@@ -149,6 +153,18 @@ if (document.documentElement.scrollWidth > innerWidth)
     faults.push('page is ' + document.documentElement.scrollWidth + ' wide in ' + innerWidth);
 document.querySelectorAll('.wide').forEach(function (w) {
     if (w.tabIndex !== 0) faults.push('a wide region that keys do not reach');
+});
+document.querySelectorAll('figure svg:not(.topology) text').forEach(function (t) {
+    var b = t.getBoundingClientRect(), s = t.ownerSVGElement.getBoundingClientRect();
+    if (t.textContent.trim() && (b.left < s.left - 1 || b.right > s.right + 1 || b.top < s.top - 1 || b.bottom > s.bottom + 1))
+        faults.push('cut off: ' + t.textContent.trim());
+});
+document.querySelectorAll('table.claims .id, table.claims td .what').forEach(function (e) {
+    e.childNodes.forEach(function (n) {
+        var r = document.createRange();
+        r.selectNodeContents(n);
+        if (n.nodeType === 3 && !/\s/.test(n.data) && r.getClientRects().length > 1) faults.push('broken word: ' + n.data);
+    });
 });
 parent.postMessage(innerWidth + ' ' + document.querySelectorAll('svg').length + ' pictures: ' +
     (faults.join('; ') || 'good'), '*');
