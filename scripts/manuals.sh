@@ -114,6 +114,7 @@ ROFF
 kind_of() { # kind_of COMMAND USAGE
     case $2 in
     *SCENARIO*) echo scenarios ;;
+    *PLATFORM*) echo platforms_or_files ;;
     *CLAIMS*) echo claims ;;
     *WHATIFS*) echo whatifs ;;
     *.db* | *FILE*) echo files ;;
@@ -121,8 +122,11 @@ kind_of() { # kind_of COMMAND USAGE
     *) echo none ;;
     esac
 }
-kind_of_value() { # kind_of_value OPTION VALUE
+kind_of_value() { # kind_of_value OPTION VALUE HELP
     case $1:$2 in
+    format:*) # the words that its help begins with, as "_text_png_svg"
+        sed -E 's/;.*//; s/ or several.*//; s/\([^)]*\)//g; s/\(.*//; s/(,| or) */ /g; s/ *$//; s/ +/_/g; s/^/_/' <<<"$3" ;;
+    workload:*) sed -E 's/.*: ([a-z_, ]+) \(.*/+\1/; s/, /+/g' <<<"$3" ;;
     *:FILE*) echo files ;;
     *:DIR) echo folders ;;
     scenario:*) echo scenarios ;;
@@ -142,12 +146,15 @@ _nudma_of() { # _nudma_of KIND WORD: what begins like the word
     case $1 in
     scenarios) names=$(nudma list --names=scenarios 2>/dev/null; nudma list --names=scenarios 2>/dev/null | sed -n 's|/[^/]*$||p' | uniq) ;;
     claims | whatifs | platforms) names=$(nudma list --names="$1" 2>/dev/null) ;;
+    platforms_or_files) names=$(nudma list --names=platforms 2>/dev/null) ;;
+    _*) names=${1//_/ } ;;
+    +*) names=${1//+/ } ;;
     kinds) names="scenarios claims whatifs platforms" ;;
     models) names=$(nudma describe 2>/dev/null | sed -nE 's/^ *([a-z][a-z0-9_.]*)( .*)?$/\1/p') ;;
     esac
     mapfile -t COMPREPLY < <(compgen -W "$names" -- "$2")
     case $1 in
-    kinds | models) ;;
+    kinds | models | _* | +*) ;;
     folders) mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -d -- "$2") ;;
     none) ;;
     *) mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- "$2") ;;
@@ -164,11 +171,11 @@ BASH
     printf '        return\n    fi\n    case ${COMP_WORDS[1]} in\n'
     for command in "${commands[@]}"; do
         options="--help" values=
-        while IFS=$'\t' read -r short long value _; do
+        while IFS=$'\t' read -r short long value help; do
             options="$options --$long"
             [ "$short" = - ] || options="$options -$short"
             [ "$value" != - ] || continue
-            kind=$(kind_of_value "$long" "$value")
+            kind=$(kind_of_value "$long" "$value" "$help")
             values="$values --$long=$kind"
             [ "$short" = - ] || values="$values -$short=$kind"
         done < <(options_of "$command")
@@ -211,6 +218,7 @@ _nudma_models() {
     local -a names; names=(${(f)"$(nudma describe 2>/dev/null | sed -nE 's/^ *([a-z][a-z0-9_.]*)( .*)?$/\1/p')"})
     compadd -a names
 }
+_nudma_platforms_or_files() { _nudma_names platforms }
 _nudma_kinds() { compadd scenarios claims whatifs platforms }
 _nudma_files() { _files }
 _nudma_folders() { _files -/ }
@@ -233,7 +241,13 @@ ZSH
         printf '    %s)\n        _arguments -s \\\n' "$command"
         while IFS=$'\t' read -r short long value help; do
             text=$(zsh_text "$help") ending=
-            [ "$value" = - ] || ending=":$(zsh_text "$value"):_nudma_$(kind_of_value "$long" "$value")"
+            kind=$(kind_of_value "$long" "$value" "$help")
+            case $kind in
+            _*) kind="(${kind//_/ })" ;;
+            +*) kind="(${kind//+/ })" ;;
+            *) kind=_nudma_$kind ;;
+            esac
+            [ "$value" = - ] || ending=":$(zsh_text "$value"):$kind"
             if [ "$value" = - ]; then equals=; else equals='='; fi
             printf "            '*--%s%s[%s]%s' \\\\\n" "$long" "$equals" "$text" "$ending"
             [ "$short" = - ] || printf "            '*-%s[%s]%s' \\\\\n" "$short" "$text" "$ending"

@@ -245,9 +245,13 @@ static const struct describe_entry *find(const GArray *entries, const char *name
             found = entry;
     }
     if (found == NULL) {
-        g_autofree char *suggestion = sim_suggestion(name, names);
-        fprintf(stderr, "nudma describe: nothing is called \"%s\"%s%s\n", name,
-                *suggestion != '\0' ? "; " : "", suggestion);
+        const char *last = strrchr(name, '.'); /* pcie.link is called link */
+        const char *nearest = sim_nearest_name(name, names);
+        if (nearest == NULL && last != NULL)
+            nearest = sim_nearest_name(last + 1, names);
+        fprintf(stderr, "nudma describe: nothing is called \"%s\"%s%s%s\n", name,
+                nearest != NULL ? "; did you mean \"" : "", nearest != NULL ? nearest : "",
+                nearest != NULL ? "\"?" : " (nudma describe lists all)");
     }
     return found;
 }

@@ -51,10 +51,9 @@ static void terminal_size(int *columns, int *rows)
     struct winsize size;
     *columns = 80;
     *rows = 24;
-    if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 &&
-        size.ws_col >= 60 && size.ws_row >= 20) {
-        *columns = MIN(size.ws_col, 120);
-        *rows = MIN(size.ws_row - 2, 40);
+    if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+        *columns = CLAMP(size.ws_col, 40, 120);
+        *rows = size.ws_row >= 20 ? MIN(size.ws_row - 2, 40) : *rows;
     }
 }
 

@@ -94,8 +94,16 @@ static void append_labels(GString *script, const char *title, const struct plot_
                              ? named_axis(y_name, panel->data.y_unit)
                              : axis_label("", y_name, panel->data.y_unit);
     if (!plot_is_small(output)) { /* the page has it */
+        g_autoptr(GString) lines =
+            g_string_new(NULL); /* gnuplot leaves out what is wider than text */
+        cli_wrap(lines, title, 0, output->format == PLOT_TEXT ? output->columns - 2 : 0);
+        g_auto(GStrv) line = g_strsplit(lines->str, "\n", -1);
         g_string_append(script, "set title ");
-        plot_append_quoted(script, title);
+        plot_append_quoted(script, line[0] != NULL ? line[0] : "");
+        for (char **more = line[0] != NULL ? line + 1 : line; *more != NULL; more++) {
+            g_string_append(script, " . \"\\n\" . ");
+            plot_append_quoted(script, *more);
+        }
     }
     if (output->format == PLOT_TEXT) { /* has no upright text */
         g_string_append(script, " . \"\\n\" . ");

@@ -212,6 +212,8 @@ out=$("$nudma" run $size --quick --db none/such/x.db 2>&1); is "a tree of folder
 is "is not made, but said" "$out$([ -e none ] && echo there)" \
     "none/such: No such file or directory (--db FILE writes elsewhere)"
 "$nudma" run numa/memory_latency --quick -q --db last/x.db >/dev/null; is "a last folder is" "$? $(ls last)" "0 x.db"
+out=$("$nudma" describe pcie.lnk 2>&1); is "a part under another name" $? 2
+has "is told by the last one" "$out" 'nothing is called "pcie.lnk"; did you mean "link"'
 narrow() { # narrow ARGUMENT...: on a terminal of 60 columns
     script -qec "stty cols 60; '$nudma' $*" /dev/null </dev/null 2>/dev/null | tr -d '\r'
 }

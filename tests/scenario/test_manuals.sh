@@ -47,6 +47,11 @@ is "behind an option with a value" "$(complete_words nudma run -s a=b smartio/is
 is "a folder of claims" "$(complete_words nudma check devic)" device_lending
 is "a model" "$(complete_words nudma describe nvme.c)" nvme.controller
 is "a platform" "$(complete_words nudma init --platform = t43)" t430
+is "what is measured" "$(complete_words nudma measure t43)" t430
+is "a format" "$(complete_words nudma plot -F p)" png
+is "all formats" "$(complete_words nudma topology --format = '')" "text dot svg hwloc"
+is "of two" "$(complete_words nudma export -F '')" "csv json"
+is "a workload" "$(complete_words nudma init --workload pc)" pcie_bench
 is "a file" "$(complete_words nudma run --db = res)" results.db
 is "a database" "$(complete_words nudma merge res)" results.db
 is "nothing where nothing is known" "$(complete_words nudma run --seeds = 1)" ""

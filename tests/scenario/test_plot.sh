@@ -121,6 +121,9 @@ CLAIMS
 is "the runs" $? 0
 "$simulate" run p/panels --scenarios . --db kinds.db -q -j2 --quick >/dev/null; is "those of panels" $? 0
 "$simulate" run p/one --scenarios . --db one.db -q --filter transfer_bytes=64 >/dev/null; is "a single x" $? 0
+narrow=$(command script -qec "stty cols 40; '$nudma' plot p/one --scenarios . --db one.db 2>/dev/null" /dev/null </dev/null | tr -d '\r')
+is "on a narrow terminal" "$(awk 'length($0) > 40' <<<"$narrow")" ""
+has "its title stands in several lines" "$(tr -s ' \n' ' ' <<<"$narrow")" "$(sed -n 's/^title = "\(.*\)";/\1/p' p/one.cfg)"
 "$nudma" plot p/one --scenarios . --db one.db -F png,svg -o pictures >/dev/null 2>one.txt
 is "can be drawn, all ratios on one side" $? 0
 is "its PNG" "$(head -c 4 pictures/p/one.png | tail -c 3)" PNG
