@@ -249,6 +249,9 @@ struct k_timer {
 void k_timer_init(struct k_timer *timer, struct kernel *kernel, k_timer_fn *fn);
 /* Arms the timer, or moves it if it is armed: fn runs at `at_ps` on the calling CPU. */
 void k_timer_set(struct k_timer *timer, uint64_t at_ps);
+/* The same for a timer that looks, seldom, whether something hangs: it is due after all else of its time, and a
+ * run that ends before goes as it does without it. */
+void k_timer_set_watchdog(struct k_timer *timer, uint64_t at_ps);
 /* Disarms the timer; does nothing if it is not armed. */
 void k_timer_cancel(struct k_timer *timer);
 /* The timer is armed. */

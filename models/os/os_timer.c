@@ -48,7 +48,8 @@ static void fires(struct sim *sim, struct sim_event *event)
     arrives(SIM_CONTAINER(event, struct os_timer, event));
 }
 
-void os_timer_set(struct os_cpu *cpu, struct os_timer *timer, sim_time at_ps)
+static void set(struct os_cpu *cpu, struct os_timer *timer, sim_time at_ps,
+                void (*schedule)(struct sim *sim, struct sim_event *event, sim_time at_ps))
 {
     struct sim *sim = cpu->kernel->sim;
     sim_time early_ps = cpu->kernel->params.interrupt_ps;
@@ -60,7 +61,12 @@ void os_timer_set(struct os_cpu *cpu, struct os_timer *timer, sim_time at_ps)
         return;
     }
     timer->event.fire = fires;
-    sim_schedule(sim, &timer->event, timer->at_ps - early_ps);
+    schedule(sim, &timer->event, timer->at_ps - early_ps);
+}
+
+void os_timer_set(struct os_cpu *cpu, struct os_timer *timer, sim_time at_ps)
+{
+    set(cpu, timer, at_ps, sim_schedule);
 }
 
 void os_timer_cancel(struct os_timer *timer)
@@ -135,14 +141,24 @@ void os_timers_release(struct kernel *kernel)
     }
 }
 
-void k_timer_set(struct k_timer *timer, uint64_t at_ps)
+static struct os_timer *own_timer(struct k_timer *timer)
 {
     struct os_timer *own = timer->private_data;
     if (own == NULL) {
         own = timer->private_data = os_timer_new(timer->kernel);
         own->timer = timer;
     }
-    os_timer_set(os_cpu(timer->kernel), own, at_ps);
+    return own;
+}
+
+void k_timer_set(struct k_timer *timer, uint64_t at_ps)
+{
+    os_timer_set(os_cpu(timer->kernel), own_timer(timer), at_ps);
+}
+
+void k_timer_set_watchdog(struct k_timer *timer, uint64_t at_ps)
+{
+    set(os_cpu(timer->kernel), own_timer(timer), at_ps, sim_schedule_last);
 }
 
 void k_timer_cancel(struct k_timer *timer)

@@ -96,14 +96,15 @@ sim_time sim_queue_list_min(const struct sim_event *list)
     return min_ps;
 }
 
-/* A new event has the highest seq, so it goes behind all that are not later; zero delays after a
- * burst of equal times find their place from the tail. */
+/* A new event has the highest seq but for those of sim_schedule_last(), so it goes behind all that are
+ * not later; zero delays after a burst of equal times find their place from the tail. */
 void sim_queue_insert_open(struct sim_queue *q, struct sim_event *event)
 {
     struct sim_event *before = q->open_tail;
     uint64_t steps = 0;
 
-    while (before->time_ps > event->time_ps) {
+    while (before->time_ps > event->time_ps ||
+           (before->time_ps == event->time_ps && before->seq > event->seq)) {
         before = SIM_CONTAINER(before->prev_link, struct sim_event, next);
         steps++;
     }

@@ -30,6 +30,8 @@
 #define SIM_QUEUE_CHUNKS_LOG2 2 /* chunks in the window */
 #define SIM_QUEUE_CHUNKS      (1u << SIM_QUEUE_CHUNKS_LOG2)
 
+#define SIM_QUEUE_SEQ_LAST (UINT64_C(1) << 63) /* seq of the first event of sim_schedule_last() */
+
 /* From so many slots on, slots and events are not in the nearest caches and are fetched ahead. */
 #ifdef SIM_HOSTILE
 #define SIM_QUEUE_COLD_SLOTS 256
@@ -45,6 +47,7 @@ struct sim_queue {
     struct sim_clock clock;
     sim_time last_ps;
     uint64_t seq;
+    uint64_t n_last; /* events of sim_schedule_last() so far */
     uint64_t n_pending, n_far, grow_at;
 
     struct sim_event open; /* sentinel: open.next is the first, its time 0 ends backward walks */
@@ -141,12 +144,10 @@ static inline void sim_queue_defer(struct sim_queue *queue, struct sim_event *ev
         sim_queue_push_near(queue, old);
 }
 
-/* The event is not pending and its time not before the clock's. */
-static inline void sim_queue_insert(struct sim_queue *queue, struct sim_event *event,
-                                    sim_time at_ps)
+/* Puts the event, whose seq is set, where it belongs. */
+static inline void sim_queue_place(struct sim_queue *queue, struct sim_event *event, sim_time at_ps)
 {
     event->time_ps = at_ps;
-    event->seq = queue->seq++;
     if (at_ps < queue->clock.next_ps)
         queue->clock.next_ps = at_ps;
     if (SIM_UNLIKELY(queue->n_pending++ >= queue->grow_at))
@@ -160,6 +161,14 @@ static inline void sim_queue_insert(struct sim_queue *queue, struct sim_event *e
         sim_queue_push_near(queue, event);
     else
         sim_queue_defer(queue, event);
+}
+
+/* The event is not pending and its time not before the clock's. */
+static inline void sim_queue_insert(struct sim_queue *queue, struct sim_event *event,
+                                    sim_time at_ps)
+{
+    event->seq = queue->seq++;
+    sim_queue_place(queue, event, at_ps);
 }
 
 static inline void sim_queue_unlink(struct sim_event *event)

@@ -152,6 +152,14 @@ void sim_schedule(struct sim *sim, struct sim_event *event, sim_time at_ps)
     sim_queue_insert(&sim->queue, event, at_ps);
 }
 
+void sim_schedule_last(struct sim *sim, struct sim_event *event, sim_time at_ps)
+{
+    SIM_ASSERT(!sim_event_pending(event) && at_ps >= sim_now(sim),
+               "event for %llu ps is pending, or in the past", (unsigned long long)at_ps);
+    event->seq = SIM_QUEUE_SEQ_LAST + sim->queue.n_last++;
+    sim_queue_place(&sim->queue, event, at_ps);
+}
+
 void sim_cancel(struct sim *sim, struct sim_event *event)
 {
     if (sim_event_pending(event))

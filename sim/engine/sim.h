@@ -65,6 +65,10 @@ static inline void sim_schedule_in(struct sim *sim, struct sim_event *event, sim
 {
     sim_schedule(sim, event, sim_now(sim) + delay_ps);
 }
+/* The same behind all others of its time, in whatever order these are scheduled. It takes no number of theirs: a
+ * run in which it does not fire has the fingerprint that it has without it. For what looks, seldom, whether something
+ * hangs. */
+void sim_schedule_last(struct sim *sim, struct sim_event *event, sim_time at_ps);
 /* Takes a pending event out of the queue; does nothing if it is not pending. */
 void sim_cancel(struct sim *sim, struct sim_event *event);
 

@@ -35,6 +35,66 @@ static void probes_init(struct probe *probe, unsigned n, struct log *log)
     }
 }
 
+struct chain {
+    struct sim_event event;
+    struct sim_event *next;
+};
+
+static void chain_fire(struct sim *sim, struct sim_event *event)
+{
+    sim_schedule(sim, SIM_CONTAINER(event, struct chain, event)->next, sim_now(sim));
+}
+
+/* Behind all others of its time, even those that are scheduled then; two in their order. What it leaves behind
+ * if it does not fire is what there is without it. */
+static void last_is_last(void **state)
+{
+    struct probe probe[6];
+    struct log log;
+    uint64_t fingerprint[2];
+
+    (void)state;
+    for (unsigned with = 0; with < 2; with++) {
+        struct sim *sim = sim_new(1);
+        struct chain chain;
+
+        probes_init(probe, 6, &log);
+        sim_event_init(&chain.event, chain_fire);
+        chain.next = &probe[2].event;
+        if (with) {
+            sim_schedule_last(sim, &probe[3].event, 777);
+            sim_schedule_last(sim, &probe[4].event, 777);
+            sim_schedule_last(sim, &probe[5].event, 700);
+        }
+        sim_schedule(sim, &probe[0].event, 777);
+        sim_schedule(sim, &chain.event, 777);
+        sim_schedule(sim, &probe[1].event, 777);
+        if (with) {
+            sim_cancel(sim, &probe[5].event);
+            sim_schedule_last(sim, &probe[5].event, 777);
+        }
+        sim_run(sim, 776, NULL);
+        assert_int_equal(log.n, 0);
+        sim_run(sim, SIM_TIME_MAX, NULL);
+        assert_int_equal(log.n, with ? 6 : 3);
+        for (unsigned i = 0; i < log.n; i++)
+            assert_int_equal(log.id[i], i);
+        sim_free(sim);
+
+        sim = sim_new(1);
+        probes_init(probe, 6, &log);
+        if (with)
+            sim_schedule_last(sim, &probe[3].event, 1000);
+        for (unsigned i = 0; i < 3; i++)
+            sim_schedule(sim, &probe[i].event, 10 * i);
+        sim_run(sim, 999, NULL);
+        fingerprint[with] = sim_fingerprint(sim);
+        sim_cancel(sim, &probe[3].event);
+        sim_free(sim);
+    }
+    assert_true(fingerprint[0] == fingerprint[1]);
+}
+
 static void equal_times_fire_as_scheduled(void **state)
 {
     static const unsigned order[] = { 4, 1, 0, 3, 2 };
@@ -335,6 +395,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_times_fire_as_scheduled),
+        cmocka_unit_test(last_is_last),
         cmocka_unit_test(until_is_inclusive),
         cmocka_unit_test(cancel_is_idempotent),
         cmocka_unit_test(stop_leaves_the_rest_pending),

@@ -554,6 +554,10 @@ void k_timer_set(struct k_timer *timer, uint64_t at_ps)
     timer->private_data = new;
     kernel->timers_live++;
 }
+void k_timer_set_watchdog(struct k_timer *timer, uint64_t at_ps)
+{
+    k_timer_set(timer, at_ps);
+}
 void k_timer_cancel(struct k_timer *timer)
 {
     struct fake_timer *armed = timer->private_data;
