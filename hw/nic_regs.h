@@ -144,6 +144,8 @@ _Static_assert(offsetof(struct nic_cqe, op_own) == 63, "op_own");
 _Static_assert(sizeof(struct nic_cqe) == 64, "completion");
 #define NIC_CQE_CHECKSUM_OK 0x1u
 #define NIC_CQE_HASH        0x2u
+/* ERROR: the queue has failed, and does nothing more. SQ: at wqe_index; RQ: its entries or its record could not be
+ * read, wqe_index is the first buffer that stays unused. */
 enum nic_cqe_opcode { NIC_CQE_SENT = 1, NIC_CQE_RECEIVED = 2, NIC_CQE_ERROR = 13 };
 
 /* Event. */

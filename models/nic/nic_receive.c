@@ -171,6 +171,23 @@ static void drop_too_long(struct nic_rq *rq)
 
 /* ---- Buffers --------------------------------------------------------------------------------- */
 
+/* Its entries or their number cannot be had: one error completion, what waits and what comes is thrown away until
+ * the driver makes the queue anew. */
+static void fail_queue(struct nic_rq *rq)
+{
+    struct nic_function *function = rq->function;
+    struct nic_cq *cq = function->cq[rq->cq];
+    struct nic_cqe cqe = { .wqe_index = rq->next, .queue = rq->number };
+    if (rq->failed)
+        return;
+    rq->failed = true;
+    if (cq == NULL)
+        return; /* the driver destroyed it first */
+    const uint64_t iova = nic_cq_next(cq, &cqe, NIC_CQE_ERROR);
+    nic_post(function, iova, &cqe, sizeof(cqe));
+    nic_cq_written(cq);
+}
+
 static uint16_t posted_ahead(const struct nic_rq *rq)
 {
     return (uint16_t)(rq->posted - rq->asked);
@@ -184,7 +201,7 @@ static void wqes_here(struct pcie_dma_request *request, enum pcie_dma_status sta
     if (status == PCIE_DMA_OK)
         rq->fetched = (uint16_t)(rq->fetched + fetch->n);
     else
-        rq->failed = true;
+        fail_queue(rq);
     pump(rq);
 }
 
@@ -222,7 +239,7 @@ static void record_here(struct pcie_dma_request *request, enum pcie_dma_status s
     uint16_t posted = (uint16_t)(rq->record_bytes[0] | rq->record_bytes[1] << 8);
     rq->reading_record = false;
     if (status != PCIE_DMA_OK)
-        rq->failed = true;
+        fail_queue(rq);
     else if ((uint16_t)(posted - rq->next) <= 1u << rq->log)
         rq->posted = posted;
     else

@@ -16,6 +16,11 @@ static void nr_complete(struct sim *sim, struct sim_event *event)
     struct nr_rig *rig = nr_running;
     struct tlp *tlp = SIM_CONTAINER(event, struct tlp, event);
     unsigned offset = 0;
+    if (rig->refused != 0 && tlp->address == rig->refused) {
+        pcie_port_send(&rig->port[tlp->ingress], tlp_completion(rig->pcie, tlp, 0, TLP_UR),
+                       sim_now(sim));
+        offset = tlp->length_bytes;
+    }
     while (offset < tlp->length_bytes) {
         struct tlp *piece = tlp_completion(rig->pcie, tlp, 0, TLP_SC);
         uint64_t address = tlp->address + offset;

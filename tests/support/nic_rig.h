@@ -48,6 +48,7 @@ struct nr_rig {
     struct model *nic;
     unsigned n_functions;
     sim_time delay_ps; /* a read's last byte in to its completions */
+    uint64_t refused;  /* reads of this address are answered as unsupported; 0: none */
     uint64_t next_free;
     /* what arrived */
     struct nr_frame *frame;

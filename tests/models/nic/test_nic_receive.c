@@ -376,6 +376,48 @@ static void test_completion_queue_destroyed_first(void **state)
     nr_ok(rig, 0, (struct nic_command){ .opcode = NIC_DESTROY_RQ });
 }
 
+/* Its record, or its entries, cannot be read: one error completion with an event, packets are dropped. Made anew, it
+ * receives. */
+static void test_failed_queue_tells(void **state)
+{
+    struct nr_rig *rig = *state;
+    struct nr_flow flow = flow_to(rig, 0, 4000);
+    const struct nic_function_stats *stats = nic_function_stats(rig->nic, 0);
+    struct nr_receiver r = receiver_new(rig, 0, 0, 0, 0, NIC_MODERATION_EQE);
+    for (unsigned i = 0; i < 2; i++) {
+        struct nic_cqe cqe;
+        const uint64_t dropped = stats->rx_no_queue;
+        const unsigned irqs = rig->n_irqs;
+        nr_mmio_write(rig, 0, NIC_DOORBELL_EQ(0), 8, stats->eqes);
+        nr_arm(&r.cq);
+        nr_post(&r.rq, 10);
+        rig->refused = i == 0 ? r.rq.record : r.rq.ring;
+        for (unsigned k = 0; k < 3; k++)
+            nr_wire_send(rig, &flow, 1, 0, 1446);
+        nr_run(rig);
+        assert_true(nr_poll(&r.cq, &cqe));
+        assert_int_equal(cqe.op_own >> 4, NIC_CQE_ERROR);
+        assert_int_equal(cqe.queue, 0);
+        assert_int_equal(cqe.wqe_index, 0);
+        assert_false(nr_poll(&r.cq, &cqe));
+        assert_int_equal(rig->n_irqs, irqs + 1);
+        assert_int_equal(stats->rx_no_queue, dropped + 3);
+        rig->refused = 0;
+        nr_wire_send(rig, &flow, 1, 0, 1446);
+        nr_run(rig);
+        assert_false(nr_poll(&r.cq, &cqe));
+        nr_ok(rig, 0, (struct nic_command){ .opcode = NIC_DESTROY_RQ });
+        r.rq = nr_rq_new(rig, 0, 0, 0, 9);
+        nr_post(&r.rq, 10);
+        nr_wire_send(rig, &flow, 1, 0, 1446);
+        nr_run(rig);
+        assert_true(nr_poll(&r.cq, &cqe));
+        assert_int_equal(cqe.op_own >> 4, NIC_CQE_RECEIVED);
+        nr_ok(rig, 0, (struct nic_command){ .opcode = NIC_DESTROY_RQ });
+        r.rq = nr_rq_new(rig, 0, 0, 0, 9);
+    }
+}
+
 /* ---- Steering -------------------------------------------------------------------------------- */
 
 /* "Verifying the RSS hash calculation": addresses, ports, hash without and with ports. */
@@ -914,6 +956,7 @@ int main(void)
         NR_TEST(test_too_long, 1, 16),
         NR_TEST(test_destroyed_queue_drops, 1, 16),
         NR_TEST(test_completion_queue_destroyed_first, 1, 4),
+        NR_TEST(test_failed_queue_tells, 1, 16),
         cmocka_unit_test(test_rss_hash_of_the_specification),
         NR_TEST(test_rss_spreads, 1, 16),
         NR_TEST(test_flow_table, 1, 16, "arfs_entries", "3"),
