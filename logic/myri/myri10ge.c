@@ -4,8 +4,13 @@
  * What it does: A PCI driver that makes a network device of each adapter, with as many slices as the
  *   firmware has receive queues and there are CPUs. Slice i belongs to CPU i, or to the CPU that is
  *   asked for; Open-MX packets for endpoint e come in slice e modulo their number.
- * Leaves out: firmware loading, the test of DMA rates by which Linux chooses the firmware, ethtool.
- * Follows: Linux 2.6.26 drivers/net/myri10ge/myri10ge.c (myri10ge_probe, myri10ge_open, myri10ge_close).
+ *   A watchdog looks once a second, in place of the stack's, as the send queue is long (Linux says so): where
+ *   packets were under way a second ago and none of them has gone, the interface is closed and opened. Of what
+ *   receive queues hold it knows nothing: a lost interrupt of received packets waits for the next packet sent.
+ * Leaves out: firmware loading, the test of DMA rates by which Linux chooses the firmware, ethtool; recovery of
+ *   an adapter that has rebooted itself, and that the watchdog leaves a sender in PAUSE alone.
+ * Follows: Linux 2.6.26 drivers/net/myri10ge/myri10ge.c (myri10ge_probe, myri10ge_open, myri10ge_close,
+ *   myri10ge_watchdog_timer, myri10ge_watchdog).
  */
 #include "logic/myri/myri10ge_internal.h"
 
@@ -13,13 +18,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "hw/pci_regs.h"
+
 #define DRAIN_PS         (2 * K_US)
 #define LINK_LOOK_PS     (20 * K_US)
 #define LINK_LOOKS_MAX   100u
 #define SMALL_BYTES      126u  /* with an MTU of 1500: with what is before, 128 */
 #define SMALL_BYTES_LONG 1518u /* with a larger one: a usual packet with a VLAN tag */
 
-const struct myri10ge_params myri10ge_params_default = { .mtu_bytes = 9000 };
+const struct myri10ge_params myri10ge_params_default = { .mtu_bytes = 9000, .watchdog_ps = K_S };
 
 struct k_page *myri10ge_lines_new(struct myri10ge_dev *myri, size_t bytes)
 {
@@ -104,6 +111,62 @@ static int set_up(struct myri10ge_dev *myri)
     return error;
 }
 
+/* ---- The watchdog ----------------------------------------------------------------------------- */
+
+static void watchdog_start(struct myri10ge_dev *myri);
+static void stop_all(struct myri10ge_dev *myri);
+static int open_all(struct myri10ge_dev *myri);
+
+/* Nothing has been sent of what was under way a period ago. */
+static bool is_stuck(const struct myri10ge_dev *myri)
+{
+    return myri->tx.done == myri->seen_done && myri->seen_requested != myri->seen_done;
+}
+
+/* myri10ge_watchdog(), of a device whose bus mastering is on: looks once more, then closes and opens. One that has
+ * disappeared is left alone. */
+static void reset_body(void *arg)
+{
+    struct myri10ge_dev *myri = arg;
+    if (k_config_read(myri->pci, PCI_VENDOR_ID, 2) == 0xffff) {
+        k_warn(myri->kernel, "%s: device disappeared", myri->name);
+    } else if (myri->dev.running && is_stuck(myri)) {
+        myri->slice[0].stats.watchdog_resets++;
+        k_warn(myri->kernel, "%s: device timeout, resetting", myri->name);
+        stop_all(myri);
+        const int error = open_all(myri);
+        if (error != 0)
+            k_warn(myri->kernel, "%s: could not be opened again: %d", myri->name, error);
+    } else if (myri->dev.running) {
+        watchdog_start(myri);
+    }
+    myri->resetting = false;
+}
+
+/* In a soft interrupt. */
+static void watchdog(struct k_timer *timer)
+{
+    struct myri10ge_dev *myri = K_CONTAINER(timer, struct myri10ge_dev, watchdog);
+    if (!myri->dev.running)
+        return;
+    const bool stuck = is_stuck(myri);
+    myri->seen_requested = myri->tx.requested;
+    myri->seen_done = myri->tx.done;
+    if (stuck) {
+        myri->resetting = true;
+        k_thread_new(myri->kernel, "myri_watchdog", K_CPU_ANY, reset_body, myri);
+    } else {
+        watchdog_start(myri);
+    }
+}
+
+static void watchdog_start(struct myri10ge_dev *myri)
+{
+    const uint64_t ps = myri->driver->params.watchdog_ps;
+    if (ps != 0)
+        k_timer_set_watchdog(&myri->watchdog, k_now_ps(myri->kernel) + ps);
+}
+
 /* ---- Open and stop --------------------------------------------------------------------------- */
 
 /* The device is not to access any of it any more. */
@@ -157,9 +220,9 @@ static void wait_for_link(struct myri10ge_dev *myri)
         k_sleep(myri->kernel, LINK_LOOK_PS);
 }
 
-static int myri_open(struct net_device *dev)
+static int open_all(struct myri10ge_dev *myri)
 {
-    struct myri10ge_dev *myri = myri10ge_of(dev);
+    struct net_device *dev = &myri->dev;
     if (dev->running)
         return 0;
     myri->closing = false;
@@ -180,15 +243,17 @@ static int myri_open(struct net_device *dev)
     memset(dev->queue_stopped, 0, sizeof dev->queue_stopped);
     dev->running = true;
     wait_for_link(myri);
+    watchdog_start(myri);
     return 0;
 }
 
-static void myri_stop(struct net_device *dev)
+static void stop_all(struct myri10ge_dev *myri)
 {
-    struct myri10ge_dev *myri = myri10ge_of(dev);
+    struct net_device *dev = &myri->dev;
     if (!dev->running)
         return;
     dev->running = false;
+    k_timer_cancel(&myri->watchdog);
     net_device_carrier(dev, false);
     while (myri->tx.locked)
         k_sleep(myri->kernel, DRAIN_PS);
@@ -197,6 +262,25 @@ static void myri_stop(struct net_device *dev)
     free_all(myri);
     if (dev->queue_stopped[0])
         net_queue_wake(dev, 0);
+}
+
+static void wait_for_reset(const struct myri10ge_dev *myri)
+{
+    while (myri->resetting)
+        k_sleep(myri->kernel, DRAIN_PS);
+}
+
+static int myri_open(struct net_device *dev)
+{
+    wait_for_reset(myri10ge_of(dev));
+    return open_all(myri10ge_of(dev));
+}
+
+static void myri_stop(struct net_device *dev)
+{
+    wait_for_reset(myri10ge_of(dev));
+    stop_all(myri10ge_of(dev));
+    wait_for_reset(myri10ge_of(dev)); /* one that began meanwhile finds it closed */
 }
 
 static int myri_set_mac(struct net_device *dev, const struct net_mac *mac)
@@ -286,6 +370,7 @@ static struct myri10ge_dev *dev_new(struct myri10ge *driver, struct k_pci_dev *p
     dev->n_tx_queues = 1;
     dev->private_data = myri;
     myri10ge_sent_init(myri);
+    k_timer_init(&myri->watchdog, myri->kernel, watchdog);
     for (unsigned i = 0; i < MYRI_SLICES_MAX; i++) {
         myri->slice[i].myri = myri;
         myri->slice[i].number = i;
@@ -299,6 +384,7 @@ static struct myri10ge_dev *dev_new(struct myri10ge *driver, struct k_pci_dev *p
 static void dev_free(struct myri10ge_dev *myri)
 {
     myri_commands_release(&myri->commands);
+    k_timer_release(&myri->watchdog);
     k_free(myri->sent);
     k_free(myri);
 }

@@ -16,6 +16,8 @@ struct myri10ge_params {
     uint32_t coalescing_us; /* between two interrupts of a slice, at least */
     /* Receive queues: 0: one per CPU. At most those of the firmware. */
     uint16_t n_slices;
+    /* After so long without progress of packets under way the interface is made anew; 0: never. */
+    uint64_t watchdog_ps;
     /* The CPU of each slice's interrupt (n_slices of them; copied). NULL: slice i on CPU i. */
     const uint16_t *slice_cpu;
 };
@@ -45,6 +47,7 @@ int myri10ge_set_cpu(struct net_device *dev, unsigned queue, unsigned cpu);
 struct myri10ge_stats { /* of one slice since its device was created */
     uint64_t interrupts, polls, rx_packets, rx_errors, page_failures;
     uint64_t tx_packets, tx_lines, tx_stops, tx_drops; /* slice 0's */
+    uint64_t watchdog_resets;                          /* the same */
 };
 /* Zero for a slice that the device does not have. */
 struct myri10ge_stats myri10ge_stats(const struct net_device *dev, unsigned slice);

@@ -110,6 +110,9 @@ struct myri10ge_dev {
     uint32_t send_done; /* as the last interrupt told */
     uint32_t ack_at, small_bytes, ring_entries;
     bool link_up, link_told, closing;
+    struct k_timer watchdog;
+    uint32_t seen_requested, seen_done; /* when it looked last */
+    bool resetting;                     /* its thread is at work, or about to be */
 };
 
 struct myri10ge {

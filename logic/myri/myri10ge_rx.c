@@ -7,7 +7,7 @@
  *   headers and one fragment per buffer; where its headers end is known for IPv4 only. The interrupt
  *   of slice 0 comes with a block of counters. It is acknowledged at once, and once more when the
  *   poll function has found nothing.
- * Leaves out: LRO in software (Linux' inet_lro; the stack's GRO does the same), INTx, the watchdog.
+ * Leaves out: LRO in software (Linux' inet_lro; the stack's GRO does the same), INTx.
  * Follows: Linux 2.6.26 drivers/net/myri10ge/myri10ge.c (myri10ge_alloc_rx_pages, myri10ge_rx_done,
  *   myri10ge_clean_rx_done, myri10ge_poll, myri10ge_intr).
  * Costs: per interrupt driver_irq_cycles and the block's line; per poll driver_poll_cycles; per packet

@@ -37,6 +37,9 @@ struct nic_driver_params {
     bool lro;     /* the NIC merges segments into buffers of 64 KiB */
     bool octo_sg; /* fragments on another function's node are fetched through that function */
     uint32_t mtu_bytes;
+    /* After so long without progress of a send queue with entries under way the driver looks for lost
+     * interrupts, then makes the channels anew; 0: never. */
+    uint64_t watchdog_ps;
     uint32_t n_filters;      /* ARFS filters of the driver; limited by those of the device */
     uint64_t filter_scan_ps; /* period in which the driver looks for expired filters */
 };
@@ -94,8 +97,10 @@ struct nic_drv_stats { /* of one channel since its device was created */
     uint64_t cache_hits, cache_busy, cache_empty, cache_full; /* of the receive page cache */
     uint64_t page_failures; /* no page was free; the driver retries */
     uint64_t tx_packets, tx_wqes, tx_doorbells, tx_completions, tx_stops, tx_wakes;
-    uint64_t
-        tx_recoveries; /* times that all channels were made anew, since its send queue had failed */
+    /* Times that all channels were made anew, since its send queue or its receive queue had failed. */
+    uint64_t tx_recoveries, rx_recoveries;
+    uint64_t tx_timeouts; /* times that its send queue was stuck */
+    uint64_t eq_rearms;   /* of those, with events that no interrupt had told of */
     uint64_t tx_drops, tx_errors, tx_hints; /* hints: fragments fetched through another function */
     uint64_t moderation_changes;
 };

@@ -72,6 +72,8 @@ static inline bool nic_drv_cq_next(struct kernel *kernel, const struct nic_drv_c
 }
 /* Arms the queue: it raises an interrupt once there is an entry at cq->ci or later. */
 void nic_drv_cq_arm(struct nic_drv *nic, struct nic_drv_cq *cq);
+/* An event is in memory that the interrupt handler has not seen. Charges nothing. */
+bool nic_drv_eq_pending(const struct nic_channel *channel);
 void nic_drv_eq_arm(struct nic_drv *nic, const struct nic_channel *channel);
 void nic_drv_interrupt(void *arg); /* struct nic_channel */
 
@@ -143,6 +145,7 @@ struct nic_drv_sq {
     struct nic_sq_dma *dma; /* mappings of outstanding WQEs, first in, first out */
     uint32_t dma_mask, dma_pc, dma_cc;
     struct k_page *wqe_lines, *dma_lines;
+    uint32_t seen_pc, seen_cc; /* when the watchdog looked last */
 };
 
 enum net_xmit nic_drv_start_xmit(struct sk_buff *skb, struct net_device *dev);
@@ -180,6 +183,14 @@ void nic_drv_channels_close(struct nic_drv *nic);
 /* Schedules the channel's poll function. From an interrupt or a timer on its CPU. */
 void nic_drv_channel_schedule(struct nic_channel *channel);
 
+/* ---- The watchdog: nic_watchdog.c ------------------------------------------------------------- */
+
+void nic_drv_watchdog_init(struct nic_drv *nic);
+/* [thread] Begins to look after the device, which is open. */
+void nic_drv_watchdog_start(struct nic_drv *nic);
+/* [thread] At return it does not look any more. nic->closing must be set. */
+void nic_drv_watchdog_stop(struct nic_drv *nic);
+
 /* ---- Flow filters: nic_flow.c ---------------------------------------------------------------- */
 
 struct nic_flows;
@@ -209,8 +220,9 @@ int nic_drv_command(struct nic_drv *nic, struct nic_command *command);
 
 /* ---- A function: nic_main.c ------------------------------------------------------------------ */
 
-/* A queue of the channel has failed: closes and opens all of the device's, from a thread of its own. */
-void nic_drv_recover(struct nic_channel *channel);
+/* A queue has failed: closes and opens all of the device's, from a thread of its own; counts it, unless one is at
+ * work. */
+void nic_drv_recover(struct nic_drv *nic, uint64_t *counter);
 
 struct nic_card { /* functions of one card */
     struct nic_card *next;
@@ -260,6 +272,8 @@ struct nic_drv {
     struct nic_work link_work;
     bool recovering;     /* a thread makes the channels anew, or is about to */
     bool recovers_again; /* a queue of these has failed meanwhile */
+    struct k_timer watchdog;
+    bool watching; /* it looks right now */
     /* open: */
     struct nic_channel *channel;
     uint16_t n_channels;

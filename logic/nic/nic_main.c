@@ -27,6 +27,7 @@ const struct nic_driver_params nic_driver_params_default = {
     .tx_us = 16,
     .tx_count = 32,
     .mtu_bytes = 1500,
+    .watchdog_ps = 15 * K_S,
     .n_filters = 8192,
     .filter_scan_ps = K_S,
 };
@@ -140,6 +141,7 @@ static int open_all(struct net_device *dev)
     memset(dev->queue_stopped, 0, sizeof dev->queue_stopped);
     dev->running = true;
     net_device_carrier(dev, k_readl(nic->pci, 0, NIC_REG_LINK) == 1);
+    nic_drv_watchdog_start(nic);
     return 0;
 }
 
@@ -151,6 +153,7 @@ static void stop_all(struct net_device *dev)
     dev->running = false;
     nic->closing = true;
     net_device_carrier(dev, false);
+    nic_drv_watchdog_stop(nic);
     while (nic->n_works > 0)
         k_sleep(nic->kernel, DRAIN_PS);
     nic_drv_flows_stop(nic->flows);
@@ -178,9 +181,8 @@ static void recover_body(void *arg)
     nic->recovering = false;
 }
 
-void nic_drv_recover(struct nic_channel *channel)
+void nic_drv_recover(struct nic_drv *nic, uint64_t *counter)
 {
-    struct nic_drv *nic = channel->nic;
     if (nic->closing)
         return;
     if (nic->recovering) { /* one that has just been made */
@@ -188,7 +190,7 @@ void nic_drv_recover(struct nic_channel *channel)
         return;
     }
     nic->recovering = true;
-    channel->stats->tx_recoveries++;
+    *counter += 1;
     k_thread_new(nic->kernel, "nic_recover", K_CPU_ANY, recover_body, nic);
 }
 
@@ -208,6 +210,7 @@ static void nic_stop(struct net_device *dev)
 {
     wait_for_recovery(nic_drv_of(dev));
     stop_all(dev);
+    wait_for_recovery(nic_drv_of(dev)); /* one that began meanwhile finds it closed */
 }
 
 static const struct net_device_ops nic_ops = {
@@ -294,6 +297,7 @@ static struct nic_drv *nic_new(struct nic_driver *driver, struct k_pci_dev *pci)
         dev->features |= NET_FEATURE_LRO;
     dev->private_data = nic;
     nic_drv_work_init(&nic->link_work, nic, link_work);
+    nic_drv_watchdog_init(nic);
     return nic;
 }
 
@@ -432,6 +436,7 @@ static void nic_free(struct nic_drv *nic)
     if (driver->last == &nic->next)
         driver->last = link;
     net_device_unregister(&nic->dev);
+    k_timer_release(&nic->watchdog);
     nic_drv_flows_free(nic->flows);
     nic_drv_rules_free(nic);
     k_free(nic);

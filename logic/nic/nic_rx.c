@@ -275,10 +275,24 @@ static bool sensible(const struct nic_drv_rq *rq, const struct nic_cqe *cqe)
            cqe->bytes <= rq->buffer_bytes - NIC_RX_HEADROOM && cqe->bytes >= cqe->header_bytes;
 }
 
+/* The device could not read the queue's entries or their number: it drops what comes until the queue is made
+ * anew. */
+static void queue_failed(struct nic_channel *channel)
+{
+    struct nic_drv *nic = channel->nic;
+    channel->stats->rx_errors++;
+    k_warn(nic->kernel, "%s: channel %u: the receive queue has failed", nic->name, channel->index);
+    nic_drv_recover(nic, &channel->stats->rx_recoveries);
+}
+
 static void receive(struct nic_channel *channel, const struct nic_cqe *cqe)
 {
     struct nic_drv *nic = channel->nic;
     struct nic_drv_rq *rq = &channel->rq;
+    if (cqe->op_own >> 4 == NIC_CQE_ERROR) {
+        queue_failed(channel);
+        return;
+    }
     bool good = sensible(rq, cqe);
     /* Of one that makes no sense the next buffer is posted once more as it is. */
     uint32_t slot = (good ? cqe->wqe_index : rq->consumed) & rq->mask;

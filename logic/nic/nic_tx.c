@@ -299,7 +299,7 @@ static void complete(struct nic_channel *channel, const struct nic_cqe *cqe)
         channel->stats->tx_errors++;
         k_warn(nic->kernel, "%s: channel %u: send completion %#x", nic->name, channel->index,
                cqe->op_own);
-        nic_drv_recover(channel);
+        nic_drv_recover(nic, &channel->stats->tx_recoveries);
     }
     uint32_t ahead = (cqe->wqe_index - sq->cc) & sq->mask, reported = sq->cc + ahead;
     if (ahead >= sq->rung_pc - sq->cc) {

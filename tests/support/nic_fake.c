@@ -14,6 +14,17 @@ static struct fake_queue *fake_nic_queue(struct fake_queue *queues, unsigned num
 
 /* ---- Events and completions ------------------------------------------------------------------ */
 
+static void fake_nic_interrupt(struct fake_nic *nic, struct fake_queue *eq)
+{
+    eq->armed = false;
+    if (nic->lose_irqs > 0) {
+        nic->lose_irqs--;
+        return;
+    }
+    nic->n_irqs++;
+    fake_irq_raise(nic->kernel, &nic->pci, eq->target);
+}
+
 static void fake_nic_event(struct fake_nic *nic, unsigned number, uint8_t type, uint16_t cq)
 {
     struct fake_queue *eq = fake_nic_queue(nic->eq, number);
@@ -23,11 +34,8 @@ static void fake_nic_event(struct fake_nic *nic, unsigned number, uint8_t type, 
     assert_true(eq->produced - eq->consumed < 1u << eq->log);
     k_poke(nic->kernel, (struct kaddr){ eq->iova + slot * sizeof eqe }, &eqe, sizeof eqe);
     eq->produced++;
-    if (eq->armed) {
-        eq->armed = false;
-        nic->n_irqs++;
-        fake_irq_raise(nic->kernel, &nic->pci, eq->target);
-    }
+    if (eq->armed)
+        fake_nic_interrupt(nic, eq);
 }
 
 static void fake_nic_check_armed(struct fake_nic *nic, unsigned number)
@@ -125,10 +133,17 @@ void fake_nic_give_back(struct fake_nic *nic, unsigned number)
     fake_nic_complete(nic, nic->rq[number].target, &nic->kept_cqe[number], NIC_CQE_RECEIVED);
 }
 
+void fake_nic_fail_rq(struct fake_nic *nic, unsigned number)
+{
+    struct nic_cqe cqe = { .wqe_index = (uint16_t)nic->rq[number].consumed };
+    nic->rq[number].failed = true;
+    fake_nic_complete(nic, nic->rq[number].target, &cqe, NIC_CQE_ERROR);
+}
+
 bool fake_nic_receive(struct fake_nic *nic, unsigned number, const void *frame, uint32_t bytes,
                       uint16_t header_bytes, uint32_t hash)
 {
-    if (nic->gone || !nic->rq[number].there)
+    if (nic->gone || !nic->rq[number].there || nic->rq[number].failed)
         return false;
     struct fake_queue *rq = &nic->rq[number];
     uint32_t mask = (1u << rq->log) - 1, slot = rq->consumed & mask;
@@ -345,11 +360,8 @@ static void fake_nic_doorbell(struct fake_nic *nic, uint64_t offset, uint64_t va
         struct fake_queue *eq = &nic->eq[number];
         eq->consumed = (uint32_t)value;
         eq->armed = eq->there;
-        if (eq->there && eq->produced != eq->consumed) {
-            eq->armed = false;
-            nic->n_irqs++;
-            fake_irq_raise(nic->kernel, &nic->pci, eq->target);
-        }
+        if (eq->there && eq->produced != eq->consumed)
+            fake_nic_interrupt(nic, eq);
     }
 }
 

@@ -16,7 +16,7 @@
 #define FAKE_NIC_RULES  16u
 
 struct fake_queue {
-    bool there, armed;
+    bool there, armed, failed;
     uint8_t log;
     uint16_t target;
     uint64_t iova, record_iova;
@@ -41,6 +41,7 @@ struct fake_nic {
     struct k_pci_dev pci;
     struct kernel *kernel;
     bool gone, hold_completions, refuse_cq;
+    unsigned lose_irqs; /* so many interrupts from now on get lost */
     uint32_t firmware, function, n_functions, n_flows;
     uint64_t mac;
     struct fake_queue eq[FAKE_NIC_QUEUES], cq[FAKE_NIC_QUEUES], sq[FAKE_NIC_QUEUES],
@@ -76,6 +77,10 @@ void fake_nic_give_back(struct fake_nic *nic, unsigned number);
 /* False: no buffer, dropped. */
 bool fake_nic_receive(struct fake_nic *nic, unsigned number, const void *frame, uint32_t bytes,
                       uint16_t header_bytes, uint32_t hash);
+
+/* The device cannot read the queue's buffers any more: it says so, and drops what comes until the queue is made
+ * anew. */
+void fake_nic_fail_rq(struct fake_nic *nic, unsigned number);
 
 /* Buffers that the device has. */
 uint32_t fake_nic_posted(struct fake_nic *nic, unsigned number);

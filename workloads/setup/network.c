@@ -41,6 +41,10 @@ const struct param_desc network_params_table[] = {
           "docs/sources.md#a5", "interrupts for packets sent come after so long at most"),
     PARAM("tx_moderation_packets", PARAM_U32, struct network_params, tx_count, 32, 1, 65535,
           PROV_DATASHEET, "docs/sources.md#a5", "... or after so many packets"),
+    PARAM(
+        "watchdog_ms", PARAM_TIME, struct network_params, watchdog_ps, 0, 0, 100000, PROV_NONE, "",
+        "after so long without progress its driver takes what it sends for stuck; 0: 15 s (Linux: "
+        "mlx5e), of a myri.myri10g 1 s (myri10ge_watchdog_timeout)"),
     PARAM("arfs", PARAM_BOOL, struct network_params, arfs, 1, 0, 1, PROV_NONE, "",
           "flows are received where they are consumed"),
     PARAM("xps", PARAM_BOOL, struct network_params, xps, 1, 0, 1, PROV_NONE, "",
@@ -251,6 +255,8 @@ void network_set_params(const void *context, struct net_params *net, struct nic_
     nic->rx_count = (uint16_t)p->rx_count;
     nic->tx_us = (uint16_t)p->tx_us;
     nic->tx_count = (uint16_t)p->tx_count;
+    if (p->watchdog_ps != 0)
+        nic->watchdog_ps = p->watchdog_ps;
     nic->lro = p->lro;
     nic->octo_sg = p->octo_sg;
     nic->n_channels = (uint16_t)p->channels;

@@ -32,6 +32,7 @@ struct network_params {
     bool adaptive_moderation;
     uint32_t rx_us, rx_count; /* moderation that does not adapt itself */
     uint32_t tx_us, tx_count;
+    sim_time watchdog_ps; /* 0: the driver's own */
     bool arfs, xps, gro, tso, lro, octo_sg;
     uint64_t send_buffer_bytes, receive_buffer_bytes;
     int interrupts;

@@ -178,9 +178,12 @@ static void set_up(void *arg)
 static void make_myri(struct network_host *host)
 {
     const struct network_params *p = &host->params;
-    const struct myri10ge_params params = { .mtu_bytes = p->mtu_bytes,
-                                            .coalescing_us = p->adaptive_moderation ? 0 : p->rx_us,
-                                            .n_slices = (uint16_t)p->channels };
+    const struct myri10ge_params params = {
+        .mtu_bytes = p->mtu_bytes,
+        .coalescing_us = p->adaptive_moderation ? 0 : p->rx_us,
+        .n_slices = (uint16_t)p->channels,
+        .watchdog_ps = p->watchdog_ps != 0 ? p->watchdog_ps : myri10ge_params_default.watchdog_ps
+    };
     if (network_is_mx(host))
         host->native = mx_native_new(host->kernel, true);
     else if (network_is_myri(host->device) ||

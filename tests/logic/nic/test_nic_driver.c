@@ -221,6 +221,7 @@ static struct nic_driver_params small(void)
     params.rq_wqes = 8;
     params.n_filters = 32;
     params.filter_scan_ps = FAKE_MS(1);
+    params.watchdog_ps = 0;
     return params;
 }
 
@@ -1431,6 +1432,139 @@ static void test_silent(void **state)
     fake_free(kernel);
 }
 
+/* ---- Queues that are stuck, and that fail ------------------------------------------------------ */
+
+static void send_one(struct bench *b, uint16_t queue)
+{
+    struct sk_buff *skb = packet(b, queue, 1, 40, false);
+    assert_int_equal(b->dev->ops->start_xmit(skb, b->dev), NET_XMIT_OK);
+}
+
+static bool receive_one(struct bench *b, unsigned queue, uint64_t sequence)
+{
+    uint8_t frame[200];
+    frame_fill(frame, sequence, sizeof frame);
+    return fake_nic_receive(&b->nic[0], queue, frame, sizeof frame, HEADER_BYTES,
+                            0x1000 + (uint32_t)sequence);
+}
+
+static struct nic_driver_params watched(void)
+{
+    struct nic_driver_params params = small();
+    params.watchdog_ps = FAKE_MS(5);
+    return params;
+}
+
+/* The interrupt of a packet sent gets lost: within two periods the driver arms the event queue again, and the
+ * device raises it once more. Nothing is made anew. */
+static void test_lost_interrupt(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        struct bench b;
+        struct fake_options options = { .seed = seed, .stall_percent = seed % 2 ? 0 : 10 };
+        struct nic_driver_params params = watched();
+        bench_open(&b, &options, &params);
+        const uint64_t commands = b.nic[0].n_commands;
+        b.nic[0].lose_irqs = 1;
+        send_one(&b, 0);
+        run_for(&b, FAKE_MS(1));
+        assert_int_equal(b.n_wire, 1);
+        assert_int_equal(b.net.freed, 0);
+        run_for(&b, FAKE_MS(10));
+        struct nic_drv_stats stats = nic_dev_channel_stats(b.dev, 0);
+        assert_int_equal(b.net.freed, 1);
+        assert_int_equal(stats.eq_rearms, 1);
+        assert_int_equal(stats.tx_timeouts, 1);
+        assert_int_equal(stats.tx_recoveries, 0);
+        assert_int_equal(b.nic[0].n_commands, commands);
+        send_one(&b, 0);
+        run_for(&b, FAKE_MS(1));
+        assert_int_equal(b.net.freed, 2);
+        run_for(&b, FAKE_MS(50));
+        assert_int_equal(nic_dev_channel_stats(b.dev, 0).tx_timeouts, 1);
+        bench_free(&b);
+    }
+}
+
+/* That of a packet received: nobody looks, until something is sent through the channel. Packets come up in their
+ * order then. */
+static void test_lost_receive_interrupt(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct fake_options options = { .seed = 3 };
+    struct nic_driver_params params = watched();
+    bench_open(&b, &options, &params);
+    b.nic[0].lose_irqs = 1;
+    assert_true(receive_one(&b, 1, 0));
+    assert_true(receive_one(&b, 1, 1));
+    run_for(&b, FAKE_MS(100));
+    assert_int_equal(b.net.received, 0);
+    send_one(&b, 1);
+    run_for(&b, FAKE_MS(11));
+    assert_int_equal(b.net.received, 2);
+    assert_int_equal(b.net.freed, 3);
+    assert_int_equal(nic_dev_channel_stats(b.dev, 1).eq_rearms, 1);
+    bench_free(&b);
+}
+
+/* A queue of which the device completes nothing, without an event: all channels are made anew. Without a watchdog it
+ * stays as it is. */
+static void test_stuck(void **state)
+{
+    (void)state;
+    for (unsigned period_ms = 0; period_ms <= 5; period_ms += 5) {
+        struct bench b;
+        struct fake_options options = { .seed = 4 };
+        struct nic_driver_params params = watched();
+        params.watchdog_ps = FAKE_MS(period_ms);
+        bench_open(&b, &options, &params);
+        b.nic[0].hold_completions = true;
+        send_one(&b, 2);
+        run_for(&b, FAKE_MS(4));
+        b.nic[0].hold_completions = false; /* what was posted stays where it is */
+        run_for(&b, FAKE_MS(20));
+        struct nic_drv_stats stats = nic_dev_channel_stats(b.dev, 2);
+        assert_int_equal(b.net.freed, period_ms == 5);
+        assert_int_equal(stats.tx_timeouts, period_ms == 5);
+        assert_int_equal(stats.tx_recoveries, period_ms == 5);
+        assert_int_equal(stats.eq_rearms, 0);
+        assert_true(b.dev->running && b.dev->carrier);
+        b.gaps_allowed = true;
+        send_one(&b, 2);
+        run_for(&b, FAKE_MS(1));
+        assert_int_equal(b.net.freed, 2);
+        bench_free(&b);
+    }
+}
+
+/* A receive queue that fails says so; all channels are made anew, and packets come in again. */
+static void test_receive_queue_fails(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct fake_options options = { .seed = 5 };
+    struct nic_driver_params params = small();
+    bench_open(&b, &options, &params);
+    assert_true(receive_one(&b, 3, 0));
+    run_for(&b, FAKE_MS(1));
+    assert_int_equal(b.net.received, 1);
+    fake_nic_fail_rq(&b.nic[0], 3);
+    assert_false(receive_one(&b, 3, 1));
+    run_for(&b, FAKE_MS(5));
+    struct nic_drv_stats stats = nic_dev_channel_stats(b.dev, 3);
+    assert_int_equal(stats.rx_errors, 1);
+    assert_int_equal(stats.rx_recoveries, 1);
+    assert_int_equal(b.kernel->n_warnings, 1);
+    assert_true(b.dev->running && b.dev->carrier);
+    assert_int_equal(fake_nic_posted(&b.nic[0], 3), 8);
+    assert_true(receive_one(&b, 3, 2));
+    run_for(&b, FAKE_MS(1));
+    assert_int_equal(b.net.received, 2);
+    bench_free(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1464,6 +1598,10 @@ int main(void)
         cmocka_unit_test(test_pulled_from_team),
         cmocka_unit_test(test_pulled),
         cmocka_unit_test(test_silent),
+        cmocka_unit_test(test_lost_interrupt),
+        cmocka_unit_test(test_lost_receive_interrupt),
+        cmocka_unit_test(test_stuck),
+        cmocka_unit_test(test_receive_queue_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

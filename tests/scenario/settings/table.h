@@ -744,6 +744,8 @@ static const struct row rows[] = {
     { "network", "sendfile", "network.server", "octo_sg=true" },
     { "network", "mpi", "network.server", "interrupts=round_robin" },
     REASON("network", "host device second_device", NAMES),
+    REASON("network", "watchdog_ms",
+           "when packets are stuck: tests/scenario/test_fault_programs.c"),
     { "lending", "dma", "lending.borrower",
       "dma_window_bytes=33554432 pool_bytes=2097152 nodes_listed=true" },
     { "lending", "vf", "lending.server", "sriov_numvfs=2+network.server.device=nic.vf1" },
