@@ -46,6 +46,11 @@ static void doorbell_raised(void *arg)
     k_wake(host->kernel, &host->work);
 }
 
+void lend_doorbell_lost(struct lend_host *host, const struct lend_adapter *adapter, unsigned number)
+{
+    doorbell_raised(&host->doorbell[adapter->index][number]);
+}
+
 static int doorbells_request(struct lend_host *host, struct lend_adapter *adapter)
 {
     for (unsigned i = 0; i <= N_DOORBELLS; i++) {

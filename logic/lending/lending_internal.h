@@ -54,7 +54,7 @@ enum lend_connection_state { CONNECTION_OPENING, CONNECTION_UP, CONNECTION_LOST 
 struct lend_event {
     bool used;
     struct k_eventfd *eventfd;
-    uint64_t seen;
+    uint64_t seen, waiting; /* waiting: at the last heartbeat */
 };
 
 /* A pair of nodes: one of our adapters, and one of another host, which is the connection's peer. */
@@ -84,6 +84,9 @@ struct lend_connection {
     uint32_t sequence; /* of our last request */
     uint32_t served;   /* of the last request of the peer that was answered */
     uint16_t served_attempt;
+    uint32_t
+        waiting; /* the peer's request that was not yet served at the last heartbeat; 0: none */
+    uint16_t waiting_attempt;
     struct lend_message *answer; /* to that request; sent again if the request is */
     uint64_t heartbeat_sent, heartbeat_seen;
     uint64_t heartbeat_seen_ps;
@@ -256,6 +259,7 @@ struct lend_host {
     struct k_wait_queue stopped;
     unsigned rung; /* bit per doorbell; N_DOORBELLS: a link change */
     bool started, stopping, dead;
+    bool serving; /* the server thread does something */
     unsigned n_threads;
     const struct lend_service_ops *service; /* NULL: none */
     void *service_context;
@@ -355,6 +359,9 @@ uint64_t lend_register_read(struct lend_adapter *adapter, uint32_t node, uint64_
 int lend_call(struct lend_connection *connection, unsigned type, const void *request,
               size_t request_bytes, void *reply, size_t reply_bytes, struct lend_error *error);
 /* The threads; the argument is the struct lend_host. They end when it stops or dies. */
+/* [thread] What a doorbell's interrupt would have done, which has not come. */
+void lend_doorbell_lost(struct lend_host *host, const struct lend_adapter *adapter,
+                        unsigned number);
 void lend_server(void *host);
 void lend_heartbeats(void *host);
 /* Rings a doorbell of the peer; writes 8 bytes of its mailbox for us. */

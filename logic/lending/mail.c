@@ -181,10 +181,11 @@ static void serve_one(struct lend_connection *c)
                                             .connection = c->peer_number };
 }
 
-/* Answers all requests that have arrived. */
-static void serve_all(struct lend_host *host)
+/* Answers all requests that have arrived. False: there are none. */
+static bool serve_all(struct lend_host *host)
 {
     struct lend_connection *c = NULL;
+    bool any = false;
     while ((c = lend_connection_next(host, c)) != NULL) {
         struct lend_header head;
         k_load(host->kernel, lend_mailbox(host, c->box, BOX_REQUEST), &head, sizeof head);
@@ -192,12 +193,14 @@ static void serve_all(struct lend_host *host)
         if (c->state != CONNECTION_UP || head.sequence == 0 || head.connection != c->number ||
             (!fresh && head.attempt == c->served_attempt))
             continue;
+        any = true;
         if (fresh)
             serve_one(c);
         c->served_attempt = head.attempt;
         if (c->state == CONNECTION_UP && !host->dead)
             send(c, BOX_REPLY, c->answer, DOORBELL_REPLY);
     }
+    return any;
 }
 
 void lend_mail_free(struct lend_connection *c)
@@ -233,22 +236,33 @@ static void link_changed(struct lend_host *host)
     }
 }
 
+/* Somebody whose hello nobody answers has rung for a request: the interrupt of the hello may be lost. */
+static void look_for_hellos(struct lend_host *host)
+{
+    for (unsigned i = 0; i < host->n_adapters; i++)
+        lend_doorbell_lost(host, &host->adapter[i], DOORBELL_HELLO);
+}
+
 void lend_server(void *arg)
 {
     struct lend_host *host = arg;
+    bool woken = false; /* there was nothing to do before this */
     while (!host->stopping && !host->dead) {
         unsigned rung = host->rung;
         host->rung = 0;
         if (rung == 0) {
             k_wait(host->kernel, &host->work, UINT64_MAX);
+            woken = true;
             continue;
         }
+        host->serving = true;
         if ((rung & 1u << N_DOORBELLS) != 0)
             link_changed(host);
         if ((rung & 1u << DOORBELL_HELLO) != 0)
             lend_hellos_answer(host);
-        if ((rung & 1u << DOORBELL_REQUEST) != 0)
-            serve_all(host);
+        if ((rung & 1u << DOORBELL_REQUEST) != 0 && !serve_all(host) && woken)
+            look_for_hellos(host);
+        woken = host->serving = false;
     }
     host->n_threads--;
     k_wake(host->kernel, &host->stopped);
@@ -258,6 +272,45 @@ void lend_heartbeat_send(struct lend_connection *c)
 {
     lend_mailbox_write(c, BOX_HEARTBEAT,
                        (uint64_t)c->peer_number << NUMBER_SHIFT | ++c->heartbeat_sent);
+}
+
+static void is_lost(struct lend_connection *c, unsigned doorbell, const char *what)
+{
+    k_warn(c->host->kernel, "%s: no interrupt has told of the %s of host %u", c->host->options.name,
+           what, c->peer);
+    lend_doorbell_lost(c->host, c->adapter, doorbell);
+}
+
+/* A doorbell whose interrupt gets lost stays rung, and the chip raises no other for it. What has been here since the
+ * last heartbeat, and nobody looks after it, is looked after as if the interrupt had come. */
+static void look_for_request(struct lend_connection *c)
+{
+    struct lend_host *host = c->host;
+    struct lend_header head;
+    k_peek(host->kernel, lend_mailbox(host, c->box, BOX_REQUEST), &head, sizeof head);
+    const bool here = head.sequence != 0 && head.connection == c->number && !host->serving &&
+                      host->rung == 0 &&
+                      (head.sequence != c->served || head.attempt != c->served_attempt);
+    const bool lost = here && c->waiting == head.sequence && c->waiting_attempt == head.attempt;
+    c->waiting = here ? head.sequence : 0;
+    c->waiting_attempt = head.attempt;
+    if (lost)
+        is_lost(c, DOORBELL_REQUEST, "request");
+}
+
+static void look_for_events(struct lend_connection *c)
+{
+    bool lost = false;
+    for (unsigned i = 0; i < c->n_events; i++) {
+        struct lend_event *event = &c->event[i];
+        uint64_t count;
+        k_peek(c->host->kernel, lend_mailbox(c->host, c->box, BOX_EVENTS + 8 * i), &count,
+               sizeof count);
+        lost = lost || (event->used && count != event->seen && count == event->waiting);
+        event->waiting = count;
+    }
+    if (lost)
+        is_lost(c, DOORBELL_EVENT, "event");
 }
 
 /* Sends a heartbeat to the peer, and checks that the peer's counter still changes. */
@@ -271,6 +324,8 @@ static void heartbeat(struct lend_connection *c)
     if (heard != c->heartbeat_seen && heard >> NUMBER_SHIFT == c->number) {
         c->heartbeat_seen = heard;
         c->heartbeat_seen_ps = k_now_ps(host->kernel);
+        look_for_request(c);
+        look_for_events(c);
     } else if (k_now_ps(host->kernel) - c->heartbeat_seen_ps > host->options.timeout_ps) {
         lend_peer_lost(c, "no heartbeat");
     }

@@ -396,7 +396,10 @@ int lend_dma_wait(struct lend_dma *dma, unsigned channel, int64_t cookie)
         int status = lend_dma_poll(dma, channel, cookie);
         if (status != 0)
             return status > 0 ? 0 : status;
-        if (c->interrupts == seen && !k_wait(dma->kernel, &c->wait, until_ps))
-            return -ETIMEDOUT;
+        if (c->interrupts == seen && !k_wait(dma->kernel, &c->wait, until_ps)) {
+            /* done, perhaps, and its interrupt was lost */
+            status = lend_dma_poll(dma, channel, cookie);
+            return status > 0 ? 0 : status == 0 ? -ETIMEDOUT : status;
+        }
     }
 }

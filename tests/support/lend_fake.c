@@ -62,7 +62,7 @@ static void lf_ring(struct lf_ntb *b, uint32_t bells)
     uint32_t fresh = bells & ~b->doorbell;
     b->doorbell |= bells;
     for (unsigned i = 0; i < 32 && !b->f.host->dead; i++)
-        if ((fresh & ~b->mask) >> i & 1)
+        if ((fresh & ~b->mask) >> i & 1 && ++b->f.host->rig->n_rings != b->f.host->rig->lost_ring)
             fake_irq_raise(b->f.host->kernel, &b->f.pci, i);
 }
 

@@ -69,6 +69,8 @@ struct lf_rig {
     struct lf_host host[LF_HOSTS];
     unsigned n_hosts, n_nodes;
     bool through_switch;
+    unsigned n_rings,
+        lost_ring; /* interrupts of doorbells so far; the one that gets lost, 0: none */
     /* The switch's requester table: a word per node, and how many entries there are (0: 512). */
     uint32_t requester[LF_HOSTS * LF_NTBS + 1], n_requesters;
 };

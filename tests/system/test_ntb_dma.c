@@ -422,6 +422,23 @@ static void test_lost(void **state)
     run(lost_body, false, 64);
 }
 
+/* No interrupt tells of a copy that is done: whoever waits finds that, if late. */
+static void unnoticed_body(struct rig *r)
+{
+    fill(r->side[SERVER].kernel, r->local, 3);
+    const uint64_t start_ps = k_now_ps(r->side[SERVER].kernel);
+    int64_t cookie = lend_dma_submit(r->dma, 0, r->local_dma, r->remote.map.address, 8192, 0);
+    lend_dma_issue(r->dma, 0);
+    assert_int_equal(lend_dma_wait(r->dma, 0, cookie), 0);
+    assert_true(k_now_ps(r->side[SERVER].kernel) - start_ps >= K_MS);
+}
+
+static void test_unnoticed(void **state)
+{
+    (void)state;
+    run(unnoticed_body, false, 64);
+}
+
 struct waiter {
     struct rig *r;
     int status;
@@ -565,11 +582,12 @@ static void test_rates(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bytes),    cmocka_unit_test(test_bytes_iommus),
-        cmocka_unit_test(test_rings),    cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_failures), cmocka_unit_test(test_lost),
-        cmocka_unit_test(test_gone),     cmocka_unit_test(test_two_users),
-        cmocka_unit_test(test_rates),    cmocka_unit_test(test_bytes_few_reads),
+        cmocka_unit_test(test_bytes),           cmocka_unit_test(test_bytes_iommus),
+        cmocka_unit_test(test_rings),           cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_failures),        cmocka_unit_test(test_lost),
+        cmocka_unit_test(test_unnoticed),       cmocka_unit_test(test_gone),
+        cmocka_unit_test(test_two_users),       cmocka_unit_test(test_rates),
+        cmocka_unit_test(test_bytes_few_reads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

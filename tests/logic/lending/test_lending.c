@@ -580,6 +580,43 @@ static void test_borrower_dies(void **state)
     }
 }
 
+static void borrow_and_return(struct lf_host *host, void *arg)
+{
+    struct attempt *a = arg;
+    try_borrow(host, a);
+    if (a->status == 0)
+        lend_return(a->borrow);
+}
+
+/* Any of the interrupts by which hosts tell each other of requests and replies gets lost: the request is answered
+ * all the same, within some heartbeats, and later ones are, too. */
+static void test_lost_interrupts(void **state)
+{
+    unsigned n_lost = 0, n_late = 0;
+    (void)state;
+    for (unsigned lost = 1;; lost++) {
+        struct lf_rig *rig = cluster(false);
+        struct attempt a = { .id = DEVICE(0), .peer = 2 };
+        const uint64_t start_ps = rig->host[0].kernel->now_ps;
+        rig->n_rings = 0;
+        rig->lost_ring = lost;
+        lf_call(&rig->host[0], borrow_and_return, &a);
+        assert_int_equal(a.status, 0);
+        const uint64_t took_ps = rig->host[0].kernel->now_ps - start_ps;
+        const bool over = rig->n_rings < lost;
+        n_lost += !over;
+        n_late += took_ps > FAKE_MS(2);
+        assert_true(took_ps < FAKE_MS(10));
+        lf_run(rig, FAKE_MS(200), resetting, rig);
+        expect_lendable(rig, &rig->host[2]);
+        lf_close(rig);
+        free(rig);
+        if (over)
+            break;
+    }
+    assert_true(n_lost > 4 && n_late > 1);
+}
+
 static void reclaim_body(struct lf_host *host, void *arg)
 {
     const int *status = arg;
@@ -805,14 +842,23 @@ static void test_no_leak(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_transparent),   cmocka_unit_test(test_segments),
-        cmocka_unit_test(test_paths),         cmocka_unit_test(test_all_at_once),
-        cmocka_unit_test(test_refusals),      cmocka_unit_test(test_narrow_device),
-        cmocka_unit_test(test_mask),          cmocka_unit_test(test_sharing),
-        cmocka_unit_test(test_failures),      cmocka_unit_test(test_outside),
-        cmocka_unit_test(test_borrower_dies), cmocka_unit_test(test_reclaim),
-        cmocka_unit_test(test_cable),         cmocka_unit_test(test_lender_dies),
-        cmocka_unit_test(test_slow_lender),   cmocka_unit_test(test_no_leak),
+        cmocka_unit_test(test_transparent),
+        cmocka_unit_test(test_segments),
+        cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_all_at_once),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_narrow_device),
+        cmocka_unit_test(test_mask),
+        cmocka_unit_test(test_sharing),
+        cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_outside),
+        cmocka_unit_test(test_borrower_dies),
+        cmocka_unit_test(test_reclaim),
+        cmocka_unit_test(test_cable),
+        cmocka_unit_test(test_lender_dies),
+        cmocka_unit_test(test_lost_interrupts),
+        cmocka_unit_test(test_slow_lender),
+        cmocka_unit_test(test_no_leak),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
