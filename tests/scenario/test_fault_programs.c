@@ -46,13 +46,18 @@ static const struct use shared = {
 static const struct use fabrics = {
     "nvmeof", "measure.duration_us=500 programs.f.device=ssd" TIMEOUT("server", "ssd")
 };
-static const struct use nic = { "net", "measure.duration_us=1000 programs.f.device=nic" TIMEOUT(
-                                           "server", "nic") };
-static const struct use myri = { "myri", "measure.duration_us=1000 programs.f.device=nic" TIMEOUT(
-                                             "server", "nic") };
+/* Their drivers look every 5 ms for what is stuck. */
+#define WATCHDOG " network.server.watchdog_ms=5.0 network.client.watchdog_ms=5.0"
+static const struct use nic = {
+    "net", "measure.duration_us=1000 programs.f.device=nic" WATCHDOG TIMEOUT("server", "nic")
+};
+static const struct use myri = {
+    "myri", "measure.duration_us=1000 programs.f.device=nic" WATCHDOG TIMEOUT("server", "nic")
+};
 static const struct use openmx = {
-    "openmx", "measure.duration_us=30000 programs.f.after_us=10 programs.f.device=nic" TIMEOUT(
-                  "server", "nic")
+    "openmx",
+    "measure.duration_us=30000 programs.f.after_us=10 programs.f.device=nic" WATCHDOG TIMEOUT(
+        "server", "nic")
 };
 static const struct use rdma = {
     "rdma",
@@ -77,6 +82,17 @@ static const struct use requester = {
     "programs.p.device=nfp measure.duration_us=500 programs.f.after_us=10 programs.f.device=nfp" TIMEOUT(
         "lender", "nfp")
 };
+
+/* The lender's bridge, through which an adapter works for the borrower. */
+static const struct use bridge = {
+    "lend",
+    "programs.p.device=nfp measure.duration_us=500 programs.f.after_us=10 programs.f.device=n1"
+};
+/* The same bridge, while devices are borrowed and returned. */
+static const struct use borrowing = { "lend",
+                                      "programs.p.type=borrow_limit lending.borrower.borrow=[] "
+                                      "measure.duration_us=10000000 programs.f.after_us=0 "
+                                      "programs.f.device=n1" };
 
 /* ---- Runs ------------------------------------------------------------------------------------ */
 
@@ -180,6 +196,7 @@ static void check(const struct use *use, const struct row *rows, unsigned n)
 #define CHECK(USE, ROWS) check(USE, ROWS, SIM_N_ELEMENTS(ROWS))
 #define LOSS             "programs.f.event=loss programs.f.tlps="
 #define POISON           "programs.f.event=poison programs.f.tlps="
+#define LOST             "programs.f.event=loss programs.f.tlps=interrupts"
 #define STRAY            "programs.f.event=stray programs.f.tlps="
 #define SPURIOUS         "programs.f.event=spurious programs.f.times=20"
 #define SILENCE          "programs.f.event=silence"
@@ -243,6 +260,10 @@ static void test_fabrics(void **state)
         { SPURIOUS, NULL, 0.8, "failed_requests", 0, 0 },
         { LOSS "writes programs.f.every=50 programs.f.times=20", "was written|does not answer", 0,
           NULL, 0, 0 },
+        { POISON "data", "Input/output error|ssd does not answer", 0, NULL, 0, 0 },
+        { POISON "writes programs.f.every=50 programs.f.times=20", "was written|does not answer", 0,
+          NULL, 0, 0 },
+        { LINK_DOWN, "ssd does not answer", 0, NULL, 0, 0 },
     };
     (void)state;
     CHECK(&fabrics, rows);
@@ -263,6 +284,14 @@ static void test_nic(void **state)
         { STRAY "reads hosts.server.iommu.enabled=true" AFTER_RTO, NULL, 0.01, "f.outage_us",
           100000, 205000 },
         { WIRE_DOWN "50" AFTER_RTO, NULL, 0.01, "f.outage_us", 100000, 205000 },
+        /* a receive queue, mostly */
+        { STRAY "reads programs.f.after_us=107" AFTER_RTO, NULL, 0.01, "f.outage_us", 100000,
+          205000 },
+        /* The sender's time-out sends a packet, whose completion the watchdog misses; the receiver, which sends
+         * nothing, waits. */
+        { LOST " programs.f.device=client_nic measure.duration_us=215000", NULL, 0.01,
+          "f.outage_us", 100000, 205000 },
+        { LOST, NULL, 0, "p.throughput_gbit_s", 0.1, 2 },
     };
     (void)state;
     CHECK(&nic, rows);
@@ -280,6 +309,10 @@ static void test_myri(void **state)
         { SPURIOUS, NULL, 0.9, NULL, 0, 0 },
         { SILENCE, NULL, 0, NULL, 0, 0 },
         { LINK_DOWN, NULL, 0, NULL, 0, 0 },
+        /* Packets under way are stuck: the interface is made anew, and TCP sends again. */
+        { LOST " measure.duration_us=250000", NULL, 0.001, "f.outage_us", 100000, 205000 },
+        { LOST " programs.f.device=client_nic measure.duration_us=230000", NULL, 0.001,
+          "f.outage_us", 100000, 205000 },
     };
     (void)state;
     CHECK(&myri, rows);
@@ -290,6 +323,8 @@ static void test_openmx(void **state)
     static const struct row rows[] = {
         { SPURIOUS, NULL, 0, NULL, 0, 0 },
         { SILENCE, "not ended within", 0, NULL, 0, 0 },
+        /* A message is sent again after half a second, and nobody has heard of that when the watchdog looks. */
+        { LOST " measure.duration_us=2000000", NULL, 0, "f.outage_us", 400000, 600000 },
     };
     (void)state;
     CHECK(&openmx, rows);
@@ -372,6 +407,25 @@ static void test_requester(void **state)
     CHECK(&requester, rows);
 }
 
+/* Doorbells that nobody has rung, a change of a link that has not changed. */
+static void test_bridge(void **state)
+{
+    static const struct row rows[] = {
+        { SPURIOUS " programs.f.vector=0", NULL, 0.9, NULL, 0, 0 },
+        { SPURIOUS " programs.f.vector=1", NULL, 0.9, NULL, 0, 0 },
+        { SPURIOUS " programs.f.vector=2", NULL, 0.9, NULL, 0, 0 },
+        { SPURIOUS " programs.f.vector=32", NULL, 0.9, NULL, 0, 0 },
+    };
+    /* A request's: it is found with a heartbeat. */
+    static const struct row lost[] = {
+        { LOST, NULL, 0, NULL, 0, 0 },
+        { LOST " programs.f.every=3 programs.f.times=4", NULL, 0, NULL, 0, 0 },
+    };
+    (void)state;
+    CHECK(&bridge, rows);
+    CHECK(&borrowing, lost);
+}
+
 /* Links with bit errors send again: every byte arrives, a little later. */
 static void test_bit_errors(void **state)
 {
@@ -400,13 +454,13 @@ static void test_bit_errors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nvme),       cmocka_unit_test(test_spdk),
-        cmocka_unit_test(test_shared),     cmocka_unit_test(test_fabrics),
-        cmocka_unit_test(test_nic),        cmocka_unit_test(test_myri),
-        cmocka_unit_test(test_openmx),     cmocka_unit_test(test_rdma),
-        cmocka_unit_test(test_ioat),       cmocka_unit_test(test_dsa),
-        cmocka_unit_test(test_gpu),        cmocka_unit_test(test_requester),
-        cmocka_unit_test(test_bit_errors),
+        cmocka_unit_test(test_nvme),   cmocka_unit_test(test_spdk),
+        cmocka_unit_test(test_shared), cmocka_unit_test(test_fabrics),
+        cmocka_unit_test(test_nic),    cmocka_unit_test(test_myri),
+        cmocka_unit_test(test_openmx), cmocka_unit_test(test_rdma),
+        cmocka_unit_test(test_ioat),   cmocka_unit_test(test_dsa),
+        cmocka_unit_test(test_gpu),    cmocka_unit_test(test_requester),
+        cmocka_unit_test(test_bridge), cmocka_unit_test(test_bit_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
