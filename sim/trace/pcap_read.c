@@ -148,7 +148,7 @@ static bool read_packet(struct reader *r, size_t end)
     const uint64_t stamp = (uint64_t)get32(r, r->at + 12) << 32 | get32(r, r->at + 16);
     if (index >= r->interfaces->len)
         return wrong(r, "a packet of interface %u, of which there is no block", index);
-    if (bytes > end - r->at - 28 || wire_bytes > FRAME_BYTES_MAX)
+    if (bytes > end - r->at - 28 || SIM_MAX(bytes, wire_bytes) > FRAME_BYTES_MAX)
         return wrong(r, "a packet of %u bytes in a block of %zu", bytes, end + 4 - r->at);
     const struct interface *interface = &g_array_index(r->interfaces, struct interface, index);
     if (interface->link_type != LINK_TYPE_ETHERNET)

@@ -1,5 +1,6 @@
 /* The readers: files of people (scenarios, claims, measured curves, jobs of fio), the texts of filters and
- * units, what a worker writes, and databases of other programs. */
+ * units, what a worker writes, databases of other programs, captures and traces, and what the tools of a server
+ * print. */
 #include <glib.h>
 #include <glib/gstdio.h>
 #include <string.h>
@@ -7,10 +8,13 @@
 #include "cli/campaign/until.h"
 #include "cli/campaign/worker_internal.h"
 #include "cli/claims/claims.h"
+#include "cli/import/machine.h"
+#include "cli/measure/measurements.h"
 #include "cli/plot/plot_measured.h"
+#include "sim/trace/pcap_read.h"
 #include "tests/fuzz/fuzz_read.h"
 #include "workloads/experiment.h"
-#include "workloads/fio/fio_options.h"
+#include "workloads/fio/fio_internal.h"
 
 #define SCENARIO "pcie_bench/latency_size"
 
@@ -302,10 +306,124 @@ static void read_jobfile(const uint8_t *data, size_t bytes)
     sim_error_release(&errors);
 }
 
+/* ---- Traces of fio ---------------------------------------------------------------------------- */
+
+/* Once with every file and action, once redirected and without syncs and trims. */
+static void read_iolog(const uint8_t *data, size_t bytes)
+{
+    const char *path = fuzz_read_file(data, bytes);
+    for (unsigned pass = 0; pass < 2; pass++) {
+        struct sim_error_list errors = { 0 };
+        struct fio_options options;
+        struct fio_trace trace;
+        fio_options_default(&options);
+        options.redirect = pass == 1 ? "ssd" : NULL;
+        options.skip_sync = options.skip_trim = pass == 1;
+        if (!fio_trace_read(path, &options, &trace, &errors))
+            refused(&errors);
+        else
+            g_assert_cmpuint(trace.n_steps, >, 0);
+        for (uint64_t i = 0; i < trace.n_steps; i++)
+            g_assert_cmpuint(trace.step[i].offset + trace.step[i].bytes, <=, trace.end);
+        fio_trace_release(&trace);
+        sim_error_release(&errors);
+    }
+}
+
+/* ---- Captures ---------------------------------------------------------------------------------- */
+
+static void read_capture(const uint8_t *data, size_t bytes)
+{
+    g_autofree char *message = NULL;
+    unsigned sum = 0;
+    struct pcap_capture *capture = pcap_read_memory(g_memdup2(data, bytes), bytes, &message);
+    g_assert_true((capture == NULL) == (message != NULL && *message != '\0'));
+    for (guint i = 0; capture != NULL && i < capture->frames->len; i++) {
+        const struct pcap_frame *frame = &g_array_index(capture->frames, struct pcap_frame, i);
+        g_assert_cmpuint(frame->bytes, <=, frame->wire_bytes);
+        g_assert_cmpuint(frame->wire_bytes, <=, 262144);
+        for (uint32_t k = 0; k < frame->bytes; k++)
+            sum += frame->data[k];
+    }
+    g_assert_cmpuint(sum, <=, 255 * bytes); /* each byte is the file's, and of one frame */
+    pcap_free(capture);
+}
+
+/* ---- What tools of a server print ------------------------------------------------------------- */
+
+/* Where the next file of an input ends: a NUL, which no text has, stands between two. */
+static size_t file_bytes(const uint8_t *data, size_t bytes)
+{
+    const uint8_t *end = bytes > 0 ? memchr(data, '\0', bytes) : NULL;
+    return end != NULL ? (size_t)(end - data) : bytes;
+}
+
+/* What is written of it is UTF-8. */
+static void write_import(const struct import_machine *machine, bool platform)
+{
+    struct sim_error_list errors = { 0 };
+    const struct import_choice choice = { .roots = roots, .host = "server", .platform = platform };
+    g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
+    g_autofree char *text = import_write(machine, &choice, notes, &errors);
+    if (text == NULL)
+        refused(&errors);
+    else
+        g_assert_true(g_utf8_validate(text, -1, NULL));
+    sim_error_release(&errors);
+}
+
+static void read_import(const uint8_t *data, size_t bytes)
+{
+    struct sim_error_list errors = { 0 };
+    struct import_machine machine;
+    bool all = true;
+    import_machine_init(&machine);
+    for (size_t at = 0; all && at < bytes;) {
+        const size_t n = file_bytes(data + at, bytes - at);
+        bool known = false;
+        all = import_file(&machine, fuzz_read_file(data + at, n), true, &known, &errors);
+        if (all)
+            g_assert_true(known);
+        else
+            refused(&errors);
+        at += n + 1;
+    }
+    if (all && bytes > 0)
+        write_import(&machine, bytes % 2 == 0);
+    import_machine_release(&machine);
+    sim_error_release(&errors);
+}
+
+static void read_measure(const uint8_t *data, size_t bytes)
+{
+    struct sim_error_list errors = { 0 };
+    struct measurements measurements;
+    bool all = true;
+    measurements_init(&measurements);
+    for (size_t at = 0; all && at < bytes;) {
+        const size_t n = file_bytes(data + at, bytes - at);
+        all = measurements_read(&measurements, fuzz_read_file(data + at, n), &errors);
+        if (!all)
+            refused(&errors);
+        at += n + 1;
+    }
+    for (guint i = 0; i < measurements.dma->len; i++) {
+        const struct measured_dma *dma = &g_array_index(measurements.dma, struct measured_dma, i);
+        g_assert_nonnull(measurements_dma(&measurements, dma->test, dma->cache, dma->window_bytes,
+                                          dma->transfer_bytes, dma->iommu));
+    }
+    measurements_release(&measurements);
+    sim_error_release(&errors);
+}
+
 const struct fuzz_reader fuzz_scenario = { "scenario", read_scenario },
                          fuzz_claims = { "claims", read_claims },
                          fuzz_measured = { "measured", read_measured },
                          fuzz_filter = { "filter", read_filter },
                          fuzz_report = { "report", read_report },
                          fuzz_results = { "results", read_results },
-                         fuzz_jobfile = { "jobfile", read_jobfile };
+                         fuzz_jobfile = { "jobfile", read_jobfile },
+                         fuzz_iolog = { "iolog", read_iolog },
+                         fuzz_capture = { "capture", read_capture },
+                         fuzz_import = { "import", read_import },
+                         fuzz_measure = { "measure", read_measure };

@@ -165,6 +165,32 @@ static void refused(const struct bytes *b, const char *expected)
     g_free(message);
 }
 
+/* A frame is as long at most as a capture of pcap may have it. */
+static void test_longest(void **state)
+{
+    enum { BYTES = 262144 + 4, HEAD = 28, PACKET = HEAD + BYTES + 4 };
+    const struct pcapng_packet packet = { .bytes = 0 };
+    (void)state;
+    for (uint32_t bytes = BYTES - 4; bytes <= BYTES; bytes += 4) {
+        char *message = NULL, *contents = g_malloc0(2048 + PACKET);
+        uint8_t *at = (uint8_t *)contents;
+        const uint32_t block[] = { 6, HEAD + bytes + 4, 0, 0, 0, bytes, 0 };
+        const uint32_t block_bytes = HEAD + bytes + 4;
+        at += pcapng_section(at, NULL, NULL);
+        at += pcapng_interface(at, "eth0", 0, 0);
+        memcpy(at, block, sizeof(block));
+        memcpy(at + HEAD + bytes, &block_bytes, sizeof(block_bytes));
+        at += block_bytes;
+        at += pcapng_packet(at, &packet);
+        struct pcap_capture *capture =
+            pcap_read_memory(contents, (size_t)(at - (uint8_t *)contents), &message);
+        assert_true((capture != NULL) == (bytes == BYTES - 4));
+        assert_true((message != NULL) == (bytes == BYTES));
+        pcap_free(capture);
+        g_free(message);
+    }
+}
+
 static void test_mistakes(void **state)
 {
     struct bytes b = { .n = 0 };
@@ -189,10 +215,9 @@ static void test_mistakes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pcap),
-        cmocka_unit_test(test_pcapng),
-        cmocka_unit_test(test_resolution),
-        cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_pcap),       cmocka_unit_test(test_pcapng),
+        cmocka_unit_test(test_resolution), cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_longest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
