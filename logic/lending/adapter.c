@@ -33,11 +33,31 @@ int lend_fail(struct lend_error *error, int code, const char *fmt, ...)
 static void table_init(struct lend_table *table, unsigned n, const char *what)
 {
     *table = (struct lend_table){ .n = n, .what = what };
-    table->entry = k_zalloc(n * sizeof table->entry[0]);
+}
+
+/* Makes room for entry i, most of which no host ever uses. */
+static void table_grow(struct lend_table *table, unsigned i)
+{
+    if (i < table->n_kept)
+        return;
+    const unsigned wanted = i + 1 > 2 * table->n_kept ? i + 1 : 2 * table->n_kept;
+    const unsigned n = (wanted + LEND_ENTRIES_STEP - 1) & ~(LEND_ENTRIES_STEP - 1u);
+    struct lend_entry *grown = k_zalloc(n * sizeof grown[0]);
+    if (table->n_kept != 0)
+        memcpy(grown, table->entry, table->n_kept * sizeof grown[0]);
+    k_free(table->entry);
+    table->entry = grown;
+    table->n_kept = n < table->n ? n : table->n;
+}
+
+static uint32_t refs_of(const struct lend_table *table, unsigned i)
+{
+    return i < table->n_kept ? table->entry[i].refs : 0;
 }
 
 static void entry_take(struct lend_table *table, unsigned i, uint64_t value, const char *owner)
 {
+    table_grow(table, i);
     struct lend_entry *entry = &table->entry[i];
     entry->value = value;
     entry->refs = 1;
@@ -54,13 +74,13 @@ static void list_holders(const struct lend_table *table, char *text, size_t room
     for (unsigned h = 0; h < MAX_HOLDERS; h++) {
         const char *most = NULL;
         unsigned most_n = 0;
-        for (unsigned i = 0; i < table->n; i++) {
+        for (unsigned i = 0; i < table->n_kept; i++) {
             const char *owner = table->entry[i].owner;
             unsigned n = 0;
             bool known = table->entry[i].refs == 0;
             for (unsigned s = 0; s < h && !known; s++)
                 known = strcmp(said[s], owner) == 0;
-            for (unsigned k = i; k < table->n && !known; k++)
+            for (unsigned k = i; k < table->n_kept && !known; k++)
                 n += table->entry[k].refs != 0 && strcmp(table->entry[k].owner, owner) == 0;
             if (n > most_n) {
                 most_n = n;
@@ -133,7 +153,7 @@ struct run {
 static bool run_shared(const struct lend_table *table, const struct run *run, unsigned first)
 {
     for (unsigned i = 0; i < run->n; i++)
-        if (table->entry[first + i].refs == 0 ||
+        if (refs_of(table, first + i) == 0 ||
             table->entry[first + i].value != run->value + i * run->step)
             return false;
     return true;
@@ -142,7 +162,7 @@ static bool run_shared(const struct lend_table *table, const struct run *run, un
 static bool run_free(const struct lend_table *table, const struct run *run, unsigned first)
 {
     for (unsigned i = 0; i < run->n; i++)
-        if (table->entry[first + i].refs != 0)
+        if (refs_of(table, first + i) != 0)
             return false;
     return true;
 }
@@ -293,7 +313,7 @@ unsigned lend_windows_used(const struct lend_adapter *adapter)
 /* Index of an entry with this value, or -1. */
 static int table_find(const struct lend_table *table, uint64_t value)
 {
-    for (unsigned i = 0; i < table->n; i++)
+    for (unsigned i = 0; i < table->n_kept; i++)
         if (table->entry[i].refs != 0 && table->entry[i].value == value)
             return (int)i;
     return -1;
@@ -302,7 +322,7 @@ static int table_find(const struct lend_table *table, uint64_t value)
 static int table_free_entry(const struct lend_table *table)
 {
     for (unsigned i = 0; i < table->n; i++)
-        if (table->entry[i].refs == 0)
+        if (refs_of(table, i) == 0)
             return (int)i;
     return -1;
 }

@@ -42,9 +42,10 @@ struct lend_entry { /* of a table of the NTB */
     uint32_t refs;  /* 0: free */
     char owner[LEND_OWNER_BYTES];
 };
+#define LEND_ENTRIES_STEP 8u /* a power of two */
 struct lend_table {
-    struct lend_entry *entry;
-    unsigned n, n_used;
+    struct lend_entry *entry; /* of the first n_kept; those behind have never been used */
+    unsigned n, n_used, n_kept;
     const char *what; /* in messages */
 };
 
