@@ -525,11 +525,10 @@ static sim_time io_send(struct numa *n, unsigned from, unsigned to, enum message
 
 static struct stat_peak to_peak(const struct numa *n, unsigned from, unsigned to, sim_time now_ps)
 {
-    const struct calendar *link = &n->interconnect.link[from * n->sockets + to].calendar;
-    const double bytes = n->params->interconnect->flit_payload_bytes;
-
     if (from == to)
         return (struct stat_peak){ 0, 0 };
+    const struct calendar *link = &n->interconnect.link[from * n->sockets + to].calendar;
+    const double bytes = n->params->interconnect->flit_payload_bytes;
     /* A slot may be cut by either edge. */
     return (struct stat_peak){ link->capacity * bytes * 1e12 / (double)link->slot_ps,
                                ((double)calendar_units_after(link, now_ps) + link->capacity) *
@@ -573,7 +572,7 @@ static void init(struct numa *n)
     /* Where each transaction ID has a tracker, receivers take all that comes. */
     interconnect_follow_credits(&n->interconnect, n->params->coherence->remote_trackers != 0 ||
                                                       n->params->coherence->io_trackers != 0);
-    for (uint32_t i = 0; i < n->sockets * n->sockets; i++)
+    for (uint32_t i = 0; i < n->interconnect.n_links; i++)
         if (n->interconnect.link[i].credits != NULL)
             n->interconnect.link[i].credits->wait_ps =
                 &n->socket[i / n->sockets].counters.link_credit_wait_ps;

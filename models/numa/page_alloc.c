@@ -6,7 +6,7 @@
 #ifdef SIM_HOSTILE
 #define FIRST_CAPACITY 2u
 #else
-#define FIRST_CAPACITY 64u
+#define FIRST_CAPACITY 16u
 #endif
 
 void page_alloc_init(struct page_alloc *a)

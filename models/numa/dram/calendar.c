@@ -1,5 +1,6 @@
 #include "models/numa/dram/calendar.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #define SLOT_MASK (CALENDAR_SLOTS - 1u)
@@ -9,7 +10,14 @@ void calendar_init(struct calendar *c, sim_time slot_ps, uint32_t capacity)
 {
     SIM_ASSERT(slot_ps > 1 && capacity > 0 && capacity <= CALENDAR_MAX_CAPACITY,
                "slot %llu ps of %u units", (unsigned long long)slot_ps, capacity);
-    memset(c, 0, sizeof(*c));
+    memset(c, 0, offsetof(struct calendar, full));
+    /* Pages that are zero stay untouched: a large cluster has hosts whose links carry nothing. */
+    for (uint32_t i = 0; i < CALENDAR_WORDS; i++)
+        if (c->full[i] != 0)
+            c->full[i] = 0;
+    for (uint32_t i = 0; i < CALENDAR_SLOTS; i++)
+        if (c->used[i] != 0)
+            c->used[i] = 0;
     c->slot_ps = slot_ps;
     c->reciprocal = UINT64_MAX / slot_ps + 1;
     c->capacity = capacity;

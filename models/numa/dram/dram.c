@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/engine/zeroed.h"
+
 #define RANK_LINES_LOG2   7u    /* ranks take turns by 8 KiB of a channel */
 #define LOW_ROWS_LOG2     3u    /* rows of a bank that follow each other */
 #define BURST_CLOCKS      4u    /* BL8: the bus calendar counts in clocks, a slot is a burst */
@@ -66,7 +68,7 @@ void dram_init(struct dram *dram, const struct numa_dram_params *params, struct 
         fbdimm_init(dram);
         return;
     }
-    dram->channel = sim_zalloc(params->channels, sizeof(*dram->channel));
+    dram->channel = sim_zeroed_new(params->channels * sizeof(*dram->channel));
     dram->bank = sim_zalloc((size_t)params->channels * dram->n_banks, sizeof(*dram->bank));
     const uint32_t n_groups = params->ranks * dram->n_groups;
     dram->column_ps = SIM_MAX(params->tccd_l_ps, dram->burst_ps);
@@ -87,7 +89,8 @@ void dram_init(struct dram *dram, const struct numa_dram_params *params, struct 
 void dram_release(struct dram *dram)
 {
     fbdimm_release(dram);
-    free(dram->channel);
+    if (dram->channel != NULL)
+        sim_zeroed_free(dram->channel, dram->params->channels * sizeof(*dram->channel));
     free(dram->bank);
     free(dram->group);
     dram->group = NULL;

@@ -125,7 +125,8 @@ struct dram_written {
 };
 
 struct dram_channel {
-    struct calendar bus;
+    /* The pages of the long arrays behind are not touched before the first access. */
+    struct dram_rank rank[DRAM_MAX_RANKS];
     sim_time full_until_ps; /* counts.write_full_ps is complete until then */
     sim_time turned_ps;     /* reads from here on are behind no write */
     /* Write modes that follow each other without a pause end at drained_ps and began at
@@ -138,14 +139,14 @@ struct dram_channel {
     uint32_t last_rank;       /* given */
     uint32_t n_queued;
     uint32_t n_arrived; /* of these, before known_ps: what the controller has in its queue */
+    uint32_t oldest;    /* of `waiting` */
+    uint32_t gap_due;   /* 1/256 clocks of gaps not yet taken from the bus */
+    struct calendar bus;
     struct dram_write queued[DRAM_MAX_WRITES + 1];
-    struct dram_rank rank[DRAM_MAX_RANKS];
     struct dram_written written[DRAM_MAX_RANKS][WRITTEN_WORDS];
     /* The reads of the latest column commands, as many as the queue has places, in their order from
      * `oldest` on, round. */
     struct dram_waiting waiting[DRAM_MAX_READS];
-    uint32_t oldest;
-    uint32_t gap_due; /* 1/256 clocks of gaps not yet taken from the bus */
     struct dram_mix mix[DRAM_MIXES];
 };
 

@@ -37,8 +37,9 @@ void interconnect_init(struct interconnect *ic, const struct numa_interconnect_p
                                ? ic->serial_ps[MESSAGE_DATA] / params->links
                                : SIM_TIME_MAX;
     ic->window_capacity_flits = (UINT64_C(1) << LINK_WINDOW_LOG2) * LINK_GROUP_FLITS / slot_ps;
-    ic->link = sim_zalloc((size_t)sockets * sockets, sizeof(*ic->link));
-    for (uint32_t i = 0; i < sockets * sockets; i++) {
+    ic->n_links = sockets > 1 ? sockets * sockets : 0;
+    ic->link = ic->n_links != 0 ? sim_zalloc(ic->n_links, sizeof(*ic->link)) : NULL;
+    for (uint32_t i = 0; i < ic->n_links; i++) {
         calendar_init(&ic->link[i].calendar, slot_ps, LINK_GROUP_FLITS);
         if (params->flit_slots > 1)
             ic->link[i].headers = sim_zalloc(1, sizeof(*ic->link[i].headers));
@@ -48,7 +49,7 @@ void interconnect_init(struct interconnect *ic, const struct numa_interconnect_p
 
 void interconnect_release(struct interconnect *ic)
 {
-    for (uint32_t i = 0; ic->link != NULL && i < ic->sockets * ic->sockets; i++) {
+    for (uint32_t i = 0; ic->link != NULL && i < ic->n_links; i++) {
         struct link_credits *credits = ic->link[i].credits;
         for (uint32_t c = 0; credits != NULL && c < LINK_CLASSES; c++)
             pool_release(&credits->reserved[c]);
@@ -90,7 +91,7 @@ void interconnect_follow_credits(struct interconnect *ic, bool stalls)
 
     if (p->receive_flits == 0 || (!stalls && cannot_run_out(ic)))
         return;
-    for (uint32_t i = 0; i < ic->sockets * ic->sockets; i++) {
+    for (uint32_t i = 0; i < ic->n_links; i++) {
         struct link_credits *credits = sim_zalloc(1, sizeof(*credits));
         pool_init(&credits->shared, p->links * (p->receive_flits - p->reserved_flits));
         for (uint32_t c = 0; c < LINK_CLASSES; c++)

@@ -91,8 +91,8 @@ struct link {
 
 struct interconnect {
     const struct numa_interconnect_params *params;
-    struct link *link; /* [from * sockets + to] */
-    uint32_t sockets;
+    struct link *link; /* [from * sockets + to]; NULL: one socket */
+    uint32_t sockets, n_links;
     uint32_t flits[N_MESSAGES];
     uint32_t bytes[N_MESSAGES];     /* that count as moved */
     sim_time serial_ps[N_MESSAGES]; /* on one link */

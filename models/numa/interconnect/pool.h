@@ -32,7 +32,8 @@ struct pool {
     uint32_t carry_ps;
     uint64_t base;
     uint64_t full_from, full_to; /* slots that are known to have no entry left */
-    uint16_t *held;              /* of each slot; POOL_LANES more that stay 0 */
+    const uint16_t *known;       /* `held`, or zeros */
+    uint16_t *held; /* of each slot; POOL_LANES more that stay 0; NULL: no entry ever was */
 };
 
 /* For the last, incomplete addition: so many ones, then zeros. */
@@ -43,6 +44,7 @@ void pool_release(struct pool *p);
 /* The uncommon cases of pool_wait() and pool_hold(). */
 sim_time pool_wait_any(struct pool *p, uint32_t entries, sim_time at_ps);
 void pool_hold_any(struct pool *p, uint32_t entries, sim_time from_ps, sim_time until_ps);
+void pool_hold_each(struct pool *p, struct pool *also, sim_time from_ps, sim_time until_ps);
 
 /* Whether `entries` are left at at_ps, as far as that is known without looking further. */
 static inline bool pool_has(const struct pool *p, uint32_t entries, sim_time at_ps)
@@ -50,7 +52,7 @@ static inline bool pool_has(const struct pool *p, uint32_t entries, sim_time at_
     const uint64_t slot = at_ps >> POOL_SLOT_LOG2;
 
     return p->n == 0 || SIM_LIKELY(slot - p->base < POOL_SLOTS &&
-                                   p->held[slot & (POOL_SLOTS - 1)] + entries <= p->n);
+                                   p->known[slot & (POOL_SLOTS - 1)] + entries <= p->n);
 }
 
 /* The first time from at_ps on at which `entries` (at most n) are left. Nothing is taken. */
@@ -80,10 +82,9 @@ static inline void pool_hold_both(struct pool *p, struct pool *also, sim_time fr
     const uint32_t at = slot & (POOL_SLOTS - 1);
 
     if (SIM_UNLIKELY(slot < p->base || slot - p->base + count >= POOL_SLOTS ||
-                     at + count > POOL_SLOTS || p->n == 0 || also->n == 0 || slot < also->base ||
-                     slot - also->base + count >= POOL_SLOTS)) {
-        pool_hold_any(p, 1, from_ps, until_ps);
-        pool_hold_any(also, 1, from_ps, until_ps);
+                     at + count > POOL_SLOTS || p->held == NULL || also->held == NULL ||
+                     slot < also->base || slot - also->base + count >= POOL_SLOTS)) {
+        pool_hold_each(p, also, from_ps, until_ps);
         return;
     }
     p->carry_ps = held_ps & (POOL_SLOT_PS - 1);

@@ -29,6 +29,28 @@ static unsigned first_of(const sim_time *done_ps, unsigned n)
     return first;
 }
 
+/* Asking takes no memory, and leaves the pool as one that has it: the first hold counts all the same. */
+static void test_first_hold(void **state)
+{
+    const sim_time far_ps = 10 * POOL_SLOTS * POOL_SLOT_PS;
+    struct pool p, also;
+
+    (void)state;
+    pool_init(&p, 1);
+    pool_init(&also, 1);
+    assert_int_equal(pool_wait(&p, 1, 5), 5);
+    assert_int_equal(pool_wait(&p, 1, far_ps), far_ps);
+    /* The slots before the window are not known any more. */
+    assert_int_equal(pool_wait(&p, 1, 5), far_ps - POOL_SLOTS / 2 * POOL_SLOT_PS);
+    assert_null(p.held);
+    pool_hold_both(&p, &also, far_ps, far_ps + 3 * POOL_SLOT_PS);
+    assert_non_null(p.held);
+    assert_int_equal(pool_wait(&p, 1, far_ps), far_ps + 3 * POOL_SLOT_PS);
+    assert_int_equal(pool_wait(&also, 1, far_ps), far_ps + 3 * POOL_SLOT_PS);
+    pool_release(&p);
+    pool_release(&also);
+}
+
 /* Three times as many clients as entries, each with one transaction after the other. */
 static void test_rate_is_exact(void **state)
 {
@@ -398,6 +420,7 @@ static void test_headers_pass_lines(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_first_hold),
         cmocka_unit_test(test_rate_is_exact),
         cmocka_unit_test(test_full_pool_refuses),
         cmocka_unit_test(test_callers_in_any_order),
