@@ -54,9 +54,13 @@ void cfg_add_registers(struct cfg_space *cfg, unsigned base, const struct cfg_re
         const struct cfg_register *reg = &registers[i];
         unsigned offset = base + reg->offset;
         SIM_ASSERT((reg->wmask & reg->w1cmask) == 0, "register 0x%x: a bit has two rules", offset);
-        memcpy(&cfg->wmask[offset], &reg->wmask, reg->bytes);
-        memcpy(&cfg->w1cmask[offset], &reg->w1cmask, reg->bytes);
-        memcpy(&cfg->first[offset], &reg->value, reg->bytes);
+        SIM_ASSERT(offset < CFG_KEPT_BYTES, "register 0x%x lies behind those that are kept",
+                   offset);
+        struct cfg_block *block = &cfg->block[offset / CFG_BLOCK_BYTES];
+        const unsigned at = offset % CFG_BLOCK_BYTES;
+        memcpy(&block->wmask[at], &reg->wmask, reg->bytes);
+        memcpy(&block->w1cmask[at], &reg->w1cmask, reg->bytes);
+        memcpy(&block->first[at], &reg->value, reg->bytes);
         cfg_set(cfg, offset, reg->bytes, reg->value);
     }
 }

@@ -31,10 +31,23 @@ static void check_access(unsigned offset, unsigned bytes)
                "configuration access of %u bytes at 0x%x", bytes, offset);
 }
 
+static struct cfg_block *block_of(struct cfg_space *cfg, unsigned offset)
+{
+    return &cfg->block[offset / CFG_BLOCK_BYTES];
+}
+
+static const uint8_t *value_at(const struct cfg_space *cfg, unsigned offset)
+{
+    static const uint8_t none[4];
+    if (SIM_UNLIKELY(offset >= CFG_KEPT_BYTES))
+        return none;
+    return &cfg->block[offset / CFG_BLOCK_BYTES].value[offset % CFG_BLOCK_BYTES];
+}
+
 uint32_t cfg_read(const struct cfg_space *cfg, unsigned offset, unsigned bytes)
 {
     check_access(offset, bytes);
-    return load(&cfg->value[offset], bytes);
+    return load(value_at(cfg, offset), bytes);
 }
 
 static unsigned size_of_code(unsigned code)
@@ -201,10 +214,12 @@ void cfg_reset(struct cfg_space *cfg)
     const unsigned control = cfg->pcie_cap + PCIE_DEVCTL, link = cfg->pcie_cap + PCIE_LNKCTL;
     const uint32_t mps = cfg_read(cfg, control, 2) & PCIE_DEVCTL_MPS_MASK;
     const uint32_t rcb = cfg_read(cfg, link, 2) & PCIE_LNKCTL_RCB_128;
-    for (unsigned i = 0; i < CFG_SPACE_BYTES; i++) {
-        const uint8_t mask = cfg->wmask[i] | cfg->w1cmask[i];
+    for (unsigned i = 0; i < CFG_KEPT_BYTES; i++) {
+        struct cfg_block *block = block_of(cfg, i);
+        const unsigned at = i % CFG_BLOCK_BYTES;
+        const uint8_t mask = block->wmask[at] | block->w1cmask[at];
         if (i - cfg->aer_cap >= PCI_AER_BYTES)
-            cfg->value[i] = (uint8_t)((cfg->value[i] & ~mask) | (cfg->first[i] & mask));
+            block->value[at] = (uint8_t)((block->value[at] & ~mask) | (block->first[at] & mask));
     }
     cfg_set(cfg, control, 2, (cfg_read(cfg, control, 2) & ~PCIE_DEVCTL_MPS_MASK) | mps);
     cfg_set(cfg, link, 2, (cfg_read(cfg, link, 2) & ~PCIE_LNKCTL_RCB_128) | rcb);
@@ -215,13 +230,17 @@ bool cfg_write(struct cfg_space *cfg, unsigned offset, unsigned bytes, uint32_t 
     check_access(offset, bytes);
     if (SIM_UNLIKELY(asks_for_flr(cfg, offset, bytes, value)))
         cfg->flr_asked = true;
-    uint32_t old = load(&cfg->value[offset], bytes);
-    uint32_t wmask = load(&cfg->wmask[offset], bytes);
-    uint32_t w1cmask = load(&cfg->w1cmask[offset], bytes);
+    if (offset >= CFG_KEPT_BYTES)
+        return false;
+    struct cfg_block *block = block_of(cfg, offset);
+    const unsigned at = offset % CFG_BLOCK_BYTES;
+    uint32_t old = load(&block->value[at], bytes);
+    uint32_t wmask = load(&block->wmask[at], bytes);
+    uint32_t w1cmask = load(&block->w1cmask[at], bytes);
     uint32_t new = ((old & ~wmask) | (value & wmask)) & ~(value & w1cmask);
     if (new == old)
         return false;
-    memcpy(&cfg->value[offset], &new, bytes);
+    memcpy(&block->value[at], &new, bytes);
     decode(cfg);
     return true;
 }
@@ -229,7 +248,8 @@ bool cfg_write(struct cfg_space *cfg, unsigned offset, unsigned bytes, uint32_t 
 void cfg_set(struct cfg_space *cfg, unsigned offset, unsigned bytes, uint32_t value)
 {
     check_access(offset, bytes);
-    memcpy(&cfg->value[offset], &value, bytes);
+    SIM_ASSERT(offset < CFG_KEPT_BYTES, "register 0x%x lies behind those that are kept", offset);
+    memcpy(&block_of(cfg, offset)->value[offset % CFG_BLOCK_BYTES], &value, bytes);
     decode(cfg);
 }
 
@@ -252,7 +272,7 @@ struct tlp *cfg_answer(struct cfg_space *cfg, struct pcie_context *pcie, struct 
         return answer;
     if (!write) {
         tlp_payload_new(pcie, answer);
-        memcpy(answer->payload, &cfg->value[offset], bytes);
+        memcpy(answer->payload, value_at(cfg, (unsigned)offset), bytes);
         return answer;
     }
     /* By bytes: any combination of byte enables is legal, masks are per bit anyway. */
@@ -263,17 +283,17 @@ struct tlp *cfg_answer(struct cfg_space *cfg, struct pcie_context *pcie, struct 
 
 uint8_t cfg_bridge_primary(const struct cfg_space *cfg)
 {
-    return cfg->value[PCI_PRIMARY_BUS];
+    return *value_at(cfg, PCI_PRIMARY_BUS);
 }
 
 uint8_t cfg_bridge_secondary(const struct cfg_space *cfg)
 {
-    return cfg->value[PCI_SECONDARY_BUS];
+    return *value_at(cfg, PCI_SECONDARY_BUS);
 }
 
 uint8_t cfg_bridge_subordinate(const struct cfg_space *cfg)
 {
-    return cfg->value[PCI_SUBORDINATE_BUS];
+    return *value_at(cfg, PCI_SUBORDINATE_BUS);
 }
 
 void cfg_set_link(struct cfg_space *cfg, unsigned generation, unsigned lanes)

@@ -43,6 +43,16 @@ struct cfg_live {
     struct cfg_multicast multicast;
 };
 
+/* Behind CFG_KEPT_BYTES no device has registers: it reads as zeros. */
+#define CFG_KEPT_BYTES  1024u
+#define CFG_BLOCK_BYTES 128u
+struct cfg_block {
+    uint8_t value[CFG_BLOCK_BYTES];
+    uint8_t first[CFG_BLOCK_BYTES];   /* values after a reset */
+    uint8_t wmask[CFG_BLOCK_BYTES];   /* bits software may write */
+    uint8_t w1cmask[CFG_BLOCK_BYTES]; /* bits that writing 1 clears */
+};
+
 struct cfg_space {
     struct cfg_live live;  /* read through the functions below */
     uint64_t bar_bytes[6]; /* 0: absent (or the upper half of a 64-bit BAR) */
@@ -57,10 +67,7 @@ struct cfg_space {
     uint16_t pcie_cap, msi_cap, msix_cap, acs_cap, aer_cap, mc_cap,
         sriov_cap;       /* offsets, 0: absent */
     bool flr, flr_asked; /* function-level reset: offered, initiated */
-    uint8_t value[CFG_SPACE_BYTES];
-    uint8_t first[CFG_SPACE_BYTES];   /* values after a reset */
-    uint8_t wmask[CFG_SPACE_BYTES];   /* bits software may write */
-    uint8_t w1cmask[CFG_SPACE_BYTES]; /* bits that writing 1 clears */
+    struct cfg_block block[CFG_KEPT_BYTES / CFG_BLOCK_BYTES]; /* an access lies in one */
 };
 
 #define CFG_BAR_64       0x1u

@@ -16,6 +16,7 @@
  */
 #include "models/pcie/endpoint/dma.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "hw/pci_regs.h"
@@ -386,6 +387,12 @@ static sim_time write_ready_ps(const struct pcie_dma *dma)
 
 /* ---- Requests as TLPs ------------------------------------------------------------------------ */
 
+static __attribute__((cold, noinline)) void make_tags(struct pcie_dma *dma)
+{
+    dma->tag = sim_zalloc(PCIE_DMA_TAGS, sizeof(*dma->tag));
+    dma->n_kept = PCIE_DMA_TAGS;
+}
+
 /* Sends the next TLP of the oldest read. False: it has to wait. */
 static bool issue_read(struct pcie_dma *dma, struct pcie_dma_request *request)
 {
@@ -411,6 +418,8 @@ static bool issue_read(struct pcie_dma *dma, struct pcie_dma_request *request)
     unsigned bytes = next_piece(dma, request, read_bytes_max(dma));
     struct tlp *tlp = request_tlp(dma, request, TLP_MRD, bytes);
     tlp->tag = idx;
+    if (SIM_UNLIKELY(dma->n_kept == 0))
+        make_tags(dma);
     struct pcie_dma_tag *tag = &dma->tag[idx];
     tag->request = request;
     tag->offset = request->issued_bytes;
@@ -720,7 +729,7 @@ void pcie_dma_receive(struct pcie_dma *dma, struct tlp *tlp)
 
 void pcie_dma_complete(struct pcie_dma *dma, struct tlp *tlp)
 {
-    bool expected = tlp->requester_id == dma->cfg->id && tlp->tag < PCIE_DMA_TAGS &&
+    bool expected = tlp->requester_id == dma->cfg->id && tlp->tag < dma->n_kept &&
                     dma->tag[tlp->tag].request != NULL;
     if (SIM_UNLIKELY(!expected))
         drop_unexpected(dma, tlp);
@@ -753,6 +762,7 @@ void pcie_dma_init(struct pcie_dma *dma, struct model *model, uint32_t port, str
 {
     SIM_ASSERT(port < model->n_ports, "%s has no port %u", model->name, port);
     sim_watch_remove(model->sim, &dma->watch);
+    free(dma->tag);
     memset(dma, 0, sizeof(*dma));
     dma->watch.describe = describe;
     sim_watch_add(model->sim, &dma->watch);
@@ -804,5 +814,8 @@ void pcie_dma_release(struct pcie_dma *dma)
         sim_cancel(dma->model->sim, &dma->rate_end);
         sim_watch_remove(dma->model->sim, &dma->watch);
     }
+    free(dma->tag);
+    dma->tag = NULL;
+    dma->n_kept = 0;
     dma->model = NULL;
 }

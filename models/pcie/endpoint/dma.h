@@ -195,7 +195,8 @@ struct pcie_dma {
     struct sim_event start;   /* pending while a request that may go next is not ready yet */
     struct sim_event timeout; /* pending while something is in flight; at or before oldest's */
     uint64_t free_tags[PCIE_DMA_TAGS / 64];
-    struct pcie_dma_tag tag[PCIE_DMA_TAGS];
+    uint32_t n_kept;          /* of `tag`: 0 until the first read, which many devices never have */
+    struct pcie_dma_tag *tag; /* PCIE_DMA_TAGS */
     struct sim_watch watch;
 };
 

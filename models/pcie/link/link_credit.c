@@ -22,7 +22,7 @@ static void ring_grow(struct link_ring *ring)
 #ifdef SIM_HOSTILE
     uint32_t capacity = ring->capacity == 0 ? 2 : ring->capacity * 2;
 #else
-    uint32_t capacity = ring->capacity == 0 ? 32 : ring->capacity * 2;
+    uint32_t capacity = ring->capacity == 0 ? 8 : ring->capacity * 2;
 #endif
     struct link_dllp *entry = sim_zalloc(capacity, sizeof(*entry));
 

@@ -17,6 +17,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "sim/engine/zeroed.h"
+
 #define SOURCE CROSSBAR_SOURCE
 
 static const struct param_desc ntb_params[] = {
@@ -313,7 +315,8 @@ static void init_tables(struct ntb *ntb)
         else
             ntb->window_log2[i] =
                 (unsigned)__builtin_ctzll(ntb->aperture_bytes[i] / ntb->n_windows[i]);
-        ntb->lut[i] = sim_zalloc(ntb->n_windows[i], sizeof(*ntb->lut[i]));
+        if (ntb->n_windows[i] != 0)
+            ntb->lut[i] = sim_zeroed_new(ntb->n_windows[i] * sizeof(*ntb->lut[i]));
     }
 }
 
@@ -364,7 +367,7 @@ static void ntb_release(struct model *model)
     pcie_function_release(&ntb->function);
     crossbar_release(&ntb->xbar);
     for (unsigned i = 0; i < NTB_N_APERTURES; i++)
-        free(ntb->lut[i]);
+        sim_zeroed_free(ntb->lut[i], ntb->n_windows[i] * sizeof(*ntb->lut[i]));
 }
 
 uint32_t ntb_node(const struct model *model)
