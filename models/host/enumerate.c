@@ -170,7 +170,7 @@ static void add_function(struct walk *walk, uint16_t id, uint32_t parent, uint32
                          unsigned header_type)
 {
     if (walk->n_nodes == walk->room) {
-        walk->room = walk->room == 0 ? 64 : 2 * walk->room;
+        walk->room = walk->room == 0 ? 8 : 2 * walk->room;
         walk->node = sim_grow(walk->node, walk->room, sizeof(*walk->node));
     }
     struct node *node = &walk->node[walk->n_nodes++];
@@ -278,7 +278,7 @@ static void add_item(struct walk *walk, uint32_t *n_items, uint64_t bytes, uint6
                      uint64_t *base)
 {
     if (*n_items == walk->item_room) {
-        walk->item_room = walk->item_room == 0 ? 64 : 2 * walk->item_room;
+        walk->item_room = walk->item_room == 0 ? 8 : 2 * walk->item_room;
         walk->item = sim_grow(walk->item, walk->item_room, sizeof(*walk->item));
         walk->placed = sim_grow(walk->placed, walk->item_room, sizeof(*walk->placed));
     }

@@ -97,6 +97,8 @@ void os_free(struct kernel *kernel)
     os_pci_free(kernel);
     os_text_free(kernel);
     os_memory_free(kernel);
+    for (unsigned c = 0; c < kernel->n_cpus; c++)
+        os_vectors_release(&kernel->cpu[c]);
     free(kernel);
 }
 

@@ -14,6 +14,7 @@
 #include "models/os/os.h"
 
 #define OS_N_VECTORS      256u
+#define OS_VECTORS_BLOCK  16u
 #define OS_FIRST_VECTOR   0x30u /* below: exceptions and the like */
 #define OS_LAST_VECTOR    0xeeu /* above: the kernel's own */
 #define OS_IDLE_PERIODS   8u    /* that the idle governor looks back on */
@@ -131,7 +132,7 @@ struct os_cpu {
     struct numa_private_count counted; /* of the core, when it was last asked for */
     struct numa_private_count account[K_ACCOUNTS];
     sim_time soft_since_ps;
-    struct os_vector vector[OS_N_VECTORS];
+    struct os_vector *vectors[OS_N_VECTORS / OS_VECTORS_BLOCK]; /* NULL: none of them was used */
 };
 
 /* Where a guest is (vm.c): its CPUs, its memory. The addresses that its software has are
@@ -226,6 +227,7 @@ bool os_vector_alloc_all(struct kernel *kernel, unsigned cpus, k_irq_fn *handler
                          uint8_t *vector);
 /* What is pending is dropped. */
 void os_vector_free(struct kernel *kernel, unsigned cpu, uint8_t vector);
+void os_vectors_release(struct os_cpu *cpu);
 /* root_complex_host.interrupt */
 void os_interrupt_arrived(void *context, uint32_t destination, uint8_t vector);
 /* due_ps after one of its sources has changed. */

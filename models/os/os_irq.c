@@ -28,15 +28,36 @@ void os_due_update(struct os_cpu *cpu)
         os_pause_until(cpu->pause, due_ps);
 }
 
+/* NULL: it has never had a handler. */
+static struct os_vector *vector_find(const struct os_cpu *cpu, unsigned number)
+{
+    struct os_vector *block = cpu->vectors[number / OS_VECTORS_BLOCK];
+    return block != NULL ? &block[number % OS_VECTORS_BLOCK] : NULL;
+}
+
+static struct os_vector *vector_get(struct os_cpu *cpu, unsigned number)
+{
+    struct os_vector **block = &cpu->vectors[number / OS_VECTORS_BLOCK];
+    if (*block == NULL)
+        *block = k_zalloc(OS_VECTORS_BLOCK * sizeof((*block)[0]));
+    return &(*block)[number % OS_VECTORS_BLOCK];
+}
+
+void os_vectors_release(struct os_cpu *cpu)
+{
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(cpu->vectors); i++)
+        k_free(cpu->vectors[i]);
+}
+
 void os_interrupt_arrived(void *context, uint32_t destination, uint8_t number)
 {
     struct kernel *kernel = context;
-    if (destination >= kernel->n_cpus || kernel->cpu[destination].vector[number].handler == NULL) {
+    struct os_cpu *cpu = destination < kernel->n_cpus ? &kernel->cpu[destination] : NULL;
+    struct os_vector *vector = cpu != NULL ? vector_find(cpu, number) : NULL;
+    if (vector == NULL || vector->handler == NULL) {
         k_warn(kernel, "interrupt for nobody");
         return;
     }
-    struct os_cpu *cpu = &kernel->cpu[destination];
-    struct os_vector *vector = &cpu->vector[number];
     if (vector->pending)
         return;
     vector->pending = true;
@@ -111,22 +132,24 @@ bool os_vector_alloc(struct kernel *kernel, unsigned cpu_idx, k_irq_fn *handler,
 {
     SIM_ASSERT(cpu_idx < kernel->n_cpus, "CPU %u of %u", cpu_idx, kernel->n_cpus);
     struct os_cpu *cpu = &kernel->cpu[cpu_idx];
-    for (unsigned v = OS_FIRST_VECTOR; v <= OS_LAST_VECTOR; v++)
-        if (cpu->vector[v].handler == NULL && !cpu->vector[v].pending) {
-            cpu->vector[v].handler = handler;
-            cpu->vector[v].arg = arg;
-            *destination = cpu_idx;
-            *vector = (uint8_t)v;
-            return true;
-        }
+    for (unsigned v = OS_FIRST_VECTOR; v <= OS_LAST_VECTOR; v++) {
+        struct os_vector *candidate = vector_get(cpu, v);
+        if (candidate->handler != NULL || candidate->pending)
+            continue;
+        candidate->handler = handler;
+        candidate->arg = arg;
+        *destination = cpu_idx;
+        *vector = (uint8_t)v;
+        return true;
+    }
     return false;
 }
 
 static bool vector_is_free(const struct kernel *kernel, unsigned cpus, unsigned v)
 {
     for (; cpus != 0; cpus &= cpus - 1) {
-        const struct os_vector *vector = &kernel->cpu[__builtin_ctz(cpus)].vector[v];
-        if (vector->handler != NULL || vector->pending)
+        const struct os_vector *vector = vector_find(&kernel->cpu[__builtin_ctz(cpus)], v);
+        if (vector != NULL && (vector->handler != NULL || vector->pending))
             return false;
     }
     return true;
@@ -139,8 +162,8 @@ bool os_vector_alloc_all(struct kernel *kernel, unsigned cpus, k_irq_fn *handler
         if (!vector_is_free(kernel, cpus, v))
             continue;
         for (unsigned rest = cpus; rest != 0; rest &= rest - 1)
-            kernel->cpu[__builtin_ctz(rest)].vector[v] = (struct os_vector){ .handler = handler,
-                                                                             .arg = arg };
+            *vector_get(&kernel->cpu[__builtin_ctz(rest)],
+                        v) = (struct os_vector){ .handler = handler, .arg = arg };
         *vector = (uint8_t)v;
         return true;
     }
@@ -150,7 +173,7 @@ bool os_vector_alloc_all(struct kernel *kernel, unsigned cpus, k_irq_fn *handler
 void os_vector_free(struct kernel *kernel, unsigned cpu_idx, uint8_t number)
 {
     struct os_cpu *cpu = &kernel->cpu[cpu_idx];
-    struct os_vector *vector = &cpu->vector[number];
+    struct os_vector *vector = vector_get(cpu, number);
     if (vector->pending) {
         struct os_vector **link = &cpu->pending_first;
         while (*link != vector)
