@@ -26,6 +26,14 @@ static void node_free(gpointer data)
     g_free(node);
 }
 
+static void kept_free(gpointer memory)
+{
+    struct config_kept *kept = memory;
+
+    g_free(kept->all);
+    g_free(kept);
+}
+
 struct config *config_new(void)
 {
     struct config *config = g_new0(struct config, 1);
@@ -35,7 +43,7 @@ struct config *config_new(void)
     config->varied = g_ptr_array_new();
     config->outputs = g_array_new(FALSE, FALSE, sizeof(struct config_output));
     config->point = "";
-    config->resolved = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, g_free);
+    config->resolved = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, kept_free);
     config->root = config_node_new(config, NULL, NULL, CONFIG_GROUP, (struct config_place){ 0 },
                                    -1);
     return config;
@@ -471,7 +479,7 @@ void config_mistake_at(struct config_node *group, const char *key, struct sim_er
 {
     struct config_node *node = config_child_named(group, key, NULL);
     struct config_node *value = node ? config_value_form(node) : NULL;
-    const struct config_resolved *resolved;
+    const struct config_kept *kept;
 
     if (value)
         node = value;
@@ -482,13 +490,12 @@ void config_mistake_at(struct config_node *group, const char *key, struct sim_er
         return;
     }
     g_autofree char *path = g_strdup_printf("%s%s%s", group->path, *group->path ? "." : "", key);
-    resolved = g_hash_table_lookup(group->config->resolved, path);
-    const char *quote = resolved && resolved->is_string ? "\"" : "";
-    g_autofree char *found = resolved ? g_strdup_printf("%s%s%s (the default)", quote,
-                                                        resolved->value, quote)
-                                      : g_strdup("nothing");
-    add_mistake(&group->place, path, found, resolved ? resolved->value : "", errors, expected,
-                names);
+    kept = g_hash_table_lookup(group->config->resolved, path);
+    const char *quote = kept && config_resolved_of(kept).is_string ? "\"" : "";
+    g_autofree char *found = kept ? g_strdup_printf("%s%s%s (the default)", quote, kept->value,
+                                                    quote)
+                                  : g_strdup("nothing");
+    add_mistake(&group->place, path, found, kept ? kept->value : "", errors, expected, names);
 }
 
 void config_no_effect(struct config_node *group, const char *key, const char *decider,

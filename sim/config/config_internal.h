@@ -62,17 +62,26 @@ struct config_resolved {
     const struct param_desc *desc; /* NULL: not read through a table */
 };
 
+/* What is kept of it: a host has some two hundred, nearly all of them defaults. */
+struct config_kept {
+    const char *path, *value;
+    const struct param_desc *desc;
+    struct config_resolved *all; /* owned; NULL: a default, which the others determine */
+    bool idle;
+};
+
 struct config {
     GStringChunk *strings;
     GPtrArray *nodes; /* owned, replaced ones too, so that pointers stay valid */
     struct config_node *root;
-    GHashTable *resolved; /* path -> struct config_resolved, owned */
+    GHashTable *resolved; /* path -> struct config_kept, owned */
     GPtrArray *varied;    /* paths that axes set, in this point or in another; of the strings */
     const char *point;    /* of the scenario; of the strings */
     GArray *outputs;      /* struct config_output */
 };
 
 struct config *config_new(void);
+struct config_resolved config_resolved_of(const struct config_kept *kept);
 /* Says which point of its scenario the configuration is. */
 void config_name_point(struct config *config, const char *point);
 /* Some axis sets this path. */

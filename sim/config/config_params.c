@@ -151,18 +151,41 @@ bool config_read_value(const struct param_desc *desc, const struct config_node *
     return false;
 }
 
+struct config_resolved config_resolved_of(const struct config_kept *kept)
+{
+    const struct param_desc *desc = kept->desc;
+    struct config_resolved resolved = {
+        .path = kept->path,
+        .value = kept->value,
+        .unit = param_unit(desc),
+        .desc = desc,
+        .is_string = desc->type == PARAM_STRING || desc->type == PARAM_ENUM,
+        .is_default = true,
+        .origin = "default",
+        .provenance = desc->provenance,
+        .source = desc->source,
+    };
+
+    if (kept->all != NULL)
+        resolved = *kept->all;
+    resolved.idle = kept->idle;
+    return resolved;
+}
+
 static void record(struct config *config, const char *path, const struct param_desc *desc,
                    const struct param_value *value, const struct config_setting *setting)
 {
-    struct config_resolved *resolved = g_new0(struct config_resolved, 1);
+    struct config_kept *kept = g_new0(struct config_kept, 1);
     g_autofree char *text = param_format(desc, value);
 
-    resolved->path = g_string_chunk_insert_const(config->strings, path);
-    resolved->value = g_string_chunk_insert(config->strings, text);
-    resolved->unit = param_unit(desc);
-    resolved->desc = desc;
-    resolved->is_string = desc->type == PARAM_STRING || desc->type == PARAM_ENUM;
+    kept->path = g_string_chunk_insert(config->strings, path);
+    kept->value = g_string_chunk_insert_const(config->strings, text);
+    kept->desc = desc;
     if (setting->node) {
+        const struct config_resolved as_default = config_resolved_of(kept);
+        struct config_resolved *resolved = g_memdup2(&as_default, sizeof(as_default));
+
+        resolved->is_default = false;
         resolved->origin = config_full_origin(setting->node);
         resolved->provenance = setting->provenance;
         resolved->source = setting->source;
@@ -171,13 +194,9 @@ static void record(struct config *config, const char *path, const struct param_d
         resolved->machine = setting->machine;
         resolved->lo = setting->lo;
         resolved->hi = setting->hi;
-    } else {
-        resolved->is_default = true;
-        resolved->origin = "default";
-        resolved->provenance = desc->provenance;
-        resolved->source = desc->source;
+        kept->all = resolved;
     }
-    g_hash_table_replace(config->resolved, (gpointer)resolved->path, resolved);
+    g_hash_table_replace(config->resolved, (gpointer)kept->path, kept);
 }
 
 /* One entry of the table; its default is in *value already. */
@@ -250,7 +269,7 @@ bool config_read_params(struct config *config, struct config_node *group, const 
 
 const struct param_desc *config_param_desc(const struct config *config, const char *path)
 {
-    const struct config_resolved *resolved = g_hash_table_lookup(config->resolved, path);
+    const struct config_kept *kept = g_hash_table_lookup(config->resolved, path);
 
-    return resolved ? resolved->desc : NULL;
+    return kept ? kept->desc : NULL;
 }

@@ -53,11 +53,14 @@ static GPtrArray *resolved_sorted(const struct config *config)
 {
     GPtrArray *all = g_ptr_array_new_with_free_func(g_free);
     GHashTableIter iter;
-    gpointer resolved;
+    gpointer kept;
 
     g_hash_table_iter_init(&iter, config->resolved);
-    while (g_hash_table_iter_next(&iter, NULL, &resolved))
-        g_ptr_array_add(all, g_memdup2(resolved, sizeof(struct config_resolved)));
+    while (g_hash_table_iter_next(&iter, NULL, &kept)) {
+        const struct config_resolved resolved = config_resolved_of(kept);
+
+        g_ptr_array_add(all, g_memdup2(&resolved, sizeof(resolved)));
+    }
     collect_values(config->root, all);
     g_ptr_array_sort(all, by_path);
     return all;
@@ -83,12 +86,17 @@ void config_settle(struct config *config, const struct config_node *group, const
 {
     g_autofree char *path = g_strdup_printf("%s.%s", group->path, key);
     g_autofree char *text = g_strdup_printf("%u", value);
-    struct config_resolved *resolved = g_hash_table_lookup(config->resolved, path);
+    struct config_kept *kept = g_hash_table_lookup(config->resolved, path);
 
-    if (resolved == NULL || strcmp(resolved->origin, "default") != 0)
+    if (kept == NULL)
         return;
-    resolved->settled = g_string_chunk_insert(config->strings, text);
-    resolved->why = g_string_chunk_insert(config->strings, why);
+    struct config_resolved resolved = config_resolved_of(kept);
+    if (strcmp(resolved.origin, "default") != 0)
+        return;
+    resolved.settled = g_string_chunk_insert(config->strings, text);
+    resolved.why = g_string_chunk_insert(config->strings, why);
+    g_free(kept->all);
+    kept->all = g_memdup2(&resolved, sizeof(resolved));
 }
 
 void config_each_band(const struct config *config, config_band_fn *fn, void *context)
@@ -142,10 +150,10 @@ void config_print(const struct config *config, FILE *out)
 void config_idle(struct config *config, const struct config_node *group, const char *key)
 {
     g_autofree char *path = g_strdup_printf("%s.%s", group->path, key);
-    struct config_resolved *resolved = g_hash_table_lookup(config->resolved, path);
+    struct config_kept *kept = g_hash_table_lookup(config->resolved, path);
 
-    if (resolved != NULL)
-        resolved->idle = true;
+    if (kept != NULL)
+        kept->idle = true;
 }
 
 void config_sha256(const struct config *config, char hex[65])

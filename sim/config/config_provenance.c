@@ -212,15 +212,15 @@ char *config_borrowed_text(const struct config *config)
     GString *text = g_string_new(NULL);
     const char *last = "";
     GHashTableIter iter;
-    gpointer resolved;
+    gpointer kept;
 
     g_hash_table_iter_init(&iter, config->resolved);
-    while (g_hash_table_iter_next(&iter, NULL, &resolved)) {
-        const struct config_resolved *r = resolved;
-        const char *from = config_borrowed(config, r);
+    while (g_hash_table_iter_next(&iter, NULL, &kept)) {
+        const struct config_resolved r = config_resolved_of(kept);
+        const char *from = config_borrowed(config, &r);
 
         if (from)
-            g_ptr_array_add(all, g_strconcat(from, ": ", below_host(r->path), NULL));
+            g_ptr_array_add(all, g_strconcat(from, ": ", below_host(r.path), NULL));
     }
     g_ptr_array_sort(all, by_text);
     for (guint i = 0; i < all->len; i++) {

@@ -50,11 +50,12 @@ static const char *intern(struct run_result *result, const char *text)
 void run_result_metric(struct run_result *result, const char *name, const char *unit, double value)
 {
     SIM_ASSERT(isfinite(value) || result->declares, "metric %s is %f", name, value);
-    SIM_ASSERT(!g_hash_table_contains(result->metric_index, name), "metric %s twice", name);
-    const struct result_metric metric = { intern(result, name), intern(result, unit), value };
+    const struct result_metric metric = { g_string_chunk_insert(result->strings, name),
+                                          intern(result, unit), value };
     g_array_append_val(result->metrics, metric);
-    g_hash_table_insert(result->metric_index, (gpointer)metric.name,
-                        GUINT_TO_POINTER(result->metrics->len));
+    const bool new = g_hash_table_insert(result->metric_index, (gpointer)metric.name,
+                                         GUINT_TO_POINTER(result->metrics->len));
+    SIM_ASSERT(new, "metric %s twice", name);
 }
 
 double run_result_value(const struct run_result *result, const char *name)
