@@ -6,8 +6,9 @@
 #include "sim/engine/sanitizer.h"
 #include "sim/engine/sim_internal.h"
 
-#define SLAB_BYTES (64u * 1024u)
-#define SLAB_ALIGN 64u /* of the first object; a size that is a multiple keeps lines apart */
+#define SLAB_BYTES       (64u * 1024u)
+#define FIRST_SLAB_BYTES (4u * 1024u) /* each is twice as large as the one before */
+#define SLAB_ALIGN       64u /* of the first object; a size that is a multiple keeps lines apart */
 
 /* Poisoned while they are free, so that the inline functions are to leave them alone. */
 #if SIM_ASAN || defined(SIM_HOSTILE)
@@ -22,7 +23,7 @@ struct sim_pool {
     struct sim *sim;
     char *name;
     size_t object_bytes;
-    size_t slab_objects;
+    size_t slab_objects; /* of the next one */
     size_t n_objects;
     size_t n_given;   /* that were ever handed out */
     size_t n_checked; /* stands for stack.n_free if CHECKED */
@@ -37,7 +38,18 @@ _Static_assert(offsetof(struct sim_pool, stack) == 0, "where the inline function
 struct slab {
     struct slab *next;
     void *memory;
+    size_t n_objects;
 };
+
+static size_t slab_objects(const struct sim_pool *pool, size_t bytes)
+{
+#ifdef SIM_HOSTILE
+    (void)pool, (void)bytes;
+    return 2;
+#else
+    return SIM_MAX((bytes - sizeof(struct slab)) / pool->object_bytes, (size_t)1);
+#endif
+}
 
 struct sim_pool *sim_pool_new(struct sim *sim, const char *name, size_t object_bytes)
 {
@@ -47,12 +59,7 @@ struct sim_pool *sim_pool_new(struct sim *sim, const char *name, size_t object_b
     pool->sim = sim;
     pool->name = sim_strdup(name);
     pool->object_bytes = (object_bytes + 15) / 16 * 16;
-#ifdef SIM_HOSTILE
-    pool->slab_objects = 2;
-#else
-    pool->slab_objects = (SLAB_BYTES - sizeof(struct slab)) / pool->object_bytes;
-    pool->slab_objects = SIM_MAX(pool->slab_objects, 1u);
-#endif
+    pool->slab_objects = slab_objects(pool, FIRST_SLAB_BYTES);
     pool->next = sim->pools;
     sim->pools = pool;
     return pool;
@@ -83,11 +90,13 @@ static __attribute__((cold, noinline)) void add_slab(struct sim_pool *pool)
 
     slab->next = pool->slabs;
     slab->memory = memory;
+    slab->n_objects = pool->slab_objects;
     pool->slabs = slab;
     pool->fresh = memory;
     pool->n_fresh = pool->slab_objects;
     pool->n_objects += pool->slab_objects;
     pool->stack.free = sim_grow(pool->stack.free, pool->n_objects, sizeof(void *));
+    pool->slab_objects = slab_objects(pool, SIM_MIN(2 * bytes, (size_t)SLAB_BYTES));
     SIM_POISON(memory, objects_bytes);
 }
 
@@ -131,7 +140,7 @@ static void pool_free(struct sim_pool *pool)
 
     for (struct slab *slab = pool->slabs; slab != NULL; slab = next) {
         next = slab->next;
-        SIM_UNPOISON(slab->memory, pool->slab_objects * pool->object_bytes);
+        SIM_UNPOISON(slab->memory, slab->n_objects * pool->object_bytes);
         free(slab->memory);
     }
     free(pool->stack.free);
