@@ -170,8 +170,9 @@ static inline void note_closing(struct dram_bank *bank, uint32_t row, sim_time f
 
 /* When the column command for the row may be given, the bank being free at start_ps; the bank's
  * row state moves on. */
-static sim_time open_row(const struct dram *dram, struct dram_bank *bank, uint32_t row,
-                         sim_time start_ps, bool *conflict)
+static inline __attribute__((always_inline)) sim_time open_row(const struct dram *dram,
+                                                               struct dram_bank *bank, uint32_t row,
+                                                               sim_time start_ps, bool *conflict)
 {
     const struct numa_dram_params *params = dram->params;
     const bool closed = bank->row == NO_ROW ||
@@ -296,8 +297,8 @@ static inline sim_time take_column(const struct dram *dram, const struct dram_ch
 
 /* The data bus for one burst of a read that could go since since_ps if others did not, and whose column
  * command may be given from column_ps on; behind it the gaps that have become due. */
-static sim_time take_bus(struct dram *dram, struct dram_place p, sim_time column_ps,
-                         sim_time since_ps)
+static inline __attribute__((always_inline)) sim_time
+take_bus(struct dram *dram, struct dram_place p, sim_time column_ps, sim_time since_ps)
 {
     struct dram_channel *channel = &dram->channel[p.channel];
     const sim_time ready_ps = take_column(dram, channel, p.bank, column_ps) + dram->params->tcl_ps;
@@ -383,26 +384,26 @@ static sim_time read_bank(struct dram *dram, struct dram_place p, sim_time at_ps
     struct dram_bank *bank = &dram->bank[p.channel * dram->n_banks + p.bank];
     const sim_time closed_ps = params->trcd_ps + dram->burst_ps;
 
-    const sim_time before_ps = open_before(dram, bank, p.row, at_ps);
-    if (before_ps > 0)
-        return take_bus(dram, p, before_ps, before_ps) + dram->burst_ps;
-    /* Behind the others, and done before their work begins. */
-    if (at_ps + closed_ps <= bank->busy_from_ps) {
-        const sim_time column_ps = row_between(dram, bank, p.row, at_ps);
-        return take_bus(dram, p, column_ps, column_ps) + dram->burst_ps;
+    sim_time column_ps = open_before(dram, bank, p.row, at_ps), open_ps;
+    const bool behind = column_ps == 0 && at_ps + closed_ps > bank->busy_from_ps;
+    if (SIM_LIKELY(behind)) {
+        const sim_time start_ps = SIM_MAX(at_ps, bank->busy_until_ps);
+        if (start_ps > bank->busy_until_ps)
+            bank->busy_from_ps = start_ps;
+        bool conflict = false;
+        column_ps = open_row(dram, bank, p.row, start_ps, &conflict);
+        dram->counts->read_activates += column_ps > start_ps;
+        dram->counts->read_conflicts += conflict;
+        /* Its row is open: it waits for the bus, also while others of the row do. */
+        open_ps = SIM_MIN(column_ps, SIM_MAX(at_ps, bank->act_ps + params->trcd_ps));
+    } else {
+        if (column_ps == 0) /* the caller is late, and done before the others' work begins */
+            column_ps = row_between(dram, bank, p.row, at_ps);
+        open_ps = column_ps;
     }
-
-    const sim_time start_ps = SIM_MAX(at_ps, bank->busy_until_ps);
-    if (start_ps > bank->busy_until_ps)
-        bank->busy_from_ps = start_ps;
-    bool conflict = false;
-    const sim_time column_ps = open_row(dram, bank, p.row, start_ps, &conflict);
-    dram->counts->read_activates += column_ps > start_ps;
-    dram->counts->read_conflicts += conflict;
-    /* Its row is open: it waits for the bus, also while others of the row do. */
-    const sim_time open_ps = SIM_MIN(column_ps, SIM_MAX(at_ps, bank->act_ps + params->trcd_ps));
     const sim_time data_ps = take_bus(dram, p, column_ps, open_ps);
-    bank->busy_until_ps = data_ps - params->tcl_ps + dram->burst_ps;
+    if (SIM_LIKELY(behind))
+        bank->busy_until_ps = data_ps - params->tcl_ps + dram->burst_ps;
     return data_ps + dram->burst_ps;
 }
 

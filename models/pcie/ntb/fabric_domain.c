@@ -15,6 +15,8 @@
 struct domain {
     struct model *const *device;
     unsigned n_devices;
+    struct model **switches; /* those of device[] */
+    unsigned n_switches;
     bool *used; /* by number */
     uint32_t n_nodes;
     struct pcie_port **queue; /* ports of switches, by which a TLP from the node would come in */
@@ -143,10 +145,8 @@ static struct pcie_port *only_switch(const struct model *node)
 static void route_as(struct domain *domain, struct model *target, const struct pcie_port *port)
 {
     const uint32_t node = node_of(target), at = node_of(port->model);
-    for (unsigned i = 0; i < domain->n_devices; i++) {
-        struct model *model = domain->device[i];
-        if (!is_switch(model))
-            continue;
+    for (unsigned i = 0; i < domain->n_switches; i++) {
+        struct model *model = domain->switches[i];
         const uint32_t route = model == port->model ? port->idx : cluster_switch_route(model, at);
         if (route != CLUSTER_NO_ROUTE)
             cluster_switch_set_route(model, node, route);
@@ -192,9 +192,11 @@ void fabric_domain_setup(struct model *const *device, unsigned n_devices,
         return;
     domain.used = sim_zalloc(NTB_NODE_MAX + 1, sizeof(*domain.used));
     domain.queue = sim_zalloc(n_devices, sizeof(*domain.queue));
+    domain.switches = sim_zalloc(n_devices, sizeof(*domain.switches));
     if (take_given(&domain, errors) && number_all(&domain, errors)) {
         for (unsigned i = 0; i < n_devices; i++)
             if (is_switch(device[i])) {
+                domain.switches[domain.n_switches++] = device[i];
                 cluster_switch_set_node(device[i], node_of(device[i]), domain.n_nodes);
                 meet_neighbours(device[i]);
             }
@@ -202,4 +204,5 @@ void fabric_domain_setup(struct model *const *device, unsigned n_devices,
     }
     free(domain.used);
     free(domain.queue);
+    free(domain.switches);
 }
