@@ -16,6 +16,10 @@
 
 #include <stdlib.h>
 
+#include "sim/engine/zeroed.h"
+
+#define LLC_AT_BYTES (FAST_L2_SETS * FAST_PRIVATE_WAYS * sizeof(uint32_t))
+
 /*
  * The functions below take the caches of the core as parameters. On the fast path (core_group.fast)
  * these are copies whose geometry is a compile-time constant, see cache_known().
@@ -50,9 +54,8 @@ void core_group_init(struct numa *n, struct core_group *c)
         c->prefetch->params = &p->prefetch;
     }
     c->fast = n->llc_fast && all_fast(c, p);
-    if (c->fast) {
-        c->llc_at = sim_zalloc(FAST_L2_SETS * FAST_PRIVATE_WAYS, sizeof(*c->llc_at));
-    }
+    if (c->fast)
+        c->llc_at = sim_zeroed_new(LLC_AT_BYTES);
 }
 
 void core_group_release(struct numa *n, struct core_group *c)
@@ -63,7 +66,7 @@ void core_group_release(struct numa *n, struct core_group *c)
     free(c->l1);
     free(c->l1i_changes);
     free(c->prefetch);
-    free(c->llc_at);
+    sim_zeroed_free(c->llc_at, LLC_AT_BYTES);
     cache_release(&c->l2);
 }
 
