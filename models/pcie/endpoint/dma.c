@@ -590,9 +590,6 @@ void pcie_dma_credit(struct pcie_dma *dma)
 static void end_tag(struct pcie_dma *dma, uint16_t idx, unsigned part)
 {
     struct pcie_dma_request *request = dma->tag[idx].request;
-    if (SIM_UNLIKELY(dma->model->shortcut != NULL))
-        dma->round_trip_ps = sim_now(dma->model->sim) + dma->params.completion_timeout_ps -
-                             dma->tag[idx].deadline_ps;
     tag_free(dma, idx);
     request->in_flight--;
     bool all_sent = request->issued_bytes == request->bytes || request->error != PCIE_DMA_OK;
@@ -715,6 +712,8 @@ static void receive_data(struct pcie_dma *dma, struct tlp *tlp)
     if (tag->remaining_bytes == 0) {
         if (SIM_UNLIKELY(tag->doubtful) && sim_now(dma->model->sim) >= tag->doubtful_until_ps)
             tag->doubtful = false;
+        dma->round_trip_ps = sim_now(dma->model->sim) + dma->params.completion_timeout_ps -
+                             tag->deadline_ps;
         end_tag(dma, idx, PART_LINK);
     }
 }
