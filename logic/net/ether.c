@@ -1,10 +1,11 @@
 /*
  * What it does: Builds and parses Ethernet, IPv4, TCP and UDP headers; computes the Toeplitz hash
  *   of receive-side scaling. TCP segments carry the timestamp option (12 bytes; 66 bytes of headers
- *   in all), those with SYN the MSS and the window scale too. IP identification is 0 with DF set.
+ *   in all), those with SYN the MSS, the window scale and that SACK is permitted, acknowledgements
+ *   up to three SACK blocks. IP identification is 0 with DF set.
  * Leaves out: VLAN, IPv6, IP options and fragments (dropped), checksums (left to the NIC, which
  *   reports its result: netdev.h), urgent data.
- * Follows: IEEE 802.3; RFC 791, 793, 768, 7323; RSS: "Introduction to Receive Side Scaling",
+ * Follows: IEEE 802.3; RFC 791, 793, 768, 2018, 7323; RSS: "Introduction to Receive Side Scaling",
  *   "Verifying the RSS Hash Calculation" (key and test vectors), Microsoft.
  * Costs: Building stores head_bytes bytes, parsing loads them; the caller charges cycles.
  */
@@ -18,6 +19,8 @@
 #define OPTION_NOP     1u
 #define OPTION_MSS     2u
 #define OPTION_SCALE   3u
+#define OPTION_SACK_OK 4u
+#define OPTION_SACK    5u
 #define OPTION_TIME    8u
 #define TOEPLITZ_BYTES 12u
 
@@ -54,10 +57,33 @@ void net_flow_reverse(const struct flow_key *flow, struct flow_key *reverse)
 
 /* ---- Building -------------------------------------------------------------------------------- */
 
-static unsigned build_tcp(const struct sk_buff *skb, uint8_t *p,
-                          const struct tcp_syn_options *options)
+static unsigned build_time(const struct sk_buff *skb, uint8_t *p, bool sack_permitted)
+{
+    p[0] = sack_permitted ? OPTION_SACK_OK : OPTION_NOP;
+    p[1] = sack_permitted ? 2 : OPTION_NOP;
+    p[2] = OPTION_TIME;
+    p[3] = 10;
+    put32(p + 4, skb->tcp_tsval);
+    put32(p + 8, skb->tcp_tsecr);
+    return TCP_TIMESTAMP_BYTES;
+}
+
+static unsigned build_sacks(uint8_t *p, const struct tcp_options *options)
+{
+    const uint8_t head[] = { OPTION_NOP, OPTION_NOP, OPTION_SACK,
+                             (uint8_t)(2 + 8 * options->n_sacks) };
+    memcpy(p, head, sizeof head);
+    for (unsigned i = 0; i < options->n_sacks; i++) {
+        put32(p + 4 + 8 * i, options->sack[i].from);
+        put32(p + 8 + 8 * i, options->sack[i].to);
+    }
+    return TCP_SACK_BYTES(options->n_sacks);
+}
+
+static unsigned build_tcp(const struct sk_buff *skb, uint8_t *p, const struct tcp_options *options)
 {
     unsigned at = TCP_BYTES;
+    bool syn = options && options->syn;
     put16(p, skb->flow.source_port);
     put16(p + 2, skb->flow.destination_port);
     put32(p + 4, skb->tcp_seq);
@@ -65,19 +91,19 @@ static unsigned build_tcp(const struct sk_buff *skb, uint8_t *p,
     p[13] = skb->tcp_flags;
     put16(p + 14, skb->tcp_window);
     put32(p + 16, 0);
-    if (options) {
-        const uint8_t mss_scale[] = {
-            OPTION_MSS,   4, (uint8_t)(options->mss >> 8), (uint8_t)options->mss, OPTION_NOP,
-            OPTION_SCALE, 3, options->window_scale
-        };
-        memcpy(p + at, mss_scale, sizeof mss_scale);
-        at += sizeof mss_scale;
+    if (syn) {
+        const uint8_t mss[] = { OPTION_MSS, 4, (uint8_t)(options->mss >> 8),
+                                (uint8_t)options->mss };
+        memcpy(p + at, mss, sizeof mss);
+        at += sizeof mss;
     }
-    const uint8_t time[] = { OPTION_NOP, OPTION_NOP, OPTION_TIME, 10 };
-    memcpy(p + at, time, sizeof time);
-    put32(p + at + 4, skb->tcp_tsval);
-    put32(p + at + 8, skb->tcp_tsecr);
-    at += TCP_TIMESTAMP_BYTES;
+    at += build_time(skb, p + at, syn && options->sack_permitted);
+    if (syn) {
+        const uint8_t scale[] = { OPTION_NOP, OPTION_SCALE, 3, options->window_scale };
+        memcpy(p + at, scale, sizeof scale);
+        at += sizeof scale;
+    } else if (options)
+        at += build_sacks(p + at, options);
     p[12] = (uint8_t)(at / 4 << 4);
     return at;
 }
@@ -92,7 +118,7 @@ static unsigned build_udp(const struct sk_buff *skb, uint8_t *p)
 }
 
 void net_headers_build(struct kernel *kernel, struct sk_buff *skb, const struct net_mac *to,
-                       const struct net_mac *from, const struct tcp_syn_options *options)
+                       const struct net_mac *from, const struct tcp_options *options)
 {
     uint8_t head[NET_HEADER_BYTES];
     uint8_t *ip = head + IP_AT;
@@ -117,12 +143,13 @@ void net_headers_build(struct kernel *kernel, struct sk_buff *skb, const struct 
 
 /* ---- Parsing --------------------------------------------------------------------------------- */
 
-struct tcp_options {
-    struct tcp_syn_options syn;
+struct parsed_options {
+    struct tcp_options syn;
     uint32_t tsval, tsecr;
+    uint8_t sack_at, n_sacks; /* behind the fixed header */
 };
 
-static bool parse_options(const uint8_t *p, unsigned bytes, struct tcp_options *options)
+static bool parse_options(const uint8_t *p, unsigned bytes, struct parsed_options *options)
 {
     /* What nearly every segment has. */
     if (bytes == TCP_TIMESTAMP_BYTES && get32(p) == 0x0101080au) {
@@ -142,7 +169,12 @@ static bool parse_options(const uint8_t *p, unsigned bytes, struct tcp_options *
             options->syn.mss = get16(p + at + 2);
         else if (p[at] == OPTION_SCALE && length == 3)
             options->syn.window_scale = NET_MIN(p[at + 2], 14);
-        else if (p[at] == OPTION_TIME && length == 10) {
+        else if (p[at] == OPTION_SACK_OK && length == 2)
+            options->syn.sack_permitted = true;
+        else if (p[at] == OPTION_SACK && length >= 10 && (length - 2) % 8 == 0) {
+            options->sack_at = (uint8_t)(at + 2);
+            options->n_sacks = (uint8_t)((length - 2) / 8);
+        } else if (p[at] == OPTION_TIME && length == 10) {
             options->tsval = get32(p + at + 2);
             options->tsecr = get32(p + at + 6);
         }
@@ -154,7 +186,7 @@ static bool parse_options(const uint8_t *p, unsigned bytes, struct tcp_options *
 /* Bytes of the TCP header; 0: malformed. */
 static unsigned parse_tcp(struct sk_buff *skb, const uint8_t *p, unsigned bytes)
 {
-    struct tcp_options options = { .tsval = 0 };
+    struct parsed_options options = { .tsval = 0 };
     unsigned l4 = (unsigned)(p[12] >> 4) * 4;
     if (l4 < TCP_BYTES || l4 > bytes || !parse_options(p + TCP_BYTES, l4 - TCP_BYTES, &options))
         return 0;
@@ -164,6 +196,7 @@ static unsigned parse_tcp(struct sk_buff *skb, const uint8_t *p, unsigned bytes)
     skb->tcp_window = get16(p + 14);
     skb->tcp_tsval = options.tsval;
     skb->tcp_tsecr = options.tsecr;
+    skb->tcp_sacked = options.sack_at ? (uint8_t)(L4_AT + TCP_BYTES + options.sack_at) : 0;
     return l4;
 }
 
@@ -211,14 +244,27 @@ bool net_headers_parse(struct kernel *kernel, struct sk_buff *skb)
     return skb->gso_segments > 1 || skb->bytes == payload;
 }
 
-void net_syn_options(struct kernel *kernel, const struct sk_buff *skb,
-                     struct tcp_syn_options *options)
+void net_syn_options(struct kernel *kernel, const struct sk_buff *skb, struct tcp_options *options)
 {
     uint8_t head[NET_HEADER_BYTES];
-    struct tcp_options parsed = { .syn = { .window_scale = UINT8_MAX } };
+    struct parsed_options parsed = { .syn = { .window_scale = UINT8_MAX } };
     k_load(kernel, skb->head, head, skb->head_bytes);
     parse_options(head + L4_AT + TCP_BYTES, skb->head_bytes - L4_AT - TCP_BYTES, &parsed);
     *options = parsed.syn;
+}
+
+unsigned net_sack_blocks(struct kernel *kernel, const struct sk_buff *skb,
+                         struct tcp_sack block[TCP_SACKS])
+{
+    uint8_t head[NET_HEADER_BYTES];
+    struct parsed_options parsed = { .tsval = 0 };
+    const uint8_t *options = head + L4_AT + TCP_BYTES;
+    k_load(kernel, skb->head, head, skb->head_bytes);
+    parse_options(options, skb->head_bytes - L4_AT - TCP_BYTES, &parsed);
+    for (unsigned i = 0; i < parsed.n_sacks; i++)
+        block[i] = (struct tcp_sack){ get32(options + parsed.sack_at + 8 * i),
+                                      get32(options + parsed.sack_at + 8 * i + 4) };
+    return parsed.n_sacks;
 }
 
 /* ---- Toeplitz -------------------------------------------------------------------------------- */

@@ -2,7 +2,7 @@
  * What it does: Generic receive offload: segments of a flow that follow each other in a poll become
  *   one buffer: payload fragments up to NET_FRAGS_MAX, then a list of buffers, less than 64 KiB
  *   with headers. As in Linux 4.14 a segment is merged if it continues the flow and has the same
- *   acknowledgement number, the same timestamps and no flags but ACK and PSH. A buffer goes up as
+ *   acknowledgement number, the same timestamps, no SACK blocks and no flags but ACK and PSH. A buffer goes up as
  *   soon as it ends with PSH, with a segment shorter than the ones before or with a segment that
  *   may not be merged; when 8 flows are held (the oldest of them); and at the end of the poll. A
  *   segment with a wrong checksum is not merged.
@@ -38,7 +38,8 @@ static bool mergeable(const struct sk_buff *held, const struct sk_buff *skb)
            !((skb->tcp_flags ^ held->tcp_flags) & (uint8_t) ~(TCP_CWR | TCP_FIN | TCP_PSH)) &&
            skb->tcp_ack == held->tcp_ack && skb->tcp_tsval == held->tcp_tsval &&
            skb->tcp_tsecr == held->tcp_tsecr && skb->head_bytes == held->head_bytes &&
-           skb->bytes - 1 < segment_bytes(held) && skb->tcp_seq == held->tcp_seq + held->bytes &&
+           (skb->tcp_sacked | held->tcp_sacked) == 0 && skb->bytes - 1 < segment_bytes(held) &&
+           skb->tcp_seq == held->tcp_seq + held->bytes &&
            held->bytes + NETWORK_BYTES(held) + skb->bytes < NET_GSO_BYTES_MAX &&
            skb->dev == held->dev;
 }

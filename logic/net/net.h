@@ -73,6 +73,8 @@ struct net_stats {
     uint64_t retransmitted_segments, out_of_order_segments, duplicate_acks, dropped_packets;
     uint64_t acks_sent, gro_merged, timeouts;
     uint64_t bad_checksums; /* part of dropped_packets */
+    uint64_t loss_probes;
+    uint64_t undone; /* reductions of the window that turned out to be without a loss */
 };
 const struct net_stats *net_stats(const struct net *net);
 

@@ -60,21 +60,35 @@
 #define TCP_URG 0x20u
 #define TCP_CWR 0x80u
 
-struct tcp_syn_options {
+#define TCP_SACKS         4u /* of a header; beside time stamps three */
+#define TCP_SACKS_SENT    3u
+#define TCP_SACK_BYTES(n) (4u + 8u * (n)) /* with two NOPs in front */
+
+struct tcp_sack {
+    uint32_t from, to; /* the byte behind the last */
+};
+/* Beside time stamps, which every segment has. */
+struct tcp_options {
+    bool syn; /* mss, window_scale and sack_permitted count */
+    bool sack_permitted;
     uint16_t mss;         /* 0: none given */
     uint8_t window_scale; /* UINT8_MAX: none given */
+    uint8_t n_sacks;
+    struct tcp_sack sack[TCP_SACKS];
 };
 /* Writes the headers of skb (flow: source is this side) to its head and sets head_bytes. options:
- * for a segment with SYN, else NULL. */
+ * NULL: time stamps alone. */
 void net_headers_build(struct kernel *kernel, struct sk_buff *skb, const struct net_mac *to,
-                       const struct net_mac *from, const struct tcp_syn_options *options);
+                       const struct net_mac *from, const struct tcp_options *options);
 /* Loads and parses the headers of a received packet into ether_type, flow and tcp_*. Cuts off bytes
  * behind the IP packet (padding of small frames). False: not for this host, malformed, or not IPv4
  * (ether_type says which; 0: the Ethernet header is not whole). */
 bool net_headers_parse(struct kernel *kernel, struct sk_buff *skb);
 /* Reads the options of a received SYN. */
-void net_syn_options(struct kernel *kernel, const struct sk_buff *skb,
-                     struct tcp_syn_options *options);
+void net_syn_options(struct kernel *kernel, const struct sk_buff *skb, struct tcp_options *options);
+/* Reads the SACK blocks of a received segment that has some; returns their number. */
+unsigned net_sack_blocks(struct kernel *kernel, const struct sk_buff *skb,
+                         struct tcp_sack block[TCP_SACKS]);
 void net_flow_reverse(const struct flow_key *flow, struct flow_key *reverse);
 
 /* ---- TCP ------------------------------------------------------------------------------------- */
@@ -102,9 +116,24 @@ enum tcp_state {
     TCP_CLOSE_WAIT,
     TCP_LAST_ACK,
 };
-enum tcp_congestion { TCP_CA_OPEN, TCP_CA_RECOVERY, TCP_CA_LOSS };
-enum tcp_pending { TCP_PENDING_NONE, TCP_PENDING_RTO, TCP_PENDING_PROBE, TCP_PENDING_END };
+/* DISORDER: something is out of order, or was sent again; not known yet to be a loss. */
+enum tcp_congestion { TCP_CA_OPEN, TCP_CA_DISORDER, TCP_CA_RECOVERY, TCP_CA_LOSS };
+enum tcp_pending {
+    TCP_PENDING_NONE,
+    TCP_PENDING_RTO,
+    TCP_PENDING_LOSS_PROBE,
+    TCP_PENDING_REORDER, /* the end of the time that a segment may be overtaken for (RACK) */
+    TCP_PENDING_PROBE,   /* of a zero window */
+    TCP_PENDING_END
+};
 enum tcp_nagle { TCP_NAGLE_ON, TCP_NAGLE_OFF, TCP_NAGLE_PUSH };
+
+/* The scoreboard: what is known of a buffer that was sent (sk_buff.tcp_sacked). */
+#define TCP_REORDERING        3u    /* sysctl_tcp_reordering */
+#define TCP_TAG_SACKED        0x01u /* the other side has it, beyond a hole */
+#define TCP_TAG_RETRANSMITTED 0x02u /* its repetition is on the way */
+#define TCP_TAG_LOST          0x04u
+#define TCP_TAG_EVER          0x80u /* was repeated once */
 
 /* Congestion avoidance: tcp_cubic.c. Times in ms, round trips in ms times 8, as in Linux. */
 struct tcp_cubic {
@@ -139,12 +168,27 @@ struct tcp {
     uint32_t max_packets_out, max_packets_seq;
     bool cwnd_limited;
     enum tcp_congestion congestion;
-    /* RFC 6582: end of the data sent when a loss was found. Duplicate acknowledgements indicate a
-     * new loss only after data beyond it is acknowledged. */
-    uint32_t recover;
-    uint32_t rtx_next; /* next to retransmit while congestion is LOSS */
-    uint32_t dup_acks;
+    uint32_t recover; /* end of the data sent when the state was entered */
     struct tcp_cubic cubic;
+    /* ---- the scoreboard: segments ------------------------------------------------------------ */
+    bool sack_ok;
+    uint32_t sacked_out, lost_out, retrans_out; /* sums of packets_out by tag */
+    uint32_t delivered;                         /* acknowledged, by SACK or in order, ever */
+    uint32_t highest_sack; /* where the highest buffer begins that is sacked; sacked_out 0: void */
+    uint32_t reordering;   /* so many segments may overtake one that is not lost */
+    /* ---- RACK: the segment sent last of those that have arrived ------------------------------- */
+    uint64_t rack_sent_ps, rack_rtt_ps, min_rtt_ps;
+    uint32_t rack_end;
+    bool rack_advanced, rack_reordered;
+    /* ---- a loss probe that repeats; proportional rate reduction; undoing ---------------------- */
+    bool probe_out;
+    uint32_t probe_end; /* snd_nxt at the probe */
+    uint32_t prior_cwnd, prr_delivered, prr_out;
+    bool undo;              /* undo_from is valid */
+    uint32_t undo_from;     /* snd_una when the window was reduced */
+    int32_t undo_left;      /* repetitions not yet known to be superfluous; -1: none was sent yet */
+    uint32_t undo_ssthresh; /* 0: not to be restored */
+    uint32_t retransmit_ms; /* time stamp of the first repetition; 0: none */
     /* ---- round trips, timers ----------------------------------------------------------------- */
     uint64_t srtt_ps, rttvar_ps, rto_ps; /* srtt 0: no sample yet */
     uint64_t pacing_byte_s;
@@ -161,6 +205,10 @@ struct tcp {
     uint32_t rcv_mss; /* estimated MSS of the peer */
     uint32_t ts_recent;
     struct sk_buff *out_of_order; /* by sequence number */
+    /* What is to be said of them, the youngest first; and of what came twice (RFC 2883). */
+    struct tcp_sack sack[TCP_SACKS], duplicate;
+    uint8_t n_sacks;
+    bool duplicate_came;
     bool fin_received;
     /* ---- acknowledgements -------------------------------------------------------------------- */
     bool ack_scheduled, ack_pushed, ack_pushed2, ack_blocked, ping_pong;
@@ -350,7 +398,7 @@ struct sk_buff *net_skb_share(struct net *net, struct sk_buff *original, uint32_
 /* Moves the payload of skb from `at` on to a new packet, which it returns. */
 struct sk_buff *net_skb_split(struct net *net, struct sk_buff *skb, uint32_t at);
 /* Sends skb, whose header fields are set, for the socket; charged to it until freed. */
-void net_socket_xmit(struct socket *sk, struct sk_buff *skb, const struct tcp_syn_options *options);
+void net_socket_xmit(struct socket *sk, struct sk_buff *skb, const struct tcp_options *options);
 
 /* netdev.c */
 /* Passes up a packet whose headers are not those of IPv4; false: nobody takes it. */
@@ -386,7 +434,7 @@ int64_t tcp_recv(struct socket *sk, struct kaddr to, size_t bytes, bool wait);
 
 /* tcp_input.c */
 void tcp_established(struct socket *sk, struct sk_buff *skb);
-void tcp_init_transfer(struct socket *sk, const struct tcp_syn_options *options);
+void tcp_init_transfer(struct socket *sk, const struct tcp_options *options);
 void tcp_clean(struct socket *sk); /* frees all data, written and received */
 
 /* tcp_ack.c: processes an acknowledgement at the sender. False: it is not valid. */
@@ -394,8 +442,63 @@ bool tcp_ack(struct socket *sk, const struct sk_buff *skb);
 void tcp_new_space(struct socket *sk);
 void tcp_sndbuf_expand(struct socket *sk); /* to fit the congestion window */
 void tcp_rtt_sample(struct socket *sk, uint64_t rtt_ps);
+
+/* tcp_sack.c: at the receiver. Without sack_ok they do nothing. */
+void tcp_sack_add(struct tcp *tp, uint32_t from, uint32_t to); /* came too early */
+void tcp_sack_remove(struct tcp *tp);                          /* rcv_nxt has moved */
+void tcp_sack_duplicate(struct tcp *tp, uint32_t from, uint32_t to);
+/* Fills in the blocks to be sent with an acknowledgement; false: there are none. */
+bool tcp_sack_options(struct tcp *tp, struct tcp_options *options);
+
+/* What an acknowledgement brought. */
+struct tcp_acked {
+    uint32_t segments;                        /* acknowledged in order */
+    uint64_t first_ps, last_ps;               /* when those never repeated were sent; 0: none */
+    uint64_t sacked_first_ps, sacked_last_ps; /* the same of newly sacked ones */
+    uint32_t tsecr;
+    bool advanced;           /* snd_una has moved */
+    bool duplicate;          /* nothing new, no data, no window */
+    bool sacked;             /* something newly sacked */
+    bool dsacked;            /* something arrived twice */
+    bool retransmitted;      /* something that had been repeated is acknowledged */
+    bool lost_again;         /* repetitions were found lost */
+    bool disorder;           /* something arrived later than what was sent behind it: */
+    uint32_t disorder_seq;   /* the lowest */
+    bool sacked_before;      /* something was sacked already: */
+    uint32_t highest_before; /* tcp.highest_sack */
+};
+/* At the sender: tags what the blocks of `ack` name. */
+void tcp_sack_tag(struct socket *sk, const struct sk_buff *ack, uint32_t una_before,
+                  struct tcp_acked *acked);
+/* Cuts a buffer that was sent at a border of segments. `bytes`: of its payload. */
+void tcp_cut(struct socket *sk, struct sk_buff *skb, uint32_t bytes);
+
+/* tcp_recovery.c: what is lost, and what then. */
+static inline uint32_t tcp_in_flight(const struct tcp *tp)
+{
+    return tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
+}
+/* The first byte not acknowledged of a buffer. */
+static inline uint32_t tcp_first_seq(const struct sk_buff *skb)
+{
+    return skb->tcp_seq + skb->skip_bytes;
+}
+void tcp_rack_advance(struct socket *sk, const struct sk_buff *skb);
+/* What begins at seq was overtaken by what begins at `highest`. */
+void tcp_reordered(struct tcp *tp, uint32_t seq, uint32_t highest);
+/* Acts on an acknowledgement that is not ordinary. True: what is lost may be sent again. */
+bool tcp_alert(struct socket *sk, struct tcp_acked *acked);
+void tcp_probe_acked(struct socket *sk, uint32_t ack, const struct tcp_acked *acked);
+void tcp_cwnd_reduction(struct tcp *tp, uint32_t delivered, const struct tcp_acked *acked);
 /* tp->backoff: time-outs since the last acknowledged data. */
 void tcp_enter_loss(struct socket *sk);
+void tcp_reorder_expired(struct socket *sk);
+void tcp_loss_probe_expired(struct socket *sk);
+/* Sets the timer for a loss probe; false: none is due. */
+bool tcp_schedule_loss_probe(struct socket *sk);
+void tcp_rearm_rto(struct socket *sk);
+/* Repeats what is lost, as the window allows. */
+void tcp_retransmit_lost(struct socket *sk);
 
 /* tcp_output.c */
 static inline uint32_t tcp_end_seq(const struct sk_buff *skb)
@@ -414,9 +517,14 @@ void tcp_send_fin(struct socket *sk);
 void tcp_send_reset(struct socket *sk);
 void tcp_send_syn(struct socket *sk); /* SYN, or SYN with ACK, by state */
 void tcp_send_probe(struct socket *sk);
-/* Retransmits segments from `seq` on (snd_una or rtx_next). */
-void tcp_retransmit(struct socket *sk, uint32_t seq, uint32_t segments);
-void tcp_retransmit_lost(struct socket *sk);
+/* Sends one buffer of new data, past the congestion window; false: the other side's does not take
+ * it. */
+bool tcp_send_new_probe(struct socket *sk);
+/* Repeats at most so many segments of a buffer; a probe's repetition is not counted. False: a copy of
+ * it is at the device still, or the window does not take it. */
+bool tcp_retransmit(struct socket *sk, struct sk_buff *skb, uint32_t segments, bool probe);
+uint32_t tcp_burst_segments(const struct socket *sk); /* of one buffer for the device */
+bool tcp_small_queue_full(struct socket *sk, const struct sk_buff *skb, unsigned shift);
 void tcp_reply_reset(struct net *net, const struct sk_buff *skb); /* to a packet without a socket */
 
 /* tcp_window.c: the receive window */

@@ -87,11 +87,14 @@ struct sk_buff {
     uint16_t gso_bytes;    /* payload of one segment; 0: not segmented */
     uint16_t gso_segments; /* packets on the wire */
     /* ---- transmit ---------------------------------------------------------------------------- */
-    bool ooo_okay;      /* no packet of the socket is outstanding: the queue may change */
-    bool xmit_more;     /* another packet follows at once: the doorbell may wait */
-    bool retransmitted; /* all or part of it */
-    uint64_t time_ps;   /* when it was given to the device / completed by the device */
-    uint64_t sequence;  /* for tests: per flow, set by the sender */
+    bool ooo_okay;  /* no packet of the socket is outstanding: the queue may change */
+    bool xmit_more; /* another packet follows at once: the doorbell may wait */
+    /* Of written data: TCP's scoreboard (net_internal.h). Of a received segment: where in its headers
+     * the blocks of a SACK option begin; 0: there are none. */
+    uint8_t tcp_sacked;
+    uint16_t held_frags; /* so many of frag[] have a reference, though n_frags are fewer */
+    uint64_t time_ps;    /* when it was given to the device / completed by the device */
+    uint64_t sequence;   /* for tests: per flow, set by the sender */
     /* Protocols beside IPv4: called once when the packet is freed, sent or not, after its references to
      * pages are dropped. Any context but hard interrupts. NULL: nobody asks. */
     void (*freed)(struct sk_buff *skb);

@@ -25,9 +25,9 @@ struct sk_buff *skb_new(struct net *net)
 /* Drops the fragments' pages once they are not shared any more. */
 static void release_pages(struct net *net, struct sk_buff *skb)
 {
-    for (unsigned i = 0; i < skb->n_frags; i++)
+    for (unsigned i = 0; i < NET_MAX(skb->n_frags, skb->held_frags); i++)
         k_page_put(net->kernel, skb->frag[i].page);
-    skb->n_frags = 0;
+    skb->n_frags = skb->held_frags = 0;
     if (skb->head_page)
         k_page_put(net->kernel, skb->head_page);
     skb->head_page = NULL;
@@ -140,17 +140,21 @@ struct sk_buff *net_skb_share(struct net *net, struct sk_buff *original, uint32_
 struct sk_buff *net_skb_split(struct net *net, struct sk_buff *skb, uint32_t at)
 {
     struct sk_buff *rest = skb_new(net);
+    /* A copy at the device uses the pages until it is freed: this one keeps its references. */
+    if (skb->users > 1)
+        skb->held_frags = NET_MAX(skb->held_frags, skb->n_frags);
     uint32_t before = at;
     unsigned from = 0, n = 0;
     while (before >= skb->frag[from].bytes)
         before -= skb->frag[from++].bytes;
     unsigned keep = from;
     for (; from < skb->n_frags; from++, n++) {
+        bool cut = n == 0 && before > 0; /* both hold its page */
         rest->frag[n] = skb->frag[from];
-        if (n > 0 || before == 0)
+        if (cut || from < skb->held_frags)
+            k_page_get(skb->frag[from].page);
+        if (!cut)
             continue;
-        /* The one that is cut: both hold its page. */
-        k_page_get(skb->frag[from].page);
         rest->frag[0].offset += before;
         rest->frag[0].bytes -= before;
         skb->frag[from].bytes = before;

@@ -231,7 +231,7 @@ int64_t net_append(struct socket *sk, struct sk_buff *skb, struct kaddr from, ui
     return n;
 }
 
-void net_socket_xmit(struct socket *sk, struct sk_buff *skb, const struct tcp_syn_options *options)
+void net_socket_xmit(struct socket *sk, struct sk_buff *skb, const struct tcp_options *options)
 {
     struct net *net = sk->net;
     if (!net_route_socket(sk)) {

@@ -1,5 +1,5 @@
 /*
- * What it does: TCP connections: the three-way handshake with MSS, window scale and timestamps,
+ * What it does: TCP connections: the three-way handshake with MSS, window scale, timestamps, SACK;
  *   listening sockets and their queues, closing (both sides, TIME_WAIT), resets. Decides who
  *   processes a packet: the soft interrupt, or the thread that owns the socket. The initial
  *   sequence number is a function of the connection's addresses.
@@ -39,6 +39,8 @@ static void tcp_init(struct socket *sk)
     tp->mss = 536;
     tp->cwnd = net->params.initial_window_segments;
     tp->ssthresh = SSTHRESH_NONE;
+    tp->reordering = TCP_REORDERING;
+    tp->min_rtt_ps = UINT64_MAX;
     tp->rto_ps = RTO_INITIAL_PS;
     tp->pacing_byte_s = UINT32_MAX;
     while (space > UINT16_MAX && tp->rcv_scale < 14) {
@@ -120,7 +122,7 @@ static void syn_sent(struct socket *sk, struct sk_buff *skb)
 {
     struct net *net = sk->net;
     struct tcp *tp = &sk->tcp;
-    struct tcp_syn_options options;
+    struct tcp_options options;
     k_compute(net->kernel, net->costs->ip_tcp_receive_cycles);
     bool ack_ok = skb->tcp_flags & TCP_ACK && skb->tcp_ack == tp->snd_nxt;
     if (skb->tcp_flags & TCP_ACK && !ack_ok)
@@ -172,7 +174,7 @@ static void syn_received(struct socket *sk, struct sk_buff *skb)
 static void listen_receive(struct socket *listener, struct sk_buff *skb)
 {
     struct net *net = listener->net;
-    struct tcp_syn_options options;
+    struct tcp_options options;
     k_compute(net->kernel, net->costs->ip_tcp_receive_cycles);
     uint8_t kind = skb->tcp_flags & (TCP_SYN | TCP_RST | TCP_ACK);
     if (kind != TCP_SYN || listener->tcp.n_accept >= ACCEPT_QUEUE) {

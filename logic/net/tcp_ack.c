@@ -1,18 +1,16 @@
 /*
  * What it does: Processes acknowledgements at the sender: updates the window, measures round trips
- *   (Karn), frees what is acknowledged and wakes writers, recovers losses like NewReno (RFC 6582,
- *   careful variant; duplicate acknowledgements stand for segments that have left the network, as
- *   in Linux without SACK), goes back after a time-out, grows the congestion window, computes the
- *   pacing rate that sizes buffers.
- * Leaves out: SACK, D-SACK, F-RTO, RACK, undoing of reductions, proportional rate reduction, ECN.
- * Follows: RFC 5681, 6298, 6582, 7323; Linux 4.14 net/ipv4/tcp_input.c (tcp_ack,
- *   tcp_clean_rtx_queue, tcp_rtt_estimator, tcp_fastretrans_alert, tcp_update_pacing_rate,
+ *   (Karn), frees what is acknowledged and wakes writers, grows the congestion window, computes the
+ *   pacing rate that sizes buffers. What SACK says is read in tcp_sack.c, what is lost is decided in
+ *   tcp_recovery.c.
+ * Leaves out: ECN; round trips by time stamps where segments were repeated.
+ * Follows: RFC 5681, 6298, 7323; Linux 4.14 net/ipv4/tcp_input.c (tcp_ack, tcp_clean_rtx_queue,
+ *   tcp_ack_update_rtt, tcp_rtt_estimator, tcp_cong_control, tcp_update_pacing_rate,
  *   tcp_sndbuf_expand, tcp_new_space).
  * Costs: Part of tcp_ack_receive_cycles or ip_tcp_receive_cycles; freed pages cost what skb.c says.
  */
 #include "logic/net/net_internal.h"
 
-#define DUP_ACKS     3u
 #define PACING_SLOW  200u /* percent, in slow start */
 #define PACING_AVOID 120u
 
@@ -29,6 +27,7 @@ void tcp_rtt_sample(struct socket *sk, uint64_t rtt_ps)
         tp->rttvar_ps = tp->rttvar_ps - tp->rttvar_ps / 4 + error / 4;
         tp->srtt_ps = tp->srtt_ps - tp->srtt_ps / 8 + rtt_ps / 8;
     }
+    tp->min_rtt_ps = NET_MIN(tp->min_rtt_ps, rtt_ps);
     tp->rto_ps = tp->srtt_ps + NET_MAX(4 * tp->rttvar_ps, sk->net->params.rto_min_ps);
 }
 
@@ -78,30 +77,54 @@ void tcp_new_space(struct socket *sk)
 
 /* ---- What is acknowledged -------------------------------------------------------------------- */
 
-struct acked {
-    uint32_t segments;
-    uint64_t first_ps, last_ps; /* when the oldest and the youngest were sent; 0: not known */
-    bool retransmitted;
-};
-
-static void note_acked(struct acked *acked, const struct sk_buff *skb, uint32_t segments)
+/* So many segments of a buffer that was sent again, or sacked. */
+static void acked_tagged(struct tcp *tp, const struct sk_buff *skb, uint32_t segments,
+                         struct tcp_acked *acked)
 {
+    if (skb->tcp_sacked & TCP_TAG_RETRANSMITTED)
+        tp->retrans_out -= segments;
+    if (skb->tcp_sacked & TCP_TAG_LOST)
+        tp->lost_out -= segments;
+    if (skb->tcp_sacked & TCP_TAG_SACKED) {
+        tp->sacked_out -= segments;
+        tp->delivered -= segments; /* counted when it was sacked */
+    }
+    acked->retransmitted = acked->retransmitted || skb->tcp_sacked & TCP_TAG_EVER;
+}
+
+static void note_acked(struct socket *sk, const struct sk_buff *skb, uint32_t segments,
+                       struct tcp_acked *acked)
+{
+    struct tcp *tp = &sk->tcp;
     acked->segments += segments;
-    acked->retransmitted = acked->retransmitted || skb->retransmitted;
+    tp->packets_out -= segments;
+    tp->delivered += segments;
+    /* Below what was sacked before, but not itself: it was overtaken. */
+    if (acked->sacked_before && !(skb->tcp_sacked & (TCP_TAG_SACKED | TCP_TAG_EVER)) &&
+        tcp_before(tcp_first_seq(skb), acked->highest_before) && !acked->disorder) {
+        acked->disorder = true;
+        acked->disorder_seq = tcp_first_seq(skb);
+        tcp_reordered(tp, acked->disorder_seq, acked->highest_before);
+    }
+    if (!(skb->tcp_sacked & TCP_TAG_SACKED))
+        tcp_rack_advance(sk, skb);
+    if (skb->tcp_sacked)
+        acked_tagged(tp, skb, segments, acked);
+    if (skb->tcp_sacked & (TCP_TAG_SACKED | TCP_TAG_EVER))
+        return;
     if (acked->first_ps == 0)
         acked->first_ps = skb->time_ps;
     acked->last_ps = skb->time_ps;
 }
 
-static void clean_queue(struct socket *sk, uint32_t ack, struct acked *acked)
+static void clean_queue(struct socket *sk, uint32_t ack, struct tcp_acked *acked)
 {
     struct net *net = sk->net;
     struct tcp *tp = &sk->tcp;
     tp->snd_una = ack;
     while (tp->head != tp->unsent && !tcp_after(tcp_end_seq(tp->head), ack)) {
         struct sk_buff *skb = tp->head;
-        note_acked(acked, skb, skb->gso_segments);
-        tp->packets_out -= skb->gso_segments;
+        note_acked(sk, skb, skb->gso_segments, acked);
         sk->wmem_queued -= skb->truesize;
         tp->head = skb->next;
         if (!tp->head)
@@ -111,91 +134,32 @@ static void clean_queue(struct socket *sk, uint32_t ack, struct acked *acked)
     }
     if (tp->head != tp->unsent && tcp_after(ack, tp->head->tcp_seq)) { /* a part of it */
         struct sk_buff *skb = tp->head;
-        uint32_t before = skb->gso_segments;
-        skb->skip_bytes = NET_MIN(ack - skb->tcp_seq, skb->bytes);
-        skb->gso_segments = (uint16_t)tcp_segments(tp, skb);
-        tp->packets_out -= before - skb->gso_segments;
-        if (before > skb->gso_segments)
-            note_acked(acked, skb, before - skb->gso_segments);
+        uint32_t before = skb->gso_segments, skip = NET_MIN(ack - skb->tcp_seq, skb->bytes);
+        uint32_t left = skb->bytes - skip;
+        uint32_t after = left <= tp->mss ? 1 : (left + tp->mss - 1) / tp->mss;
+        if (before > after)
+            note_acked(sk, skb, before - after, acked);
+        skb->skip_bytes = skip;
+        skb->gso_segments = (uint16_t)after;
     }
 }
 
-static void round_trips(struct socket *sk, const struct acked *acked)
-{
-    uint64_t now = k_now_ps(net_kernel(sk->net));
-    if (acked->retransmitted || acked->first_ps == 0)
-        return;
-    tcp_rtt_sample(sk, now - acked->first_ps);
-    tcp_cubic_sample(sk, now - acked->last_ps);
-}
-
-/* ---- Losses ---------------------------------------------------------------------------------- */
-
-static void enter_recovery(struct socket *sk)
+/* True: the answer says something of the path as it is since the oldest segment was sent last. */
+static bool round_trips(struct socket *sk, const struct tcp_acked *acked)
 {
     struct tcp *tp = &sk->tcp;
-    tp->ssthresh = tcp_cubic_ssthresh(tp);
-    tp->cwnd = tp->ssthresh;
-    tp->cwnd_count = 0;
-    tp->recover = tp->snd_nxt;
-    tp->congestion = TCP_CA_RECOVERY;
-    tcp_retransmit(sk, tp->snd_una, 1);
-    tcp_timer_arm(sk, TCP_PENDING_RTO, tp->last_send_ps + tcp_rto(tp));
-}
-
-void tcp_enter_loss(struct socket *sk)
-{
-    struct tcp *tp = &sk->tcp;
-    /* Once for what was lost together: not when it is found again after fast retransmit, or by the
-     * same segment's next time-out; but when a repetition was lost after others had arrived. */
-    if (tp->congestion == TCP_CA_OPEN || !tcp_before(tp->snd_una, tp->recover) ||
-        (tp->congestion == TCP_CA_LOSS && tp->backoff == 1))
-        tp->ssthresh = tcp_cubic_ssthresh(tp);
-    tp->recover = tp->snd_nxt;
-    tp->congestion = TCP_CA_LOSS;
-    tp->cwnd = 1;
-    tp->cwnd_count = 0;
-    tp->dup_acks = 0;
-    tp->rtx_next = tp->snd_una;
-    tcp_cubic_reset(sk);
-}
-
-static void duplicate(struct socket *sk)
-{
-    struct tcp *tp = &sk->tcp;
-    sk->net->stats.duplicate_acks++;
-    if (tp->congestion == TCP_CA_LOSS)
-        return;
-    tp->dup_acks++;
-    /* Before something new was acknowledged these may be answers to our own repetitions. */
-    if (tp->congestion == TCP_CA_OPEN && tp->dup_acks == DUP_ACKS &&
-        tcp_after(tp->snd_una, tp->recover))
-        enter_recovery(sk);
-}
-
-static void progress(struct socket *sk, uint32_t ack, uint32_t segments)
-{
-    struct tcp *tp = &sk->tcp;
-    if (tp->congestion == TCP_CA_OPEN) {
-        tp->dup_acks = 0;
-        tp->recover = ack - 1; /* it was passed already; follows, or would be ahead after 2 GiB */
-        return;
-    }
-    if (!tcp_before(ack, tp->recover)) {
-        tp->congestion = TCP_CA_OPEN;
-        tp->dup_acks = 0;
-        return;
-    }
-    if (tp->congestion == TCP_CA_LOSS) {
-        if (tcp_after(ack, tp->rtx_next))
-            tp->rtx_next = ack;
-        return;
-    }
-    /* A partial acknowledgement: one was repeated, the others had left the network before; the next
-     * hole begins here. */
-    uint32_t left = segments > 1 ? segments - 1 : 0;
-    tp->dup_acks -= NET_MIN(tp->dup_acks, left);
-    tcp_retransmit(sk, tp->snd_una, 1);
+    uint64_t now = k_now_ps(net_kernel(sk->net)), rtt, last_ps = acked->last_ps;
+    bool in_order = !acked->retransmitted && acked->first_ps != 0;
+    if (!in_order && acked->sacked_first_ps == 0)
+        return false;
+    rtt = now - (in_order ? acked->first_ps : acked->sacked_first_ps);
+    if (acked->sacked_first_ps != 0)
+        last_ps = acked->sacked_last_ps;
+    tcp_rtt_sample(sk, rtt);
+    tp->min_rtt_ps = NET_MIN(tp->min_rtt_ps, now - last_ps);
+    tcp_cubic_sample(sk, now - last_ps);
+    return acked->sacked_first_ps != 0 && tp->packets_out > 0 &&
+           acked->sacked_first_ps > tp->head->time_ps;
 }
 
 /* ---- An acknowledgement ---------------------------------------------------------------------- */
@@ -228,33 +192,73 @@ static void answer_to_probe(struct socket *sk)
         tcp_timer_arm(sk, TCP_PENDING_PROBE, k_now_ps(net_kernel(sk->net)) + tcp_rto(tp));
 }
 
+/* New data may go out faster; or, after a loss, what is repeated (tcp_cong_control). */
+static void adapt_window(struct socket *sk, uint32_t ack, uint32_t delivered,
+                         const struct tcp_acked *acked)
+{
+    struct tcp *tp = &sk->tcp;
+    if (tp->congestion == TCP_CA_RECOVERY)
+        tcp_cwnd_reduction(tp, delivered, acked);
+    else if (acked->advanced || (acked->sacked && tp->reordering > TCP_REORDERING))
+        tcp_cubic_avoid(sk, ack, delivered);
+    update_pacing(tp);
+}
+
+/* Sent before what was acknowledged already: only its SACK blocks are of use. */
+static void old_ack(struct socket *sk, const struct sk_buff *skb)
+{
+    struct tcp_acked acked = { .tsecr = skb->tcp_tsecr };
+    if (!skb->tcp_sacked || sk->tcp.packets_out == 0)
+        return;
+    tcp_sack_tag(sk, skb, sk->tcp.snd_una, &acked);
+    if (tcp_alert(sk, &acked))
+        tcp_retransmit_lost(sk);
+}
+
 bool tcp_ack(struct socket *sk, const struct sk_buff *skb)
 {
     struct tcp *tp = &sk->tcp;
-    uint32_t ack = skb->tcp_ack, una = tp->snd_una;
-    if (tcp_before(ack, una))
+    uint32_t ack = skb->tcp_ack, una = tp->snd_una, delivered = tp->delivered;
+    if (tcp_before(ack, una)) {
+        old_ack(sk, skb);
         return true;
+    }
     if (tcp_after(ack, tp->snd_nxt))
         return false;
     bool was_out = tp->packets_out > 0, window_changed = update_window(tp, skb);
-    struct acked acked = { .segments = 0 };
+    bool set_timer = false;
+    struct tcp_acked acked = { .tsecr = skb->tcp_tsecr,
+                               .advanced = tcp_after(ack, una),
+                               .sacked_before = tp->sacked_out > 0,
+                               .highest_before = tp->highest_sack };
+    if (skb->tcp_sacked)
+        tcp_sack_tag(sk, skb, una, &acked);
     if (!was_out) {
+        if (acked.dsacked)
+            tcp_alert(sk, &acked);
         answer_to_probe(sk);
+        if (tp->probe_out)
+            tcp_probe_acked(sk, ack, &acked);
         return true;
     }
-    if (tcp_after(ack, una)) {
+    if (acked.advanced) {
         tp->backoff = 0;
         clean_queue(sk, ack, &acked);
-        round_trips(sk, &acked);
-        progress(sk, ack, acked.segments);
-        if (tp->congestion != TCP_CA_RECOVERY)
-            tcp_cubic_avoid(sk, ack, acked.segments);
-        if (tp->packets_out == 0)
-            tcp_timer_stop(sk);
-        else
-            tcp_timer_arm(sk, TCP_PENDING_RTO, k_now_ps(net_kernel(sk->net)) + tcp_rto(tp));
-    } else if (skb->bytes == 0 && !window_changed && !(skb->tcp_flags & TCP_FIN))
-        duplicate(sk);
-    update_pacing(tp);
+        set_timer = true;
+    } else if (skb->bytes == 0 && !window_changed && !(skb->tcp_flags & TCP_FIN)) {
+        sk->net->stats.duplicate_acks++;
+        acked.duplicate = true;
+    }
+    set_timer = round_trips(sk, &acked) || set_timer;
+    if (tp->probe_out)
+        tcp_probe_acked(sk, ack, &acked);
+    if (set_timer && !tcp_schedule_loss_probe(sk))
+        tcp_rearm_rto(sk);
+    bool repeat = false;
+    if (tp->congestion != TCP_CA_OPEN || acked.duplicate || acked.sacked || acked.dsacked)
+        repeat = tcp_alert(sk, &acked);
+    adapt_window(sk, ack, tp->delivered - delivered, &acked);
+    if (repeat)
+        tcp_retransmit_lost(sk);
     return true;
 }

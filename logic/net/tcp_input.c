@@ -23,7 +23,7 @@ static uint32_t first_receive_buffer(const struct tcp *tp, uint32_t mtu)
     return 4 * 2 * segments * (advmss + MAX_TCP_HEADER + SKB_STRUCT_BYTES + SKB_SHARED_BYTES);
 }
 
-void tcp_init_transfer(struct socket *sk, const struct tcp_syn_options *options)
+void tcp_init_transfer(struct socket *sk, const struct tcp_options *options)
 {
     struct net *net = sk->net;
     struct tcp *tp = &sk->tcp;
@@ -34,6 +34,7 @@ void tcp_init_transfer(struct socket *sk, const struct tcp_syn_options *options)
         tp->snd_scale = tp->rcv_scale = 0;
     else
         tp->snd_scale = options->window_scale;
+    tp->sack_ok = options->sack_permitted;
     tp->rcv_mss = NET_MIN(tp->mss, 536);
     tp->rcv_ssthresh = tp->rcv_wnd;
     sk->receive_buffer = NET_MIN(first_receive_buffer(tp, mtu), net->params.receive_buffer_bytes);
@@ -63,7 +64,7 @@ void tcp_clean(struct socket *sk)
     struct tcp *tp = &sk->tcp;
     struct sk_buff *written = tp->head, *early = tp->out_of_order;
     tp->head = tp->tail = tp->unsent = tp->out_of_order = NULL;
-    tp->packets_out = 0;
+    tp->packets_out = tp->sacked_out = tp->lost_out = tp->retrans_out = 0;
     sk->wmem_queued = 0;
     free_list(sk->net, written);
     for (struct sk_buff *skb = early; skb; skb = skb->next)
@@ -123,6 +124,10 @@ static void drain_out_of_order(struct socket *sk)
     while ((skb = tp->out_of_order) != NULL && !tcp_after(skb->tcp_seq, tp->rcv_nxt)) {
         tp->out_of_order = skb->next;
         skb->next = NULL;
+        if (tcp_before(skb->tcp_seq, tp->rcv_nxt)) {
+            uint32_t end = tcp_end_seq(skb);
+            tcp_sack_duplicate(tp, skb->tcp_seq, tcp_before(end, tp->rcv_nxt) ? end : tp->rcv_nxt);
+        }
         if (tcp_after(tcp_end_seq(skb), tp->rcv_nxt) && !tp->fin_received)
             append(sk, skb);
         else {
@@ -130,6 +135,7 @@ static void drain_out_of_order(struct socket *sk)
             skb_free(sk->net, skb);
         }
     }
+    tcp_sack_remove(tp);
 }
 
 static void queue_out_of_order(struct socket *sk, struct sk_buff *skb)
@@ -137,11 +143,15 @@ static void queue_out_of_order(struct socket *sk, struct sk_buff *skb)
     struct tcp *tp = &sk->tcp;
     struct sk_buff **link = &tp->out_of_order;
     sk->net->stats.out_of_order_segments++;
+    tcp_sack_add(tp, skb->tcp_seq, tcp_end_seq(skb));
     while (*link && !tcp_after((*link)->tcp_seq, skb->tcp_seq)) {
         if (!tcp_before(tcp_end_seq(*link), tcp_end_seq(skb))) { /* known already */
+            tcp_sack_duplicate(tp, skb->tcp_seq, tcp_end_seq(skb));
             skb_free(sk->net, skb);
             return;
         }
+        if (tcp_after(tcp_end_seq(*link), skb->tcp_seq)) /* a part of it is */
+            tcp_sack_duplicate(tp, skb->tcp_seq, tcp_end_seq(*link));
         link = &(*link)->next;
     }
     skb->next = *link;
@@ -164,6 +174,8 @@ static bool data_queue(struct socket *sk, struct sk_buff *skb)
     if (!tcp_after(tcp_end_seq(skb), tp->rcv_nxt) || tp->fin_received ||
         !tcp_before(skb->tcp_seq, tp->rcv_nxt + window)) {
         /* Known already, or beyond the window (a probe of it). */
+        if (!tcp_after(tcp_end_seq(skb), tp->rcv_nxt))
+            tcp_sack_duplicate(tp, skb->tcp_seq, tcp_end_seq(skb));
         ack_at_once(sk);
         skb_free(sk->net, skb);
         return false;
@@ -173,6 +185,8 @@ static bool data_queue(struct socket *sk, struct sk_buff *skb)
         queue_out_of_order(sk, skb);
         return false;
     }
+    if (tcp_before(skb->tcp_seq, tp->rcv_nxt))
+        tcp_sack_duplicate(tp, skb->tcp_seq, tp->rcv_nxt);
     sk->rmem_alloc += skb->truesize;
     bool early = tp->out_of_order;
     if (skb->bytes > 0)
@@ -209,13 +223,15 @@ static bool check(struct socket *sk, const struct sk_buff *skb)
     }
     if (tcp_before(end, tp->rcv_wup) ||
         tcp_after(skb->tcp_seq, tp->rcv_nxt + tcp_receive_window(tp)) || skb->tcp_flags & TCP_SYN) {
+        if (tcp_before(skb->tcp_seq, tp->rcv_nxt))
+            tcp_sack_duplicate(tp, skb->tcp_seq, tcp_before(end, tp->rcv_nxt) ? end : tp->rcv_nxt);
         ack_at_once(sk);
         tcp_send_ack(sk);
         return false;
     }
     if (!(skb->tcp_flags & TCP_ACK))
         return false;
-    if (!tcp_after(skb->tcp_seq, tp->rcv_wup))
+    if (!tcp_after(skb->tcp_seq, tp->rcv_wup) && !tcp_before(skb->tcp_tsval, tp->ts_recent))
         tp->ts_recent = skb->tcp_tsval;
     return true;
 }
@@ -261,7 +277,6 @@ void tcp_established(struct socket *sk, struct sk_buff *skb)
         news = data_queue(sk, skb);
     if (tp->state == TCP_CLOSED)
         return;
-    tcp_retransmit_lost(sk); /* what is lost goes before what is new */
     tcp_push_pending(sk, TCP_NAGLE_ON);
     tcp_new_space(sk);
     tcp_ack_check(sk);

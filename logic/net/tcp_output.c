@@ -3,7 +3,7 @@
  *   congestion window, Nagle in Minshall's form, TSO deferral, TSO autosizing by pacing rate, small
  *   queues); sends a copy of the buffer that shares its pages with the original, which waits for
  *   the acknowledgement.
- * Leaves out: pacing itself (fq), tail loss probes, F-RTO, fast open, urgent data, MTU probing,
+ * Leaves out: pacing itself (fq), fast open, smaller segments beside SACK blocks, urgent data, MTU probing,
  *   software segmentation (without TSO every segment passes TCP alone, as with GSO off).
  * Follows: Linux 4.14 net/ipv4/tcp_output.c (tcp_write_xmit, tcp_tso_autosize,
  *   tcp_tso_should_defer, tcp_mss_split_point, tcp_small_queue_check, tcp_transmit_skb),
@@ -59,6 +59,14 @@ void tcp_queue(struct socket *sk, struct sk_buff *skb)
 
 /* ---- One segment, or several ----------------------------------------------------------------- */
 
+/* Full segments have no room for blocks; what came too early was acknowledged at once, without
+ * data. */
+static bool sacks_fit(const struct tcp *tp, const struct sk_buff *skb, uint8_t flags)
+{
+    return (flags & (TCP_ACK | TCP_RST)) == TCP_ACK && skb->gso_segments <= 1 &&
+           skb->bytes + TCP_SACK_BYTES(TCP_SACKS_SENT) <= tp->mss;
+}
+
 /* Sends skb, headers' fields but ports set here. */
 static void transmit(struct socket *sk, struct sk_buff *skb, uint32_t seq, uint8_t flags)
 {
@@ -69,12 +77,17 @@ static void transmit(struct socket *sk, struct sk_buff *skb, uint32_t seq, uint8
     skb->tcp_window = flags & TCP_RST ? 0 : tcp_select_window(sk);
     skb->tcp_tsval = tcp_now_ms(sk->net);
     skb->tcp_tsecr = tp->ts_recent;
+    const struct tcp_options *options = NULL;
+    struct tcp_options sacks;
+    if ((tp->n_sacks > 0 || tp->duplicate_came) && sacks_fit(tp, skb, flags) &&
+        tcp_sack_options(tp, &sacks))
+        options = &sacks;
     if (flags & TCP_ACK) { /* tcp_event_ack_sent() */
         tp->quick -= tp->quick > 0;
         tp->ack_scheduled = tp->ack_pushed = tp->ack_pushed2 = tp->ack_blocked = false;
         tp->ack_at_ps = 0;
     }
-    net_socket_xmit(sk, skb, NULL);
+    net_socket_xmit(sk, skb, options);
 }
 
 /* Bytes [skip, skip + bytes) of a buffer that is written. */
@@ -132,8 +145,10 @@ void tcp_send_syn(struct socket *sk)
     struct net *net = sk->net;
     struct tcp *tp = &sk->tcp;
     uint32_t mtu = net_route_socket(sk) ? sk->dev->mtu_bytes : 576;
-    struct tcp_syn_options options = { .mss = (uint16_t)(mtu - IPV4_BYTES - TCP_BYTES),
-                                       .window_scale = tp->rcv_scale };
+    struct tcp_options options = { .syn = true,
+                                   .sack_permitted = tp->state == TCP_SYN_SENT || tp->sack_ok,
+                                   .mss = (uint16_t)(mtu - IPV4_BYTES - TCP_BYTES),
+                                   .window_scale = tp->rcv_scale };
     k_compute(net->kernel, net->costs->tcp_transmit_cycles);
     struct sk_buff *skb = skb_new(net);
     skb->truesize = SKB_TRUESIZE;
@@ -178,31 +193,9 @@ void tcp_reply_reset(struct net *net, const struct sk_buff *skb)
 
 /* ---- What may be sent now -------------------------------------------------------------------- */
 
-/* After a time-out all that had been sent counts as lost until it is repeated: these segments. */
-static uint32_t lost_segments(const struct tcp *tp)
-{
-    const struct sk_buff *skb = tp->head;
-    uint32_t n = 0;
-    if (tp->congestion != TCP_CA_LOSS)
-        return 0;
-    for (; skb != tp->unsent && tcp_before(skb->tcp_seq, tp->recover); skb = skb->next) {
-        uint32_t end = tcp_end_seq(skb);
-        uint32_t from = tcp_after(tp->rtx_next, skb->tcp_seq) ? tp->rtx_next : skb->tcp_seq;
-        if (tcp_before(from, end))
-            n += (end - from + tp->mss - 1) / tp->mss;
-    }
-    return n;
-}
-
-static uint32_t in_flight(const struct tcp *tp)
-{
-    const uint32_t gone = lost_segments(tp) + tp->dup_acks;
-    return tp->packets_out - NET_MIN(tp->packets_out, gone);
-}
-
 static uint32_t cwnd_quota(const struct tcp *tp)
 {
-    uint32_t flying = in_flight(tp);
+    uint32_t flying = tcp_in_flight(tp);
     if (flying >= tp->cwnd)
         return 0;
     return NET_MIN(NET_MAX(tp->cwnd / 2, 1), tp->cwnd - flying);
@@ -214,7 +207,7 @@ static uint32_t window_end(const struct tcp *tp)
 }
 
 /* Segments of one buffer for the device: about a millisecond at the pacing rate. */
-static uint32_t autosize(const struct socket *sk)
+uint32_t tcp_burst_segments(const struct socket *sk)
 {
     const struct tcp *tp = &sk->tcp;
     if (!can_tso(sk))
@@ -237,10 +230,10 @@ static bool should_defer(struct socket *sk, const struct sk_buff *skb, uint32_t 
 {
     struct tcp *tp = &sk->tcp;
     uint64_t now = k_now_ps(net_kernel(sk->net));
-    if (tp->congestion != TCP_CA_OPEN || now - tp->last_send_ps > DEFER_PS)
+    if (tp->congestion >= TCP_CA_RECOVERY || now - tp->last_send_ps > DEFER_PS)
         return false;
     uint32_t send_win = window_end(tp) - skb->tcp_seq;
-    uint32_t cong_win = (tp->cwnd - in_flight(tp)) * tp->mss;
+    uint32_t cong_win = (tp->cwnd - tcp_in_flight(tp)) * tp->mss;
     uint32_t limit = NET_MIN(send_win, cong_win);
     if (limit >= max_segments * tp->mss || (skb != tp->tail && limit >= skb->bytes))
         return false;
@@ -269,29 +262,12 @@ static uint32_t split_point(const struct socket *sk, const struct sk_buff *skb,
     return nagle_holds(sk, partial != 0, nagle) ? needed - partial : needed;
 }
 
-/* The first bytes of the first unsent buffer become a buffer of their own (tso_fragment). */
-static void split(struct socket *sk, struct sk_buff *skb, uint32_t bytes)
-{
-    struct tcp *tp = &sk->tcp;
-    struct sk_buff *rest = net_skb_split(sk->net, skb, bytes);
-    rest->tcp_seq = skb->tcp_seq + bytes;
-    rest->tcp_flags = skb->tcp_flags;
-    skb->tcp_flags &= (uint8_t) ~(TCP_PSH | TCP_FIN);
-    rest->truesize = SKB_TRUESIZE + rest->bytes;
-    sk->wmem_queued += SKB_TRUESIZE;
-    skb->truesize -= rest->bytes;
-    rest->next = skb->next;
-    skb->next = rest;
-    if (tp->tail == skb)
-        tp->tail = rest;
-}
-
 /* Enough packets of the socket are at the device: resumes when some have left. */
-static bool queue_full(struct socket *sk, const struct sk_buff *skb)
+bool tcp_small_queue_full(struct socket *sk, const struct sk_buff *skb, unsigned shift)
 {
     const struct tcp *tp = &sk->tcp;
     uint64_t limit = NET_MAX(2 * (uint64_t)skb->truesize, tp->pacing_byte_s >> 10);
-    if (sk->wmem_alloc <= NET_MIN(limit, LIMIT_OUTPUT_BYTES))
+    if (sk->wmem_alloc <= NET_MIN(limit, LIMIT_OUTPUT_BYTES) << shift)
         return false;
     if (skb == tp->head || skb == tp->head->next) /* the first two always go */
         return false;
@@ -314,7 +290,7 @@ static void send_new(struct socket *sk, struct sk_buff *skb)
     struct tcp *tp = &sk->tcp;
     uint32_t segments = tcp_segments(tp, skb);
     bool first = tp->packets_out == 0;
-    if (in_flight(tp) == 0)
+    if (tcp_in_flight(tp) == 0)
         tcp_cubic_resume(sk);
     skb->gso_segments = (uint16_t)segments;
     tp->unsent = skb->next;
@@ -323,23 +299,33 @@ static void send_new(struct socket *sk, struct sk_buff *skb)
     if (skb->bytes % tp->mss != 0)
         tp->snd_sml = tp->snd_nxt;
     transmit_range(sk, skb, 0, skb->bytes);
-    if (first || tp->pending != TCP_PENDING_RTO)
-        tcp_timer_arm(sk, TCP_PENDING_RTO, tp->last_send_ps + tcp_rto(tp));
+    if (first || tp->pending == TCP_PENDING_LOSS_PROBE)
+        tcp_rearm_rto(sk);
+    if (tp->congestion == TCP_CA_RECOVERY)
+        tp->prr_out += segments;
 }
 
+enum burst {
+    BURST_ALL,
+    BURST_ONE,
+    BURST_PROBE /* one, whatever the congestion window says */
+};
+
 /* True: nothing is in flight, and something waits (for the window to open). */
-static bool write_xmit(struct socket *sk, enum tcp_nagle nagle, bool one)
+static bool write_xmit(struct socket *sk, enum tcp_nagle nagle, enum burst burst)
 {
     struct tcp *tp = &sk->tcp;
     struct sk_buff *skb;
     bool cwnd_limited = false, sent = false;
-    uint32_t max_segments = autosize(sk);
+    uint32_t max_segments = tcp_burst_segments(sk);
     while ((skb = tp->unsent) != NULL) {
         uint32_t segments = tcp_segments(tp, skb);
         uint32_t quota = cwnd_quota(tp);
         uint32_t first_end = skb->bytes > tp->mss ? skb->tcp_seq + tp->mss : tcp_end_seq(skb);
         enum tcp_nagle how = skb == tp->tail && !(skb->tcp_flags & TCP_FIN) ? nagle
                                                                             : TCP_NAGLE_PUSH;
+        if (quota == 0 && burst == BURST_PROBE)
+            quota = 1;
         if (quota == 0) {
             cwnd_limited = true;
             break;
@@ -351,21 +337,23 @@ static bool write_xmit(struct socket *sk, enum tcp_nagle nagle, bool one)
             if (nagle_holds(sk, skb->bytes < tp->mss, how))
                 break;
         } else {
-            if (!one && should_defer(sk, skb, max_segments, &cwnd_limited))
+            if (burst == BURST_ALL && should_defer(sk, skb, max_segments, &cwnd_limited))
                 break;
             limit = split_point(sk, skb, NET_MIN(quota, max_segments), nagle);
         }
         if (skb->bytes > limit)
-            split(sk, skb, limit);
-        if (queue_full(sk, skb))
+            tcp_cut(sk, skb, limit);
+        if (tcp_small_queue_full(sk, skb, 0))
             break;
         send_new(sk, skb);
         sent = true;
-        if (one)
+        if (burst != BURST_ALL)
             break;
     }
+    if (sent && burst != BURST_PROBE)
+        tcp_schedule_loss_probe(sk);
     if (sent)
-        cwnd_validate(tp, cwnd_limited || in_flight(tp) >= tp->cwnd);
+        cwnd_validate(tp, cwnd_limited || tcp_in_flight(tp) >= tp->cwnd);
     return tp->packets_out == 0 && tp->unsent;
 }
 
@@ -374,54 +362,61 @@ void tcp_push_pending(struct socket *sk, enum tcp_nagle nagle)
     struct tcp *tp = &sk->tcp;
     if (!tcp_can_send(tp) || !tp->unsent)
         return;
-    if (write_xmit(sk, nagle, false) && tp->pending == TCP_PENDING_NONE)
+    if (write_xmit(sk, nagle, BURST_ALL) && tp->pending == TCP_PENDING_NONE)
         tcp_timer_arm(sk, TCP_PENDING_PROBE, k_now_ps(net_kernel(sk->net)) + tcp_rto(tp));
 }
 
 void tcp_push_one(struct socket *sk)
 {
     if (tcp_can_send(&sk->tcp))
-        write_xmit(sk, TCP_NAGLE_PUSH, true);
+        write_xmit(sk, TCP_NAGLE_PUSH, BURST_ONE);
+}
+
+bool tcp_send_new_probe(struct socket *sk)
+{
+    struct tcp *tp = &sk->tcp;
+    const struct sk_buff *skb = tp->unsent;
+    if (!skb || !tcp_can_send(tp))
+        return false;
+    uint32_t first_end = skb->bytes > tp->mss ? skb->tcp_seq + tp->mss : tcp_end_seq(skb);
+    if (tcp_after(first_end, window_end(tp)))
+        return false;
+    write_xmit(sk, TCP_NAGLE_OFF, BURST_PROBE);
+    return true;
 }
 
 void tcp_small_queue_write(struct socket *sk)
 {
-    if (!tcp_can_send(&sk->tcp))
+    struct tcp *tp = &sk->tcp;
+    if (!tcp_can_send(tp))
         return;
-    tcp_retransmit_lost(sk);
+    if (tp->congestion >= TCP_CA_RECOVERY)
+        tcp_retransmit_lost(sk);
     tcp_push_pending(sk, TCP_NAGLE_ON);
 }
 
 /* ---- Again, and at the end ------------------------------------------------------------------- */
 
-void tcp_retransmit(struct socket *sk, uint32_t seq, uint32_t segments)
+bool tcp_retransmit(struct socket *sk, struct sk_buff *skb, uint32_t segments, bool probe)
 {
     struct tcp *tp = &sk->tcp;
-    struct sk_buff *skb = tp->head;
-    while (skb != tp->unsent && !tcp_before(seq, tcp_end_seq(skb)))
-        skb = skb->next;
-    if (skb == tp->unsent)
-        return;
-    uint32_t skip = NET_MIN(seq - skb->tcp_seq, skb->bytes);
-    uint32_t bytes = NET_MIN(skb->bytes - skip, segments * tp->mss);
-    skb->retransmitted = true;
-    sk->net->stats.retransmitted_segments += bytes <= tp->mss ? 1 : (bytes + tp->mss - 1) / tp->mss;
-    transmit_range(sk, skb, skip, bytes);
-    uint32_t end = skip + bytes == skb->bytes ? tcp_end_seq(skb) : skb->tcp_seq + skip + bytes;
-    if (tp->congestion == TCP_CA_LOSS && tcp_after(end, tp->rtx_next))
-        tp->rtx_next = end;
-}
-
-void tcp_retransmit_lost(struct socket *sk)
-{
-    struct tcp *tp = &sk->tcp;
-    uint32_t burst = can_tso(sk) ? autosize(sk) : 1;
-    while (tp->congestion == TCP_CA_LOSS && tcp_before(tp->rtx_next, tp->recover)) {
-        uint32_t flying = in_flight(tp);
-        if (flying >= tp->cwnd)
-            return;
-        tcp_retransmit(sk, tp->rtx_next, NET_MIN(tp->cwnd - flying, burst));
+    uint32_t skip = skb->skip_bytes;
+    if (skb->users > 1 ||
+        (!tcp_before(tcp_first_seq(skb), window_end(tp)) && tcp_first_seq(skb) != tp->snd_una))
+        return false;
+    if (skb->bytes - skip > segments * tp->mss)
+        tcp_cut(sk, skb, skip + segments * tp->mss);
+    skb->tcp_sacked |= TCP_TAG_EVER;
+    if (!probe) {
+        skb->tcp_sacked |= TCP_TAG_RETRANSMITTED;
+        tp->retrans_out += skb->gso_segments;
+        tp->undo_left = NET_MAX(tp->undo_left, 0) + skb->gso_segments;
+        if (tp->retransmit_ms == 0)
+            tp->retransmit_ms = tcp_now_ms(sk->net);
     }
+    sk->net->stats.retransmitted_segments += skb->gso_segments;
+    transmit_range(sk, skb, skip, skb->bytes - skip);
+    return true;
 }
 
 void tcp_send_fin(struct socket *sk)
@@ -448,6 +443,6 @@ void tcp_send_probe(struct socket *sk)
     }
     uint32_t bytes = NET_MIN(window_end(tp) - skb->tcp_seq, tp->mss);
     if (skb->bytes > bytes)
-        split(sk, skb, bytes);
+        tcp_cut(sk, skb, bytes);
     send_new(sk, skb);
 }

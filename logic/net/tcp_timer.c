@@ -1,16 +1,18 @@
 /*
- * What it does: TCP's timers: retransmission with back-off, zero window probes, delayed
- *   acknowledgements, the ends of FIN_WAIT2 and TIME_WAIT. RTO = SRTT + max(4 RTTVAR, rto_min),
+ * What it does: TCP's timers: one for what is in flight (retransmission with back-off, loss probes,
+ *   the end of patience with reordering, zero window probes), one for delayed acknowledgements; the ends of FIN_WAIT2 and TIME_WAIT. RTO = SRTT + max(4 RTTVAR, rto_min),
  *   doubled per expiry, at most 120 s; 1 s before the first sample. The connection ends after 15
  *   repetitions (6 of a SYN, 5 of a SYN with ACK).
- * Leaves out: keep-alive, orphan limits, tail loss probes.
+ * Leaves out: keep-alive, orphan limits.
  * Follows: RFC 6298; Linux 4.14 net/ipv4/tcp_timer.c, include/net/tcp.h (TCP_RTO_MAX, TCP_RETR2,
  *   TCP_SYN_RETRIES, TCP_SYNACK_RETRIES, TCP_TIMEWAIT_LEN).
- * Costs: The kernel's timer is moved only when it has to fire earlier. A later time is noted, and
- *   the timer set again when it fires too early, so that acknowledgements cost no timer operation.
+ * Costs: The kernel's timer is moved when it has to fire earlier, or would within a millisecond
+ *   though it has to later: while acknowledgements come it does not fire, and they cost a timer
+ *   operation once in two milliseconds or so.
  */
 #include "logic/net/net_internal.h"
 
+#define TOO_SOON_PS    K_MS
 #define RTO_MAX_PS     (120 * K_S)
 #define RETRIES        15u
 #define SYN_RETRIES    6u
@@ -27,7 +29,9 @@ void tcp_timer_arm(struct socket *sk, enum tcp_pending what, uint64_t at_ps)
     struct tcp *tp = &sk->tcp;
     tp->pending = what;
     tp->timer_at_ps = at_ps;
-    if (!k_timer_pending(&tp->timer) || at_ps < tp->timer_set_ps) {
+    if (!k_timer_pending(&tp->timer) || at_ps < tp->timer_set_ps ||
+        (at_ps > tp->timer_set_ps &&
+         tp->timer_set_ps < k_now_ps(net_kernel(sk->net)) + TOO_SOON_PS)) {
         tp->timer_set_ps = at_ps;
         k_timer_set(&tp->timer, at_ps);
     }
@@ -74,7 +78,7 @@ static void rto_expired(struct socket *sk)
         return;
     }
     tcp_enter_loss(sk);
-    tcp_retransmit_lost(sk);
+    tcp_retransmit(sk, tp->head, 1, false);
     tcp_timer_arm(sk, TCP_PENDING_RTO, k_now_ps(net_kernel(sk->net)) + tcp_rto(tp));
 }
 
@@ -103,6 +107,11 @@ void tcp_timer_run(struct socket *sk)
     if (k_now_ps(net_kernel(sk->net)) < tp->timer_at_ps) {
         tcp_timer_arm(sk, what, tp->timer_at_ps);
         return;
+    }
+    switch (what) {
+    case TCP_PENDING_LOSS_PROBE: tcp_loss_probe_expired(sk); return;
+    case TCP_PENDING_REORDER: tcp_reorder_expired(sk); return;
+    default: break;
     }
     tp->pending = TCP_PENDING_NONE;
     if (what == TCP_PENDING_END)

@@ -64,6 +64,7 @@ static void rig_send(struct rig_end *end, const uint8_t *bytes, uint32_t n)
     end->frames++;
     if (RIG_IPV4(bytes))
         end->payload += RIG_PAYLOAD(bytes);
+    rig->late_ps = 0;
     if ((rig->filter && rig->filter(rig, end->host, bytes, n, rig->filter_arg)) ||
         fake_random(kernel, 1000) < o->loss_permille) {
         rig->lost++;
@@ -72,7 +73,7 @@ static void rig_send(struct rig_end *end, const uint8_t *bytes, uint32_t n)
     unsigned copies = 1 + (fake_random(kernel, 1000) < o->repeat_permille);
     while (copies-- > 0) {
         struct rig_frame *frame = k_zalloc(sizeof *frame);
-        uint64_t at = end->free_ps + o->latency_ps;
+        uint64_t at = end->free_ps + o->latency_ps + rig->late_ps;
         if (fake_random(kernel, 1000) < o->overtake_permille)
             at += fake_random(kernel, 20 * o->latency_ps + 1);
         frame->rig = rig;

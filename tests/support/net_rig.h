@@ -71,6 +71,7 @@ struct rig {
     /* For single tests: looks at each frame before it is sent; true: lost. */
     bool (*filter)(struct rig *rig, unsigned from, const uint8_t *head, uint32_t bytes, void *arg);
     void *filter_arg;
+    uint64_t late_ps; /* the filter may set it: so much later does this frame arrive */
     uint64_t lost, damaged;
 };
 

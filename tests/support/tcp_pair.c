@@ -1,5 +1,38 @@
 #include "tests/support/tcp_pair.h"
 
+static void look_for_sacks(struct seen *s, const uint8_t *head)
+{
+    const uint8_t *options = head + 54;
+    unsigned bytes = RIG_IPV4(head) && head[23] == PROTOCOL_TCP ? head[46] / 16u * 4 - 20 : 0;
+    for (unsigned at = 0; at < bytes; at += options[at] == 1 ? 1 : options[at + 1]) {
+        if (options[at] != 5)
+            continue;
+        s->n_sacks = (options[at + 1] - 2u) / 8;
+        assert_in_range(s->n_sacks, 1, TCP_SACKS);
+        for (unsigned i = 0; i < s->n_sacks; i++)
+            s->sack[i] = (struct tcp_sack){ net_rig_get(options + at + 2 + 8 * i, 4),
+                                            net_rig_get(options + at + 6 + 8 * i, 4) };
+    }
+}
+
+void scoreboard_check(const struct socket *sk)
+{
+    const struct tcp *tp = &sk->tcp;
+    uint32_t out = 0, sacked = 0, lost = 0, again = 0;
+    for (const struct sk_buff *skb = tp->head; skb != tp->unsent; skb = skb->next) {
+        out += skb->gso_segments;
+        sacked += skb->tcp_sacked & TCP_TAG_SACKED ? skb->gso_segments : 0;
+        lost += skb->tcp_sacked & TCP_TAG_LOST ? skb->gso_segments : 0;
+        again += skb->tcp_sacked & TCP_TAG_RETRANSMITTED ? skb->gso_segments : 0;
+        assert_true((skb->tcp_sacked & (TCP_TAG_SACKED | TCP_TAG_LOST)) !=
+                    (TCP_TAG_SACKED | TCP_TAG_LOST));
+    }
+    assert_int_equal(tp->packets_out, out);
+    assert_int_equal(tp->sacked_out, sacked);
+    assert_int_equal(tp->lost_out, lost);
+    assert_int_equal(tp->retrans_out, again);
+}
+
 static bool watch(struct rig *rig, unsigned from, const uint8_t *head, uint32_t bytes, void *arg)
 {
     struct pair *p = arg;
@@ -11,6 +44,11 @@ static bool watch(struct rig *rig, unsigned from, const uint8_t *head, uint32_t 
                       .payload = RIG_PAYLOAD(head),
                       .window = RIG_WINDOW(head),
                       .flags = RIG_FLAGS(head) };
+    look_for_sacks(&s, head);
+    if (p->client && p->client->tcp.state == TCP_ESTABLISHED)
+        scoreboard_check(p->client);
+    if (from == 0 && s.payload > 0 && p->late.ps > 0 && p->n_data == p->late.number)
+        rig->late_ps = p->late.ps;
     bool counts = (p->lose_from == from || p->lose_from == 2) && (!p->lose_data_only || s.payload);
     if (counts && p->lose_n > 0) {
         if (p->lose_skip > 0)

@@ -18,6 +18,8 @@ struct seen {
     uint32_t seq, ack, payload, window;
     uint8_t flags;
     bool lost;
+    unsigned n_sacks;
+    struct tcp_sack sack[TCP_SACKS];
 };
 struct pair {
     struct rig *rig;
@@ -33,6 +35,10 @@ struct pair {
         unsigned number, times; /* the number-th frame of data from host 0, so often */
         uint32_t seq;
     } drop[2];
+    struct {
+        unsigned number; /* the number-th frame of data from host 0 */
+        uint64_t ps;     /* arrives so much later; 0: none */
+    } late;
     unsigned n_data;
     uint32_t peak_alloc;
     bool done[4];
@@ -64,6 +70,9 @@ const struct seen *pair_frame(const struct pair *p, unsigned from, bool payload,
 unsigned pair_frames(const struct pair *p, unsigned from, bool payload);
 
 void pair_send_bytes(struct pair *p, uint64_t bytes);
+
+/* The counts of a socket's scoreboard are the sums of its tags. */
+void scoreboard_check(const struct socket *sk);
 
 /* Charges between a timer and the wire. */
 #define SLACK_PS FAKE_US(3)
