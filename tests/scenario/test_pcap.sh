@@ -12,11 +12,14 @@ read_pcap() { # read_pcap FILE: into FILE.tsv, and what it complains of into FIL
         -e frame.cap_len -e ip.src -e ip.len -e tcp.hdr_len -e tcp.flags.syn -e tcp.checksum.status \
         -e ip.checksum.status -e eth.type -e _ws.malformed -e tcp.analysis.retransmission \
         -e tcp.analysis.lost_segment -e tcp.analysis.out_of_order -e tcp.analysis.ack_lost_segment \
+        -e tcp.options.sack_perm -e tcp.options.sack_le -e tcp.options.sack_re -e tcp.ack \
+        -e tcp.analysis.spurious_retransmission \
         >"$1.tsv" 2>"$1.txt"
 }
 fields() { # fields FILE AWK: with these names for the columns
     awk -F '\t' '{ time = $1; port = $2; direction = $3; len = $4; cap = $5; src = $6; ip_len = $7; header = $8
         syn = $9; tcp_sum = $10; ip_sum = $11; type = $12; malformed = $13; again = $14; lost = $15 $17; disorder = $16
+        permitted = $18; from = $19; to = $20; ack = $21; spurious = $22
         bad = malformed != "" || tcp_sum == "0" || ip_sum == "0" } '"$2" "$1.tsv"
 }
 count() { fields "$1" "$2 { n++ } END { print n + 0 }"; } # count FILE CONDITION
@@ -44,6 +47,9 @@ is "from the connection's first segment on" "$(fields tcp.pcapng 'NR <= 3 { prin
 is "no frame is malformed, no checksum wrong" "$(count tcp.pcapng bad)" 0
 is "every checksum was looked at" "$(count tcp.pcapng 'tcp_sum == "1" && ip_sum == "1"')" "$frames"
 is "nothing was lost, sent twice or out of order" "$(count tcp.pcapng 'again lost disorder != ""')" 0
+is "both sides permit SACK, in their SYN" "$(count tcp.pcapng 'permitted != ""'), $(count tcp.pcapng \
+    'permitted != "" && syn == "1"')" "2, 2"
+is "no SACK block without a loss" "$(count tcp.pcapng 'from != ""')" 0
 is "lengths agree" "$(count tcp.pcapng 'len != cap || len != ip_len + 14 && len != 60')" 0
 is "time does not go back" "$(fields tcp.pcapng 'NR > 1 && time < before; { before = time }')" ""
 is "one interface" "$(fields tcp.pcapng '{ print port }' | sort -u)" client_nic.e0
@@ -64,6 +70,10 @@ is "no malformed frame" "$(count wires.pcapng bad)" 0
 sed 's/length_m = 1.0;/loss_ratio = 0.002;/; s/duration_us = 150/duration_us = 600/' net.cfg >loss.cfg
 pcap loss.cfg loss.pcapng --pcap-port client_nic.e0 --pcap-snap 100 >/dev/null
 is "retransmissions are found" $(($(count loss.pcapng 'again != ""') > 0)) 1
+is "none that was not needed" "$(count loss.pcapng 'spurious != ""')" 0
+is "SACK blocks say what came behind a hole" "$(fields loss.pcapng 'from != "" { n++; k = split(from, f, ","); split(to, t, ",")
+    for (i = 1; i <= k; i++) bad_block += !(ack + 0 < f[i] + 0 && f[i] + 0 < t[i] + 0); many += k > 3 }
+    END { print (n > 0), bad_block + 0, many + 0 }')" "1 0 0"
 is "100 bytes of each" "$(fields loss.pcapng '{ print cap }' | sort -n | tail -n 1)" 100
 is "no malformed frame" "$(count loss.pcapng bad)" 0
 

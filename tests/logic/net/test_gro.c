@@ -91,8 +91,8 @@ static int never(struct net_device *dev, const struct sk_buff *skb, uint16_t rxq
 struct packet {
     uint32_t seq, bytes, ack, tsval;
     uint16_t port;
-    uint8_t flags; /* 0: ACK */
-    bool unchecked, wrong;
+    uint8_t flags;               /* 0: ACK */
+    bool unchecked, wrong, sack; /* sack: a block in place of the timestamp */
 };
 #define P(at, n, ...)                          \
     {                                          \
@@ -122,7 +122,7 @@ static struct sk_buff *packet_new(struct bed *bed, const struct packet *p)
     net_rig_put(head + 38, p->seq, 4);
     net_rig_put(head + 42, p->ack, 4);
     head[47] = p->flags ? p->flags : TCP_ACK;
-    net_rig_put(head + 54, 0x0101080a, 4);
+    net_rig_put(head + 54, p->sack ? 0x0101050a : 0x0101080a, 4);
     net_rig_put(head + 58, p->tsval, 4);
     k_poke(bed->kernel, page->addr, head, sizeof head);
     net_rig_fill(bed->kernel, kaddr_add(page->addr, 66), 0, p->seq, p->bytes);
@@ -239,6 +239,11 @@ static void test_what_ends_a_buffer(void **state)
         { "no wrap", { P(-1448u, FULL), P(0, FULL), P(FULL, FULL) }, 3, 1, 3 * FULL },
         { "another acknowledgement", { P(1, FULL), P(1 + FULL, FULL, .ack = 5) }, 2, 2, FULL },
         { "another timestamp", { P(1, FULL), P(1 + FULL, FULL, .tsval = 5) }, 2, 2, FULL },
+        { "SACK blocks",
+          { P(1, FULL, .sack = true), P(1 + FULL, FULL, .sack = true) },
+          2,
+          2,
+          FULL },
         { "a longer one", { P(1, 100), P(101, 200) }, 2, 2, 100 },
         { "a shorter one, merged", { P(1, 200), P(201, 100), P(301, 100) }, 3, 2, 300 },
         { "PSH, merged",
