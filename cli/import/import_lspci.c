@@ -88,7 +88,7 @@ static bool parse_address(const char *text, struct import_function *f, const cha
     f->device = part[2];
     f->function = part[3];
     *rest = text + n;
-    return **rest == ' ' && f->device < 32 && f->function < 8;
+    return **rest == ' ' && f->bus < 256 && f->device < 32 && f->function < 8; /* "-1" is no bus */
 }
 
 /* The last "[8086:1583]" of the line, or the first "8086:1583" of one of -n. */
@@ -224,7 +224,7 @@ static void take_bus(struct reader *r, const char *line)
 {
     unsigned secondary;
     const char *at = strstr(line, "secondary=");
-    if (at == NULL || sscanf(at, "secondary=%2x", &secondary) != 1) {
+    if (at == NULL || sscanf(at, "secondary=%2x", &secondary) != 1 || secondary > 255) {
         mistake(r, line, "\"Bus: primary=00, secondary=02, subordinate=02\"");
         return;
     }
