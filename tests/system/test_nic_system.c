@@ -384,7 +384,7 @@ static void tcp_with(const char *world, const struct nic_driver_params *params, 
 {
     struct rig r = { .function = function,
                      .cpu = { server_cpu, 1 },
-                     .bytes = 16 * MIB,
+                     .bytes = 8 * MIB,
                      .send_bytes = 64 * KIB,
                      .receive_bytes = 64 * KIB };
     rig_open(&r, world, params);
@@ -451,7 +451,7 @@ static void lro(const char *world, bool lossy)
 {
     struct nic_driver_params params = nic_driver_params_default;
     struct rig r = {
-        .cpu = { 1, 1 }, .bytes = 16 * MIB, .send_bytes = 64 * KIB, .receive_bytes = 64 * KIB
+        .cpu = { 1, 1 }, .bytes = 8 * MIB, .send_bytes = 64 * KIB, .receive_bytes = 64 * KIB
     };
     params.lro = true;
     rig_open(&r, world, &params);
@@ -482,14 +482,14 @@ static void migrate(const char *wire, unsigned pull_at)
 {
     struct rig r = { .team = true,
                      .cpu = { 1, 1 },
-                     .bytes = 64 * MIB,
+                     .bytes = 16 * MIB,
                      .send_bytes = 64 * KIB,
                      .receive_bytes = 64 * KIB };
     char world[2048];
     snprintf(world, sizeof(world), WORLD("octonic", "%s"), wire);
     rig_open(&r, world, &nic_driver_params_default);
     struct mover mover = { .side = &r.side[SERVER],
-                           .every_ps = 2 * SIM_PS_PER_MS,
+                           .every_ps = SIM_PS_PER_MS / 2,
                            .pull_at = pull_at };
     mover.thread = start_programs(&r);
     k_thread_new(r.side[SERVER].kernel, "mover", 2, mover_body, &mover);
