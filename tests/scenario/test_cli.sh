@@ -182,16 +182,17 @@ has "with a message" "$(cat crash.txt)" 'failed: the worker process ended by sig
 has "that is recorded" "$(query crash.db 'select status, error from run')" '^failed\|.*signal 9'
 "$nudma" run $size --quick --db crash.db -q >/dev/null; is "the rest goes on" $? 0
 
-"$simulate" run $size --db whole.db --seeds 6 -j2 -q >/dev/null
+n_seeds=$((6 / $(stride 2)))
+"$simulate" run $size --db whole.db --seeds $n_seeds -j2 -q >/dev/null
 for _ in 1 2 3; do
-    "$nudma" run $size --db killed.db --seeds 6 -j2 -q >/dev/null &
+    "$nudma" run $size --db killed.db --seeds $n_seeds -j2 -q >/dev/null &
     pid=$!
     sleep 0.4
     kill -KILL $pid 2>/dev/null
     wait $pid 2>/dev/null
     is "killed: the database is whole" "$(if [ -e killed.db ]; then query killed.db 'pragma integrity_check'; else echo ok; fi)" ok
 done
-"$nudma" run $size --db killed.db --seeds 6 -j2 -q >/dev/null; is "after kills it goes on" $? 0
+"$nudma" run $size --db killed.db --seeds $n_seeds -j2 -q >/dev/null; is "after kills it goes on" $? 0
 with_seed='select scenario, point, seed, fingerprint from run order by 2, 3'
 is "and has what an undisturbed run has" "$(query killed.db "$with_seed")" \
     "$(query whole.db "$with_seed")"

@@ -52,7 +52,7 @@ static struct run_result *run(bool iommu, bool hold, const char *program)
 /* Pulls that are all failed over. */
 static unsigned pulls_of(unsigned pulls)
 {
-    return test_rounds(pulls, 4);
+    return test_rounds(pulls, 8);
 }
 
 static struct run_result *run_pulls(bool iommu, bool hold, unsigned pulls, const char *program)

@@ -235,7 +235,7 @@ static void test_bad_wire(void **state)
 {
     uint64_t lost = 0, again = 0, twice = 0;
     (void)state;
-    const unsigned n = test_rounds(16, 2);
+    const unsigned n = test_rounds(16, 3);
     for (uint64_t seed = 1; seed <= n; seed++) {
         struct rig_options wire = bad_wire(seed, 1 + (unsigned)(seed * 7 % 50));
         wire.stall_percent = seed % 3 == 0 ? 5 : 0;
