@@ -431,6 +431,47 @@ static void test_list_of_blocks(void **state)
     assert_false(tcp_sack_options(&tp, &options));
 }
 
+static void cuts(void *arg)
+{
+    struct pair *p = arg;
+    struct kernel *kernel = p->rig->kernel;
+    struct net *net = p->rig->end[0].net;
+    struct sk_buff *whole = skb_new(net);
+    struct k_page *page[3];
+    for (unsigned i = 0; i < 3; i++) {
+        page[i] = k_page_alloc(kernel, K_NODE_LOCAL, 0);
+        whole->frag[i] = (struct skb_frag){ page[i], 0, 1000, (int8_t)page[i]->node };
+    }
+    whole->n_frags = 3;
+    whole->bytes = 3000;
+    struct sk_buff *copy = net_skb_share(net, whole, 0, 3000);
+    struct sk_buff *end = net_skb_split(net, whole, 1500);
+    struct sk_buff *middle = net_skb_split(net, whole, 500);
+    assert_int_equal(whole->bytes, 500);
+    assert_int_equal(middle->bytes, 1000);
+    assert_int_equal(middle->n_frags, 2);
+    assert_int_equal(end->bytes, 1500);
+    skb_free(net, end);
+    skb_free(net, middle);
+    skb_free(net, whole);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(page[i]->refs, 1); /* the device may still read them */
+    skb_free(net, copy);
+    p->done[3] = true;
+}
+/* A buffer is cut by SACK blocks, and acknowledged, while its copy is at the device: pages stay until
+ * that is freed, and no longer. */
+static void test_cut_beside_a_copy(void **state)
+{
+    (void)state;
+    struct rig_options o = pair_plain();
+    struct pair *p = pair_new(&o);
+    pair_thread(p, 1, cuts);
+    pair_run(p, 100);
+    assert_true(p->done[3]);
+    pair_free(p); /* no page is left over */
+}
+
 /* Segments that host 0 put onto the wire since `from`. */
 static unsigned sent_since(const struct pair *p, unsigned from)
 {
@@ -700,6 +741,7 @@ int main(void)
         cmocka_unit_test(test_all_twice),
         cmocka_unit_test(test_blocks),
         cmocka_unit_test(test_list_of_blocks),
+        cmocka_unit_test(test_cut_beside_a_copy),
         cmocka_unit_test(test_any_frame_lost),
         cmocka_unit_test(test_after_timeout),
         cmocka_unit_test(test_after_timeout_small),
