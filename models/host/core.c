@@ -4,7 +4,9 @@
  * Models: a clock, issue cost, line-fill buffers and superqueue as bounds of memory-level
  *   parallelism; of a copy also the store buffer (store_buffer_entries > 0), which is full when so
  *   many steps of the copy have no line to go to yet: a step is 16 bytes, or 8 if an address is no
- *   multiple of 8. Stores that are still in it are waited for by locked operations and fences.
+ *   multiple of 8. Stores that are still in it are waited for by locked operations and fences. With
+ *   stores_in_order each asks for its line when that of the one before has been observed (a bus of
+ *   models/numa says when).
  * Does not model: instructions, branch prediction, the size of the store buffer for other stores than copies',
  *   nor what one copy leaves in it to the next, translation look-aside buffers.
  * Timing: load = numa_load, or until an asynchronous load has the line; asynchronous access =
@@ -31,6 +33,11 @@ const struct param_desc core_params_table[] = {
     PARAM("store_buffer_entries", PARAM_U32, struct core_params, store_buffer_entries, 0, 0,
           CORE_STORES_MAX, PROV_ESTIMATE, "docs/sources.md#e1",
           "steps of a copy that wait for the lines they are stored into; 0: no bound"),
+    PARAM(
+        "stores_in_order", PARAM_BOOL, struct core_params, stores_in_order, 0, 0, 1, PROV_DATASHEET,
+        "docs/sources.md#e1",
+        "a store asks for its line when the line of the store before has been observed: its bus has "
+        "the results of the snoops, or the deferred reply"),
     { .type = PARAM_END },
 };
 
@@ -39,6 +46,7 @@ void core_init(struct core *core, struct numa *numa, const struct core_params *p
     *core = (struct core){ .numa = numa, .params = params, .idx = idx };
     core->cycle_ps = numa_cycle_ps(numa);
     core->displaced_until_ps = numa_displaced_until(numa, idx);
+    core->observed_ps = numa_observed(numa, idx);
     core->issue_ps = core->cycle_ps * params->issue_cycles;
     for (unsigned i = 0; i < CORE_BUFFERS_MAX; i++)
         core->buffer_line[i] = CORE_NO_LINE;
@@ -143,13 +151,25 @@ void core_load(struct core *core, struct sim_task *task, struct hpa hpa, struct 
     sim_stamp_mark(stamp, PART_CORE, sim_task_now(task));
 }
 
+/* A store that could ask for its line at at_ps. */
+static inline struct numa_result store_line(struct core *core, struct hpa hpa, sim_time at_ps)
+{
+    if (SIM_LIKELY(!core->params->stores_in_order))
+        return numa_store(core->numa, core->idx, hpa, at_ps, NULL);
+    *core->observed_ps = 0;
+    const struct numa_result result = numa_store(core->numa, core->idx, hpa,
+                                                 SIM_MAX(at_ps, core->store_from_ps), NULL);
+    core->store_from_ps = SIM_MAX(core->store_from_ps, *core->observed_ps);
+    return result;
+}
+
 static void access_async(struct core *core, struct sim_task *task, struct hpa hpa, bool store,
                          unsigned n_buffers)
 {
     sim_time *buffer = wait_for_buffer(core, task, hpa, store, n_buffers);
-    struct numa_result result =
-        store ? numa_store(core->numa, core->idx, hpa, sim_task_now(task), NULL)
-              : numa_load(core->numa, core->idx, hpa, sim_task_now(task), NULL);
+    struct numa_result result = store ? store_line(core, hpa, sim_task_now(task))
+                                      : numa_load(core->numa, core->idx, hpa, sim_task_now(task),
+                                                  NULL);
     take_buffer(core, buffer, result, store ? CORE_NO_LINE : hpa.v >> LINE_LOG2);
     if (store)
         arrives(&core->stored, result);
@@ -309,7 +329,7 @@ static void stores_ask(struct core *core, struct copy_stores *s, sim_time until_
         sim_time at_ps = s->ready_ps[i];
         if (*buffer > at_ps && !numa_private_hit(core->numa, core->idx, s->line[i], true))
             at_ps = *buffer;
-        s->got[i] = numa_store(core->numa, core->idx, s->line[i], at_ps, NULL);
+        s->got[i] = store_line(core, s->line[i], at_ps);
         take_buffer(core, buffer, s->got[i], CORE_NO_LINE);
         if (s->asked_to != s->first)
             arrives(&s->got[i], s->got[(s->asked_to - 1) % STORED_LINES]);

@@ -20,6 +20,7 @@ struct core_params {
     uint32_t issue_cycles;       /* of an access that does not wait for its data */
     uint32_t
         store_buffer_entries; /* steps of a copy that wait for the lines they go to; 0: no bound */
+    bool stores_in_order;     /* a line is asked for when the one stored to before is observed */
 };
 extern const struct param_desc core_params_table[];
 
@@ -30,6 +31,8 @@ struct core {
     bool copies_by_rate; /* core_copy() takes its time and touches no lines (host.h) */
     sim_time cycle_ps, issue_ps;
     sim_time *displaced_until_ps;              /* numa_displaced_until() */
+    sim_time *observed_ps;                     /* numa_observed() */
+    sim_time store_from_ps;                    /* stores_in_order: the next may ask for its line */
     sim_time buffer_done_ps[CORE_BUFFERS_MAX]; /* free from then on */
     sim_time buffer_line_ps[CORE_BUFFERS_MAX]; /* its line is there */
     uint8_t buffer_source[CORE_BUFFERS_MAX];   /* enum numa_source, of who took it last */

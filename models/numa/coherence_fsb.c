@@ -8,18 +8,18 @@
  *   time; a load for which another bus is snooped has its snoop phase stalled until that one has
  *   answered; a request for ownership is deferred meanwhile, and answered by an address phase of the
  *   hub (deferred reply); data phase on the requester's bus, with idle clocks before and after data
- *   that a processor drives. While the hub arbitrates for a bus that its processors have used
+ *   that a processor drives. A bus gives the results of snoops, and then responses and data, in the
+ *   order of its address phases (bus_in_order transactions at most): what is ready earlier waits. While the hub arbitrates for a bus that its processors have used
  *   (BPRI#), they begin no address phase; what the hub has to say directly afterwards follows
  *   without that. Devices are at the hub: their writes go to DRAM and invalidate copies, their reads
  *   snoop; both take two requests of the I/O unit, one that snoops and fetches, one that moves the
  *   data.
- * Does not model: the in-order queue's depth, retries, the sockets' order of arbitration, that a
- *   stalled snoop phase holds up those behind it (their own snoops go on meanwhile), partial writes
- *   of write-combining buffers.
+ * Does not model: retries, the sockets' order of arbitration, partial writes of write-combining
+ *   buffers; transactions that are called later than one behind them on the bus do not hold it up.
  * Timing:
  *   idle load = L2 + arbitration + address + hub + DRAM idle read (or the snoop of the other buses)
  *     + hub return + 64 bytes on the bus; a store's miss, another bus snooped: + address
- *   same bus, modified: L2 + arbitration + address + snoop + owner's read + hub + hub return + data
+ *   same bus, modified: L2 + arbitration + address + stall + snoop + owner's read + hub + hub return + data
  *   other bus, modified: + arbitration, address and data phases of that bus; where DRAM is not
  *     waited for; modified in an L1: + L1 + L2
  *   device's read: IIO + DRAM idle read (or snoops) + hub return + IIO + hub return
@@ -34,12 +34,21 @@
 
 #include "sim/engine/zeroed.h"
 
+#define IN_ORDER_MAX  16u
 #define DATA_UNITS    4u /* of the data calendar's slot, which is a line */
 #define ADDRESS_UNITS 4u /* of the address calendar's slot, which is an address phase */
 #define PRESENT_BITS  8u /* of numa.present: L2s, and filters of limited size */
 
+/* The transactions that have been on a bus last. */
+struct in_order {
+    uint32_t depth; /* 0: no order */
+    uint32_t next;  /* the one that the next replaces */
+    sim_time address_ps[IN_ORDER_MAX], snooped_ps[IN_ORDER_MAX], done_ps[IN_ORDER_MAX];
+};
+
 /* The front-side bus of one socket; numa.protocol is an array of them. */
 struct bus {
+    struct in_order in_order;
     struct calendar address; /* address phases: requests, snoops, deferred replies */
     struct calendar data;
     struct snoop_filter filter; /* snoop_filter_size > 0: the lines of this bus's caches */
@@ -100,6 +109,56 @@ static uint64_t filter_add(struct numa *n, unsigned socket, uint64_t line)
     return victim;
 }
 
+/* ---- The in-order queue ------------------------------------------------------------------------ */
+
+/* When the results of snoops, and the responses, of all that had its address phase before are over. */
+struct turn {
+    sim_time snoop_ps, data_ps;
+};
+
+static struct turn turn_of(const struct numa *n, unsigned socket, sim_time address_ps)
+{
+    const struct in_order *q = &bus_of(n, socket)->in_order;
+    struct turn turn = { 0, 0 };
+
+    for (uint32_t i = 0; i < q->depth; i++) {
+        const bool before = q->address_ps[i] < address_ps;
+        const sim_time snooped_ps = before ? q->snooped_ps[i] : 0;
+        const sim_time done_ps = before ? q->done_ps[i] : 0;
+        turn.snoop_ps = SIM_MAX(turn.snoop_ps, snooped_ps);
+        turn.data_ps = SIM_MAX(turn.data_ps, done_ps);
+    }
+    return turn;
+}
+
+static void turn_note(struct numa *n, unsigned socket, sim_time address_ps, sim_time snooped_ps,
+                      sim_time done_ps)
+{
+    struct in_order *q = &bus_of(n, socket)->in_order;
+
+    if (q->depth == 0 || n->quiet)
+        return;
+    q->address_ps[q->next] = address_ps;
+    q->snooped_ps[q->next] = snooped_ps;
+    q->done_ps[q->next] = done_ps;
+    q->next = q->next + 1 < q->depth ? q->next + 1 : 0;
+}
+
+/* When there is room for one more, whose address would be seen ahead_ps after at_ps. */
+static sim_time turn_room(const struct numa *n, unsigned socket, sim_time at_ps, sim_time ahead_ps)
+{
+    const struct in_order *q = &bus_of(n, socket)->in_order;
+    sim_time first_ps = SIM_TIME_MAX;
+
+    for (uint32_t i = 0; i < q->depth; i++) {
+        const bool under_way = q->address_ps[i] <= at_ps + ahead_ps && q->done_ps[i] > at_ps;
+        first_ps = SIM_MIN(first_ps, under_way ? q->done_ps[i] : at_ps);
+    }
+    return q->depth > 0 ? first_ps : at_ps;
+}
+
+/* ---- Phases ------------------------------------------------------------------------------------ */
+
 /* Takes the address lines at or after at_ps; returns when the address has been seen. */
 static sim_time address_phase(struct numa *n, unsigned socket, sim_time at_ps)
 {
@@ -115,8 +174,12 @@ static sim_time address_phase(struct numa *n, unsigned socket, sim_time at_ps)
 /* A processor's request. */
 static sim_time request(struct numa *n, unsigned socket, sim_time at_ps)
 {
+    const struct numa_interconnect_params *p = n->params->interconnect;
+
     bus_of(n, socket)->of_hub = false;
-    return address_phase(n, socket, at_ps + n->params->interconnect->bus_arbitration_ps);
+    if (!n->quiet)
+        at_ps = turn_room(n, socket, at_ps, p->bus_arbitration_ps + p->bus_address_ps);
+    return address_phase(n, socket, at_ps + p->bus_arbitration_ps);
 }
 
 /* An address phase of the hub, which asks for the bus at at_ps and could use it at ready_ps. If
@@ -182,7 +245,8 @@ static struct round snoop_bus(struct numa *n, unsigned socket, uint64_t line, un
                               bool invalidate, sim_time at_ps)
 {
     const unsigned first = socket * n->groups_per_socket;
-    const sim_time looked_ps = at_ps + n->params->coherence->snoop_lookup_ps;
+    const sim_time looked_ps = at_ps + n->params->coherence->snoop_lookup_ps +
+                               (except != NO_GROUP ? n->params->coherence->snoop_stall_ps : 0);
     struct round r = { looked_ps, at_ps, looked_ps, false, false, false };
 
     bool in_l1 = false;
@@ -204,6 +268,23 @@ static struct round snoop_bus(struct numa *n, unsigned socket, uint64_t line, un
     return r;
 }
 
+/* The hub asks a bus, whose owner of a modified line drives it when its turn has come. */
+static struct round hub_snoop(struct numa *n, unsigned socket, uint64_t line, bool invalidate,
+                              sim_time at_ps)
+{
+    const sim_time address_ps = hub_request(n, socket, at_ps);
+    const struct turn turn = turn_of(n, socket, address_ps);
+    struct round r = snoop_bus(n, socket, line, NO_GROUP, invalidate, address_ps);
+
+    r.looked_ps = SIM_MAX(r.looked_ps, turn.snoop_ps);
+    r.done_ps = SIM_MAX(r.done_ps, turn.snoop_ps);
+    sim_time over_ps = SIM_MAX(r.done_ps, turn.data_ps);
+    if (r.dirty)
+        over_ps = r.done_ps = data_phase(n, socket, MESSAGE_WRITEBACK, over_ps);
+    turn_note(n, socket, address_ps, r.looked_ps, over_ps);
+    return r;
+}
+
 /* The hub asks the buses of the other sockets (for a device: of all, from = n->sockets). */
 static struct round snoop_buses(struct numa *n, unsigned from, uint64_t line, bool invalidate,
                                 sim_time at_ps)
@@ -215,10 +296,8 @@ static struct round snoop_buses(struct numa *n, unsigned from, uint64_t line, bo
             continue;
         if (n->params->coherence->snoop_filter && !on_bus(n, s, line))
             continue;
-        struct round r = snoop_bus(n, s, line, NO_GROUP, invalidate, hub_request(n, s, at_ps));
+        struct round r = hub_snoop(n, s, line, invalidate, at_ps);
         NUMA_COUNT(n, s, snoops_sent);
-        if (r.dirty)
-            r.done_ps = data_phase(n, s, MESSAGE_WRITEBACK, r.done_ps);
         r.dirty |= all.dirty;
         r.found |= all.found;
         if (r.done_ps > all.done_ps) {
@@ -241,14 +320,10 @@ static sim_time list_line(struct numa *n, unsigned socket, uint64_t line, sim_ti
     const uint64_t victim = filter_add(n, socket, line);
     if (victim == SNOOP_FILTER_NONE)
         return 0;
-    const struct round r = snoop_bus(n, socket, victim, NO_GROUP, true,
-                                     hub_request(n, socket, at_ps));
+    const struct round r = hub_snoop(n, socket, victim, true, at_ps);
     if (r.found)
         NUMA_COUNT(n, socket, llc_back_invalidations);
-    if (!r.dirty)
-        return 0;
-    const sim_time t = data_phase(n, socket, MESSAGE_WRITEBACK, r.done_ps);
-    return numa_dram_write(n, victim, WRITE_SNOOP, t) - t;
+    return r.dirty ? numa_dram_write(n, victim, WRITE_SNOOP, r.done_ps) - r.done_ps : 0;
 }
 
 static void mark_round(struct round r, struct sim_stamp *stamp)
@@ -256,6 +331,32 @@ static void mark_round(struct round r, struct sim_stamp *stamp)
     sim_stamp_mark(stamp, PART_INTERCONNECT, r.asked_ps);
     sim_stamp_mark(stamp, PART_CACHE, r.looked_ps);
     sim_stamp_mark(stamp, PART_INTERCONNECT, r.done_ps);
+}
+
+struct request {
+    sim_time address_ps;
+    sim_time looked_ps;  /* the caches of its bus have been asked */
+    sim_time snooped_ps; /* all have */
+    sim_time turn_ps;    /* those before it are over */
+};
+
+/* The hub, which has the answer at at_ps, gives it when its turn has come; a deferred one with an
+ * address phase of its own, and the request itself is over with its snoop phase. */
+static sim_time answer(struct numa *n, unsigned socket, struct request request, bool deferred,
+                       bool data, sim_time at_ps)
+{
+    if (deferred) {
+        turn_note(n, socket, request.address_ps, request.looked_ps,
+                  SIM_MAX(request.looked_ps, request.turn_ps));
+        at_ps = deferred_reply(n, socket, at_ps);
+        request.address_ps = request.snooped_ps = at_ps;
+        request.turn_ps = turn_of(n, socket, at_ps).data_ps;
+    }
+    sim_time t = SIM_MAX(at_ps + n->params->coherence->hub_return_ps, request.turn_ps);
+    if (data)
+        t = data_phase(n, socket, MESSAGE_DATA, t);
+    turn_note(n, socket, request.address_ps, request.snooped_ps, t);
+    return t;
 }
 
 static struct fetched fetch(struct numa *n, unsigned core, uint64_t line, bool store,
@@ -268,7 +369,10 @@ static struct fetched fetch(struct numa *n, unsigned core, uint64_t line, bool s
         snoop_filter_prefetch(&bus_of(n, socket)->filter, line);
     const bool upgrade = core_group_peek(n, group, line) != LINE_I;
     const sim_time address_ps = request(n, socket, at_ps);
-    const struct round own = snoop_bus(n, socket, line, group, store, address_ps);
+    const struct turn turn = turn_of(n, socket, address_ps);
+    struct round own = snoop_bus(n, socket, line, group, store, address_ps);
+    own.looked_ps = SIM_MAX(own.looked_ps, turn.snoop_ps);
+    own.done_ps = SIM_MAX(own.done_ps, turn.snoop_ps);
     const sim_time hub_ps = address_ps + p->hub_ps;
     /* The hub sees the answers of the requester's bus before it would ask another. */
     const struct round other = own.dirty
@@ -306,12 +410,10 @@ static struct fetched fetch(struct numa *n, unsigned core, uint64_t line, bool s
     if (t == snooped_ps)
         mark_round(other.done_ps >= own.done_ps ? other : own, stamp);
     t += list_line(n, socket, line, hub_ps);
-    if (other.asked && store)
-        t = deferred_reply(n, socket, t);
-    t += p->hub_return_ps;
-    if (!upgrade)
-        t = data_phase(n, socket, MESSAGE_DATA, t);
+    t = answer(n, socket, (struct request){ address_ps, own.looked_ps, snooped_ps, turn.data_ps },
+               other.asked && store, !upgrade, t);
     sim_stamp_mark(stamp, PART_INTERCONNECT, t);
+    n->observed_ps = other.asked ? t : own.looked_ps;
     result->done_ps = t;
     return (struct fetched){ store || !(own.found || other.found) ? LINE_E : LINE_S, 0 };
 }
@@ -328,8 +430,10 @@ static sim_time writeback(struct numa *n, unsigned group, uint64_t line, uint32_
     if (has_filter(n))
         snoop_filter_prefetch(&bus_of(n, socket)->filter, line);
     const sim_time address_ps = request(n, socket, at_ps);
-    const sim_time t = data_phase(n, socket, MESSAGE_WRITEBACK, address_ps) +
-                       n->params->coherence->hub_ps;
+    const sim_time turn_ps = turn_of(n, socket, address_ps).data_ps;
+    const sim_time over_ps = data_phase(n, socket, MESSAGE_WRITEBACK, SIM_MAX(address_ps, turn_ps));
+    const sim_time t = over_ps + n->params->coherence->hub_ps;
+    turn_note(n, socket, address_ps, address_ps, over_ps);
     const sim_time accepted_ps = numa_dram_write(n, line, WRITE_VICTIM, t);
     if (has_filter(n)) /* nobody else on the bus had it */
         filter_remove(n, socket, line);
@@ -508,6 +612,7 @@ static void init(struct numa *n)
         n->present = sim_zeroed_new(numa_lines(n));
     for (uint32_t i = 0; i < n->sockets; i++) {
         struct bus *bus = bus_of(n, i);
+        bus->in_order.depth = p->bus_in_order;
         calendar_init(&bus->address, p->bus_address_ps, ADDRESS_UNITS);
         bus->takeover = (uint32_t)((p->bus_arbitration_ps * ADDRESS_UNITS + p->bus_address_ps / 2) /
                                    p->bus_address_ps);

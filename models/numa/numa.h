@@ -100,6 +100,9 @@ bool numa_private_hit(const struct numa *numa, unsigned core, struct hpa hpa, bo
 /* Where it stands until when a modified line that the last fill of the core's L2 displaced needs its
  * buffer (cache.writeback_ns). Who has seen it sets it to 0. */
 sim_time *numa_displaced_until(struct numa *numa, unsigned core);
+/* Where the core's core group notes when the line of the store that had a bus transaction last was observed by all
+ * other caches. */
+sim_time *numa_observed(struct numa *numa, unsigned core);
 /* Stores a full line non-temporally: invalidates all copies and writes to DRAM. Done when the home
  * agent or the hub has accepted it. */
 struct numa_result numa_store_nt(struct numa *numa, unsigned core, struct hpa hpa, sim_time at_ps,

@@ -39,7 +39,7 @@ struct numa_cache_params {
     uint32_t filter_ways;
     sim_time llc_request_ps, llc_return_ps;
     sim_time iio_ps;
-    sim_time core_snoop_clean_ps, core_snoop_dirty_ps;
+    sim_time core_snoop_clean_ps, core_snoop_dirty_ps, l1_snoop_ps;
     sim_time writeback_ps;
 };
 
@@ -71,7 +71,7 @@ struct numa_coherence_params {
     int snoop_mode;
     int directory_stale;
     sim_time home_agent_ps;
-    sim_time snoop_lookup_ps;
+    sim_time snoop_lookup_ps, snoop_stall_ps;
     bool opportunistic_broadcast;
     double broadcast_load_ratio;
     uint32_t io_directory_entries;
@@ -137,6 +137,7 @@ struct core_group {
     struct stream_prefetch *prefetch; /* NULL: there is none */
     /* When the last modified line that a fill displaced has been taken, until who filled has seen that. */
     sim_time displaced_until_ps;
+    sim_time observed_ps; /* numa_observed() */
     uint32_t socket;
     uint32_t sharer_bit; /* in the state words of its socket's LLC */
     /* fast: for each way of each set of the L2 the place of that line in the LLC, see agent_at().
@@ -184,6 +185,8 @@ struct numa {
     bool quiet;         /* warming: state changes, no time passes, nothing is counted */
     sim_time llc_ps;    /* llc_request and llc_return */
     sim_time l1_ps, l2_ps;
+    sim_time
+        observed_ps; /* of the line fetched last for a store: all caches have seen that; 0: unknown */
     char (*prefix)[8]; /* "s0." for the statistics */
 };
 

@@ -93,6 +93,10 @@ static const struct param_desc cache_table[] = {
           "snoop of a core that has the line unmodified (34.4 less an LLC hit)"),
     CACHE("core_snoop_dirty_ns", PARAM_TIME, core_snoop_dirty_ps, 15, 0, 200, PROV_PUBLISHED, A1,
           "snoop of a core that has the line modified (39-42 less an LLC hit)"),
+    CACHE(
+        "l1_snoop_ns", PARAM_TIME, l1_snoop_ps, 0, 0, 200, PROV_DATASHEET, E1,
+        "what a line that another L1 of the same L2 has modified costs beyond the L2; 0: an access to "
+        "that L1, and one more to the L2"),
     CACHE("writeback_ns", PARAM_TIME, writeback_ps, 0, 0, 200, PROV_ESTIMATE, K,
           "how long a modified line that leaves an L2 keeps the line-fill buffer of the line that "
           "displaces it; 0: it has a buffer of its own"),
@@ -109,6 +113,8 @@ static const struct param_desc coherence_table[] = {
               "slice or link to the home agent, and its decision"),
     COHERENCE("snoop_lookup_ns", PARAM_TIME, snoop_lookup_ps, 8, 0, 200, PROV_ESTIMATE, A1,
               "home agent, link or bus to a caching agent's answer"),
+    COHERENCE("snoop_stall_ns", PARAM_TIME, snoop_stall_ps, 0, 0, 200, PROV_DATASHEET, E1,
+              "front-side bus: what the hub's snoop filter adds to a processor's snoop phase"),
     COHERENCE("opportunistic_broadcast", PARAM_BOOL, opportunistic_broadcast, 1, 0, 1,
               PROV_DATASHEET, A3, "snoop without waiting for the directory if the link is idle"),
     COHERENCE("broadcast_load_ratio", PARAM_DOUBLE, broadcast_load_ratio, 0.25, 0, 1, PROV_ESTIMATE,
@@ -200,6 +206,9 @@ static const struct param_desc interconnect_table[] = {
           "drives"),
     LINKS("bus_gbyte_s", PARAM_RATE, bus_gbyte_s, 10.67, 0.1, 100, PROV_DATASHEET, E1,
           "front-side bus: data rate"),
+    LINKS("bus_in_order", PARAM_U32, bus_in_order, 0, 0, 16, PROV_DATASHEET, E1,
+          "front-side bus: transactions under way at most, which are answered in their order; 0: "
+          "without bound and order"),
     { .type = PARAM_END },
 };
 

@@ -412,6 +412,8 @@ static inline __attribute__((always_inline)) struct fetched fetch(const struct a
     }
     got = a->n->ops->fetch(a->n, a->core, a->line, a->store, r->done_ps, a->stamp, &result);
     a->n->private_count[a->core].llc_misses += result.source >= NUMA_REMOTE_CACHE;
+    if (a->store)
+        a->c->observed_ps = a->n->observed_ps;
     *r = result;
     return got;
 }
@@ -456,7 +458,9 @@ static sim_time agree_in_group(const struct access *a)
     const bool dirty = a->store ? drop_from_l1(n, a->c, a->line,
                                                a->core & ((1u << n->l2_cores_log2) - 1))
                                 : share_in_l1(n, a->c, a->line);
-    return dirty ? n->l1_ps + n->l2_ps : 0;
+    return !dirty                              ? 0
+           : n->params->cache->l1_snoop_ps > 0 ? n->params->cache->l1_snoop_ps
+                                               : n->l1_ps + n->l2_ps;
 }
 
 /* The access missed the L1 (in_l1 is 0), or is a store to a line of it that is not M there; in_l1 is
@@ -612,6 +616,11 @@ bool numa_has_l1i(const struct numa *n)
 uint64_t numa_l1i_changes(const struct numa *n, unsigned core)
 {
     return n->core_group[core_group_of(n, core)].l1i_changes[core & ((1u << n->l2_cores_log2) - 1)];
+}
+
+sim_time *numa_observed(struct numa *n, unsigned core)
+{
+    return &n->core_group[core_group_of(n, core)].observed_ps;
 }
 
 sim_time *numa_displaced_until(struct numa *n, unsigned core)

@@ -53,6 +53,7 @@ struct numa_interconnect_params {
     sim_time one_way_ps;
     sim_time bus_address_ps, bus_arbitration_ps, bus_turnaround_ps;
     double bus_gbyte_s;
+    uint32_t bus_in_order; /* up to 16 */
 };
 
 #define LINK_WINDOW_LOG2 20  /* ps: about one microsecond */

@@ -401,6 +401,42 @@ static void test_atomics_wait_for_stores(void **state)
     run_on(fixture_r730, &buffered, atomic_body);
 }
 
+/* Two lines that nobody has, on a front-side bus: the second is asked for when all caches have seen the first. */
+static sim_time two_stores(struct rig *rig, struct sim_task *task)
+{
+    core_fence(&rig->core, task);
+    const sim_time t = sim_task_now(task);
+    core_store(&rig->core, task, fresh(rig));
+    core_store(&rig->core, task, fresh(rig));
+    assert_true(sim_task_now(task) < t + 10000); /* the core itself goes on */
+    core_fence(&rig->core, task);
+    return sim_task_now(task) - t;
+}
+
+static sim_time took[2];
+
+static void in_order_body(struct sim_task *task, void *arg)
+{
+    struct rig *rig = arg;
+
+    took[rig->core.params->stores_in_order] = two_stores(rig, task);
+}
+
+static void test_stores_in_order(void **state)
+{
+    struct core_params core = params;
+    struct fixture f;
+
+    (void)state;
+    fixture_clovertown(&f);
+    core.store_buffer_entries = 20;
+    run_on(fixture_clovertown, &core, in_order_body);
+    core.stores_in_order = true;
+    run_on(fixture_clovertown, &core, in_order_body);
+    assert_true(took[1] > took[0] + f.coherence.snoop_lookup_ps);
+    assert_true(took[1] < 3 * took[0] / 2);
+}
+
 static void drain_body(struct sim_task *task, void *arg)
 {
     struct rig *rig = arg;
@@ -439,6 +475,7 @@ int main(void)
         cmocka_unit_test(test_copy_past_the_caches),
         cmocka_unit_test(test_copies_on_a_bus),
         cmocka_unit_test(test_a_copy_fills_the_store_buffer),
+        cmocka_unit_test(test_stores_in_order),
         cmocka_unit_test(test_atomics_wait_for_stores),
         cmocka_unit_test(test_drain_and_compute),
     };

@@ -156,6 +156,72 @@ static void test_hub_takes_the_bus(void **state)
     assert_in_range(lines[1], 1000000 / (3 * ADDRESS) - 2, 1000000 / (3 * ADDRESS) + 2);
 }
 
+/* What is ready before its turn waits: a line of the other die behind one from memory. */
+static void test_in_order(void **state)
+{
+    sim_time done[2];
+    struct fixture f;
+
+    (void)state;
+    for (uint32_t depth = 0; depth <= 12; depth += 12) {
+        fixture_blackford(&f);
+        f.dram.trfc_ps = 0;
+        f.cache.prefetch.streams = 0;
+        f.interconnect.bus_in_order = depth;
+        struct numa *n = fixture_new(&f);
+        numa_store(n, 0, line_of(5000), 0, NULL);
+        const sim_time first = numa_load(n, 1, line_of(7), 2000000, NULL).done_ps;
+        assert_int_equal(first, 2000000 + IDLE);
+        done[depth / 12] = numa_load(n, 1, line_of(5000), 2000000 + ADDRESS, NULL).done_ps - first;
+        /* One that is called later, but was on the bus before both, waits for neither. */
+        const sim_time before = 2000000 - 2 * ADDRESS;
+        assert_int_equal(numa_load(n, 1, line_of(4096), before, NULL).done_ps, before + IDLE);
+        numa_free(n);
+    }
+    assert_true(done[0] > UINT64_MAX / 2); /* before it */
+    assert_int_equal(done[1], DATA);
+}
+
+/* One transaction at a time: the next begins when the last is over. */
+static void test_depth_of_the_queue(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    fixture_blackford(&f);
+    f.dram.trfc_ps = 0;
+    f.cache.prefetch.streams = 0;
+    f.interconnect.bus_in_order = 1;
+    struct numa *n = fixture_new(&f);
+    const sim_time first = numa_load(n, 0, line_of(7), 0, NULL).done_ps;
+    assert_int_equal(numa_load(n, 1, line_of(4096), 1000, NULL).done_ps, first - L2 + IDLE);
+    numa_free(n);
+}
+
+/* The filter stalls the snoop phase, which only a line of the same bus waits for. */
+static void test_snoop_stall(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    fixture_blackford(&f);
+    f.dram.trfc_ps = 0;
+    f.cache.prefetch.streams = 0;
+    f.coherence.snoop_filter = true;
+    f.coherence.snoop_stall_ps = 2 * CLOCK;
+    struct numa *n = fixture_new(&f);
+    numa_store(n, 0, line_of(3), 0, NULL);
+    assert_int_equal(numa_load(n, 1, line_of(4096), 1000000, NULL).done_ps, 1000000 + IDLE);
+    assert_int_equal(numa_load(n, 1, line_of(3), 2000000, NULL).done_ps,
+                     2000000 + L2 + ARBITRATION + ADDRESS + 5 * CLOCK + OWNER + HUB + BACK + DATA);
+    /* Of another bus: the hub has looked by then. */
+    numa_store(n, 0, line_of(9), 3000000, NULL);
+    assert_int_equal(numa_load(n, 2, line_of(9), 4000000, NULL).done_ps,
+                     4000000 + L2 + ARBITRATION + ADDRESS + HUB + SNOOP + OWNER + DATA + BACK +
+                         DATA);
+    numa_free(n);
+}
+
 /* A line's address phase and data: a processor's data idle the data lines before and after. */
 static void test_turnaround(void **state)
 {
@@ -489,6 +555,13 @@ static void test_modified_in_an_l1(void **state)
                          5000000 + L2 + ARBITRATION + ADDRESS + HUB + SNOOP + OWNER + more + DATA +
                              BACK + DATA);
         numa_free(n);
+        /* The core's own way to another L1, if it has one. */
+        f.cache.l1_snoop_ps = 16500;
+        n = fixture_new(&f);
+        numa_store(n, 0, line_of(3), 0, NULL);
+        assert_int_equal(numa_load(n, 1, line_of(3), 1000000, NULL).done_ps,
+                         1000000 + L2 + (through ? 0 : 16500));
+        numa_free(n);
     }
 }
 
@@ -571,6 +644,9 @@ int main(void)
         cmocka_unit_test(test_unloaded_latency),
         cmocka_unit_test(test_address_phases_bound_reads),
         cmocka_unit_test(test_hub_takes_the_bus),
+        cmocka_unit_test(test_in_order),
+        cmocka_unit_test(test_depth_of_the_queue),
+        cmocka_unit_test(test_snoop_stall),
         cmocka_unit_test(test_turnaround),
         cmocka_unit_test(test_fbdimm),
         cmocka_unit_test(test_closed_rows),
