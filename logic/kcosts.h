@@ -21,7 +21,8 @@ struct k_costs {
     uint32_t remote_wakeup_cycles;  /* added if another CPU is woken: an interrupt */
     uint32_t timer_cycles;          /* expiry of a timer, excluding its function */
     uint32_t work_cycles;           /* queueing and starting one piece of work */
-    uint32_t page_alloc_cycles, page_free_cycles;  /* per page, lists per CPU */
+    uint32_t page_alloc_cycles, page_free_cycles; /* per page, lists per CPU */
+    uint32_t page_bulk_cycles; /* per page, between such a list and the node's; 0: not charged */
     uint32_t pin_cycles, pin_page_cycles;          /* get_user_pages(): per call, per page */
     uint32_t unpin_page_cycles;                    /* put_page() of each */
     uint32_t dma_map_cycles, dma_unmap_cycles;     /* without an IOMMU */

@@ -4,9 +4,11 @@
  * Models: what was freed last on a CPU is what it gets next (the page is likely in its caches); a
  *   page freed by another CPU than its user's goes to the list of that other one, by node.
  * Does not model: a buddy allocator that splits and joins (a page keeps its size until memory runs
- *   out), the contention for a node's lock.
+ *   out), the wait for a node's lock that another CPU holds.
  * Timing: page_alloc_cycles and a store to the page's structure; page_free_cycles, when the last
  *   reference goes. Every put loads the structure's line and changes its count atomically.
+ *   With page_bulk_cycles these for each page that goes between a CPU's list and the node's, a store to
+ *   its structure, and for each batch the node's lock.
  * Sources: Linux 4.14, mm/page_alloc.c (batch 31, high 186); docs/sources.md#a6.
  */
 #include <stdlib.h>
@@ -107,9 +109,27 @@ static void give_back_node(struct os_memory *memory, unsigned node)
     }
 }
 
+/* Pages that have gone between a CPU's list and the node's. Time passes. */
+struct moved {
+    unsigned n;
+    struct kaddr meta[OS_PAGE_BATCH];
+};
+
+static void charge_moved(struct kernel *kernel, unsigned node, const struct moved *moved)
+{
+    const uint64_t cycles = kernel->params.costs.page_bulk_cycles;
+    if (moved->n == 0 || cycles == 0 || os_self_or_null(kernel) == NULL)
+        return;
+    /* The structure of the node's first page, which nobody has, stands for the node's. */
+    k_atomic(kernel, (struct kaddr){ kernel->memory->node[node].page_structs });
+    for (unsigned i = 0; i < moved->n; i++)
+        k_touch_write(kernel, moved->meta[i], sizeof(uint64_t));
+    k_compute(kernel, moved->n * cycles);
+}
+
 /* The first of a batch, whose others go to the list so that it hands them out in order. */
 static struct k_page *refill(struct os_memory *memory, struct os_page_list *list, unsigned node,
-                             unsigned order)
+                             unsigned order, struct moved *moved)
 {
     struct os_page_list *of_node = &memory->node[node].pages[order];
     struct k_page *batch[OS_PAGE_BATCH];
@@ -122,6 +142,10 @@ static struct k_page *refill(struct os_memory *memory, struct os_page_list *list
         give_back_node(memory, node);
         return page_from_memory(memory, node, order);
     }
+    while (moved->n < n) {
+        moved->meta[moved->n] = batch[moved->n]->meta;
+        moved->n++;
+    }
     while (n > 1)
         push(list, batch[--n]);
     return batch[0];
@@ -133,10 +157,13 @@ struct k_page *k_page_alloc(struct kernel *kernel, int node_or_local, unsigned o
     struct os_cpu *cpu = os_cpu_or_first(kernel);
     unsigned node = os_node_of(kernel, node_or_local);
     struct k_page *page = NULL;
+    struct moved moved = { .n = 0 };
+    unsigned from = node;
     SIM_ASSERT(order < OS_PAGE_ORDERS, "page of order %u", order);
     for (unsigned i = 0; page == NULL && i < memory->n_nodes; i++) {
         struct os_page_list *list = cpu_list(memory, cpu->idx, node, order);
-        page = list->first != NULL ? pop(list) : refill(memory, list, node, order);
+        from = node;
+        page = list->first != NULL ? pop(list) : refill(memory, list, node, order, &moved);
         node = node + 1 < memory->n_nodes ? node + 1 : 0;
     }
     if (page == NULL)
@@ -144,6 +171,7 @@ struct k_page *k_page_alloc(struct kernel *kernel, int node_or_local, unsigned o
     page->refs = 1;
     page->next = NULL;
     memory->live_pages += UINT64_C(1) << order;
+    charge_moved(kernel, from, &moved);
     if (os_self_or_null(kernel) != NULL) {
         k_touch_write(kernel, page->meta, sizeof(uint64_t));
         k_run(kernel, K_TEXT_PAGE_ALLOC, kernel->params.costs.page_alloc_cycles);
@@ -165,12 +193,15 @@ static void page_free(struct os_memory *memory, struct k_page *page)
     for (unsigned i = 1; i < list->n - n_back; i++)
         last = last->next;
     struct os_page_list *of_node = &memory->node[page->node].pages[page->order];
+    struct moved moved = { .n = 0 };
     for (struct k_page *next, *p = last->next; p != NULL; p = next) {
         next = p->next;
+        moved.meta[moved.n++] = p->meta;
         push(of_node, p);
     }
     list->n -= n_back;
     last->next = NULL;
+    charge_moved(memory->kernel, page->node, &moved);
 }
 
 void k_page_put(struct kernel *kernel, struct k_page *page)

@@ -39,6 +39,9 @@ static const struct param_desc os_params_table[] = {
     COST(work, 800, 100, 4000, "queueing and starting a piece of work"),
     COST(page_alloc, 60, 20, 500, "allocating a page"),
     COST(page_free, 50, 20, 500, "freeing a page"),
+    CYCLES(
+        page_bulk, 0, 0, 500, "docs/sources.md#e3",
+        "a page that goes from a CPU's list to the node's, or back; 0: neither cycles nor lines"),
     COST(pin, 1000, 200, 5000, "pinning user memory, per call"),
     COST(pin_page, 200, 50, 1000, "pinning user memory, per page"),
     COST(unpin_page, 0, 0, 500, "unpinning it, per page, beside the line of its structure"),

@@ -395,6 +395,32 @@ static void test_copies_are_interrupted(void **state)
 
 /* ---- Pages ----------------------------------------------------------------------------------- */
 
+/* Between a CPU's list and the node's pages go in batches of 31. */
+static void batches_body(struct rig *r)
+{
+    struct k_page *page[OS_PAGE_HIGH + 31];
+    r->k->params.costs.page_bulk_cycles = 1000;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(page); i++) {
+        const uint64_t t = k_now_ps(r->k);
+        page[i] = k_page_alloc(r->k, 0, 0);
+        const uint64_t took = k_now_ps(r->k) - t;
+        assert_int_equal(took >= 31 * 1000 * CYCLE, i % OS_PAGE_BATCH == 0);
+    }
+    unsigned batches = 0;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(page); i++) {
+        const uint64_t t = k_now_ps(r->k);
+        k_page_put(r->k, page[i]);
+        batches += k_now_ps(r->k) - t >= 31 * 1000 * CYCLE;
+    }
+    assert_int_equal(batches, 1);
+}
+
+static void test_pages_move_in_batches(void **state)
+{
+    (void)state;
+    in_kernel(batches_body);
+}
+
 static void pages_body(struct rig *r)
 {
     struct k_page *page[1000];
@@ -564,12 +590,19 @@ static void test_caches(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_copies),       cmocka_unit_test(test_packets),
-        cmocka_unit_test(test_segments),     cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_loads),        cmocka_unit_test(test_copy_time),
-        cmocka_unit_test(test_short_copies), cmocka_unit_test(test_copies_are_interrupted),
-        cmocka_unit_test(test_pages),        cmocka_unit_test(test_full_node),
-        cmocka_unit_test(test_pin),          cmocka_unit_test(test_caches),
+        cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_packets),
+        cmocka_unit_test(test_segments),
+        cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_loads),
+        cmocka_unit_test(test_copy_time),
+        cmocka_unit_test(test_short_copies),
+        cmocka_unit_test(test_copies_are_interrupted),
+        cmocka_unit_test(test_pages_move_in_batches),
+        cmocka_unit_test(test_pages),
+        cmocka_unit_test(test_full_node),
+        cmocka_unit_test(test_pin),
+        cmocka_unit_test(test_caches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -741,6 +741,7 @@ static const struct row rows[] = {
            "mpi_call_cycles=1860 mx_lib_call_cycles=460 mx_lib_event_cycles=1070"
            " omx_send_cycles=2800 omx_receive_cycles=2000"),
     SERVER("os", "mpi.text", "text_pct=200 text_run_lines=4"),
+    SERVER("os", "mpi.stores", "page_bulk_cycles=500"),
     SERVER("os", "mpi.large", "omx_reply_cycles=2700 omx_pull_cycles=1870"),
     { "network", "net", "network.server",
       "interface=pf1 mtu_bytes=1000 channels=1 adaptive_moderation=false arfs=false xps=false"
