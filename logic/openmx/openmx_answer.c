@@ -3,8 +3,8 @@
  *   region itself. A reply of bytes that lie in more pieces than a packet has fragments is copied
  *   together.
  * Follows: Open-MX 0.9.2 driver/linux/omx_pull.c (omx_recv_pull_request).
- * Costs: omx_send_cycles per reply, the region's lines, those of its pages' structures, whose counts are atomic; what
- *   the stack and the driver take.
+ * Costs: omx_send_cycles per reply, the region's lines and those of its pages' structures, whose counts are atomic; what
+ *   the stack and the driver take. The region's count goes up with each reply, and down when it has been sent.
  */
 #include "logic/openmx/openmx_internal.h"
 
@@ -24,6 +24,7 @@ static void reply_sent(struct sk_buff *skb)
 {
     struct openmx_region *region = skb->freed_arg;
     struct openmx_port *port = region->port; /* the packet has held it */
+    openmx_atomic(port->omx->kernel, region->lines, MX_ACCOUNT_PULL);
     openmx_region_put(region);
     openmx_port_drop(port);
 }
@@ -97,6 +98,7 @@ static bool reply(struct openmx_port *port, struct openmx_region *region,
     skb->freed_arg = region;
     region->users++;
     port->refs++;
+    openmx_atomic(omx->kernel, region->lines, MX_ACCOUNT_PULL);
     openmx_transmit(omx, skb);
     return true;
 }
@@ -128,5 +130,6 @@ void openmx_answer(struct openmx_port *port, const struct mx_head *head,
                    left < frame_bytes ? left : frame_bytes, (offset + done) / frame_bytes))
             break;
     }
+    openmx_atomic(omx->kernel, region->lines, MX_ACCOUNT_PULL);
     openmx_region_put(region);
 }

@@ -20,10 +20,11 @@
 #include "logic/net/net.h"
 #include "logic/openmx/openmx.h"
 
-#define OPENMX_BLOCKS_MAX 4u
-#define OPENMX_PULLS_MAX  4096u
-#define OPENMX_CHANNELS   4u
-#define OPENMX_CPUS_MAX   64u /* more share */
+#define OPENMX_BLOCKS_MAX   4u
+#define OPENMX_PULLS_MAX    4096u
+#define OPENMX_PULLS_A_PAGE (K_PAGE_BYTES / (OPENMX_PULL_LINES * K_LINE_BYTES))
+#define OPENMX_CHANNELS     4u
+#define OPENMX_CPUS_MAX     64u /* more share */
 
 struct openmx_port;
 
@@ -36,6 +37,7 @@ struct openmx_region {
         users; /* its number, until the grace period is over; pulls, packets that carry bytes of it */
     bool closing; /* given back: has no number any more */
     uint64_t free_ps;
+    struct kaddr lines;         /* openmx_region_line() */
     struct openmx_region *next; /* given back after it on the same CPU */
     uint64_t bytes;
     unsigned n_segments;
@@ -79,7 +81,16 @@ enum openmx_lines {
     OPENMX_LINE_PORT,  /* found, and its count of references */
     OPENMX_LINE_EVENT, /* indices of the event queues and their lock */
     OPENMX_LINE_PULLS, /* the list of pulls and its lock */
-    OPENMX_LINE_REGION /* two for each region: lookup, segments */
+    OPENMX_LINE_REGION /* two for each region: count of references, segments */
+};
+
+/* Lines of a pull, in the order of struct omx_pull_handle. */
+enum openmx_pull_line {
+    OPENMX_PULL_LINE_REFS,  /* and its place in lists, number, magic */
+    OPENMX_PULL_LINE_TIMER, /* and region, lengths */
+    OPENMX_PULL_LINE_LOCK,  /* and what has come of its blocks */
+    OPENMX_PULL_LINE_HEADER,
+    OPENMX_PULL_LINES
 };
 static inline struct kaddr openmx_line(const struct openmx_port *port, unsigned line)
 {
@@ -153,7 +164,7 @@ struct openmx {
     struct k_page *lines;
     struct openmx_pull *pull[OPENMX_PULLS_MAX], *free_pulls;
     unsigned n_pulls;
-    struct k_page *pull_lines[OPENMX_PULLS_MAX / 32]; /* two for each */
+    struct k_page *pull_lines[OPENMX_PULLS_MAX / OPENMX_PULLS_A_PAGE];
     struct dma_channel *channel[OPENMX_CHANNELS];
     unsigned n_channels, next_channel;
     struct openmx_copy *free_copies;

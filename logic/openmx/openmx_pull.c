@@ -8,7 +8,8 @@
  * Leaves out: what dev_queue_xmit() returns, as Open-MX does: a packet that the queue before the adapter drops is lost.
  * Follows: Open-MX 0.9.2 driver/linux/omx_pull.c (omx_progress_pull_on_recv_pull_reply_locked,
  *   omx_progress_pull_on_handle_timeout_handle_locked).
- * Costs: omx_pull_cycles and what a packet costs per request; of a reply, the pull's two lines and the copy.
+ * Costs: omx_pull_cycles and what a packet costs per request; of a reply, the pull's three lines, the lock of
+ *   the endpoint's pulls, and the copy.
  */
 #include "logic/openmx/openmx_internal.h"
 
@@ -19,11 +20,29 @@ static uint32_t bytes_of(const struct openmx_pull *pull, uint32_t frame)
     return left < pull->omx->options.reply_bytes ? left : pull->omx->options.reply_bytes;
 }
 
-static void touch(struct openmx_pull *pull)
+static struct kaddr line_of(const struct openmx_pull *pull, unsigned line)
+{
+    return kaddr_add(pull->lines, (uint64_t)line * K_LINE_BYTES);
+}
+
+/* Finds it under the endpoint's lock, looks at its timer, takes its lock. */
+static void enter(struct openmx_pull *pull)
 {
     struct kernel *kernel = pull->omx->kernel;
-    openmx_atomic(kernel, pull->lines, MX_ACCOUNT_PULL);
-    openmx_touch(kernel, kaddr_add(pull->lines, K_LINE_BYTES), K_LINE_BYTES, true, MX_ACCOUNT_PULL);
+    const struct kaddr pulls = openmx_line(pull->port, OPENMX_LINE_PULLS);
+    openmx_atomic(kernel, pulls, MX_ACCOUNT_PULL);
+    openmx_atomic(kernel, line_of(pull, OPENMX_PULL_LINE_REFS), MX_ACCOUNT_PULL);
+    openmx_atomic(kernel, pulls, MX_ACCOUNT_PULL);
+    openmx_touch(kernel, line_of(pull, OPENMX_PULL_LINE_TIMER), 8, false, MX_ACCOUNT_PULL);
+    openmx_atomic(kernel, line_of(pull, OPENMX_PULL_LINE_LOCK), MX_ACCOUNT_PULL);
+}
+
+/* Takes its lock once more when a reply has been copied, or given to an engine, and gives it up. */
+static void leave(struct openmx_pull *pull)
+{
+    struct kernel *kernel = pull->omx->kernel;
+    openmx_atomic(kernel, line_of(pull, OPENMX_PULL_LINE_LOCK), MX_ACCOUNT_PULL);
+    openmx_atomic(kernel, line_of(pull, OPENMX_PULL_LINE_REFS), MX_ACCOUNT_PULL);
 }
 
 /* ---- Requests ------------------------------------------------------------------------------------ */
@@ -84,12 +103,14 @@ static void copies_worker(struct k_work *work);
 /* The page that has the next new pull's lines; others may be at it at the same time. False: no memory. */
 static bool lines_get(struct openmx *omx)
 {
-    while (omx->n_pulls < OPENMX_PULLS_MAX && omx->pull_lines[omx->n_pulls / 32] == NULL) {
+    while (omx->n_pulls < OPENMX_PULLS_MAX &&
+           omx->pull_lines[omx->n_pulls / OPENMX_PULLS_A_PAGE] == NULL) {
         struct k_page *page = k_page_alloc(omx->kernel, K_NODE_LOCAL, 0);
         if (page == NULL)
             return false;
-        if (omx->n_pulls < OPENMX_PULLS_MAX && omx->pull_lines[omx->n_pulls / 32] == NULL)
-            omx->pull_lines[omx->n_pulls / 32] = page;
+        if (omx->n_pulls < OPENMX_PULLS_MAX &&
+            omx->pull_lines[omx->n_pulls / OPENMX_PULLS_A_PAGE] == NULL)
+            omx->pull_lines[omx->n_pulls / OPENMX_PULLS_A_PAGE] = page;
         else
             k_page_put(omx->kernel, page);
     }
@@ -108,8 +129,9 @@ static struct openmx_pull *pull_get(struct openmx *omx)
         pull = k_zalloc(sizeof *pull);
         pull->omx = omx;
         pull->number = n;
-        pull->lines = kaddr_add(omx->pull_lines[n / 32]->addr,
-                                (uint64_t)(n % 32) * 2 * K_LINE_BYTES);
+        pull->lines =
+            kaddr_add(omx->pull_lines[n / OPENMX_PULLS_A_PAGE]->addr,
+                      (uint64_t)(n % OPENMX_PULLS_A_PAGE) * OPENMX_PULL_LINES * K_LINE_BYTES);
         omx->pull[n] = pull;
         k_timer_init(&pull->timer, omx->kernel, timer_fires);
         pull->work.fn = copies_worker;
@@ -253,7 +275,7 @@ int openmx_pull_command(struct mx_port *p, const struct mx_pull_command *c)
         pull->channel = omx->channel[omx->next_channel++ % omx->n_channels];
     pull->busy++;
     openmx_touch(omx->kernel, openmx_line(port, OPENMX_LINE_PULLS), 8, true, MX_ACCOUNT_PULL);
-    touch(pull);
+    enter(pull);
     struct openmx_block block;
     while (!pull->ended && next_block(pull, &block))
         request(pull, block.first, block.n);
@@ -287,7 +309,8 @@ void openmx_pulls_free(struct openmx *omx)
         k_timer_release(&omx->pull[i]->timer);
         k_free(omx->pull[i]);
     }
-    for (unsigned i = 0; i < OPENMX_PULLS_MAX / 32 && omx->pull_lines[i] != NULL; i++)
+    for (unsigned i = 0; i < OPENMX_PULLS_MAX / OPENMX_PULLS_A_PAGE && omx->pull_lines[i] != NULL;
+         i++)
         k_page_put(omx->kernel, omx->pull_lines[i]);
 }
 
@@ -383,7 +406,7 @@ void openmx_pull_reply(struct openmx_port *port, struct sk_buff *skb,
     const bool complete = block->missing == 0;
     if (complete)
         block_done(pull, block);
-    touch(pull);
+    enter(pull);
     const struct openmx_data data = { .skb = skb, .bytes = bytes };
     if (pull->ended)
         skb_free(omx->net, skb);
@@ -392,6 +415,7 @@ void openmx_pull_reply(struct openmx_port *port, struct sk_buff *skb,
         openmx_region_write(pull->region, offset, &data);
         skb_free(omx->net, skb);
     }
+    leave(pull);
     if (++pull->n_done == pull->n_frames)
         end(pull, MX_PULL_DONE);
     openmx_pull_leave(pull);

@@ -49,8 +49,8 @@ int openmx_region_new(struct mx_port *p, const struct mx_segment *segment, unsig
         region->bytes += segment[s].bytes;
     }
     port->region[i] = region;
-    openmx_touch(omx->kernel, openmx_region_line(port, (uint8_t)i), 2 * K_LINE_BYTES, true,
-                 MX_ACCOUNT_PULL);
+    region->lines = openmx_region_line(port, (uint8_t)i);
+    openmx_touch(omx->kernel, region->lines, 2 * K_LINE_BYTES, true, MX_ACCOUNT_PULL);
     omx->n_regions++;
     omx->stats.regions++;
     *number = (uint8_t)i;
@@ -66,7 +66,8 @@ struct openmx_region *openmx_region_get(struct openmx_port *port, uint8_t number
         (!any_sequence && port->region_sequence[number] != sequence))
         return NULL;
     region->users++;
-    openmx_touch(port->omx->kernel, openmx_region_line(port, number), 2 * K_LINE_BYTES, false,
+    openmx_atomic(port->omx->kernel, region->lines, MX_ACCOUNT_PULL);
+    openmx_touch(port->omx->kernel, kaddr_add(region->lines, K_LINE_BYTES), K_LINE_BYTES, false,
                  MX_ACCOUNT_PULL);
     return region;
 }
