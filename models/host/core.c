@@ -9,6 +9,9 @@
  *   models/numa says when).
  * Does not model: instructions, branch prediction, the size of the store buffer for other stores than copies',
  *   nor what one copy leaves in it to the next, translation look-aside buffers.
+ *   How far a core is ahead of global time when it asks for a line is the engine's quantum, and 20 ns at
+ *   most in the microsecond after a transaction of its host has waited for a pool or reads have waited
+ *   for a channel.
  * Timing: load = numa_load, or until an asynchronous load has the line; asynchronous access =
  *   issue cycles. Either waits first for the line-fill buffer that is free first, if the line is
  *   not in L1 or L2 and all are taken. It is held until the line is there, and longer by
@@ -20,6 +23,8 @@
  * Sources: docs/sources.md#a1; Intel SDM 3, 11.10 (what drains the store buffer).
  */
 #include "models/host/core.h"
+
+#define NEAR_PS (20 * SIM_PS_PER_NS) /* the quantum that a scenario has unless it says otherwise */
 
 const struct param_desc core_params_table[] = {
     PARAM("line_fill_buffers", PARAM_U32, struct core_params, line_fill_buffers, 10, 1,
@@ -47,6 +52,7 @@ void core_init(struct core *core, struct numa *numa, const struct core_params *p
     core->cycle_ps = numa_cycle_ps(numa);
     core->displaced_until_ps = numa_displaced_until(numa, idx);
     core->observed_ps = numa_observed(numa, idx);
+    core->contended_until_ps = numa_contended_until(numa);
     core->issue_ps = core->cycle_ps * params->issue_cycles;
     for (unsigned i = 0; i < CORE_BUFFERS_MAX; i++)
         core->buffer_line[i] = CORE_NO_LINE;
@@ -73,6 +79,17 @@ static inline sim_time *free_buffer(struct core *core, unsigned n_buffers, sim_t
         first_ps = SIM_MIN(first_ps, done_ps);
     }
     return &core->buffer_done_ps[best];
+}
+
+/* While pools that cores share are empty, or reads wait for a channel, none runs far ahead of the others: it would take
+ * what those behind it ask for first, and take a rank for idle that they use. */
+static inline void stay_near(const struct core *core, struct sim_task *task)
+{
+    const sim_time now_ps = sim_task_now(task);
+
+    if (SIM_UNLIKELY(now_ps < *core->contended_until_ps) &&
+        now_ps > sim_now(sim_task_sim(task)) + NEAR_PS)
+        sim_task_sync(task);
 }
 
 /* Waits for data from `source` until until_ps. */
@@ -141,6 +158,7 @@ static inline struct numa_result fetched(const struct core *core, struct hpa hpa
 
 void core_load(struct core *core, struct sim_task *task, struct hpa hpa, struct sim_stamp *stamp)
 {
+    stay_near(core, task);
     const sim_time *buffer = free_buffer(core, core->params->line_fill_buffers, sim_task_now(task));
     if (*buffer > sim_task_now(task) && !numa_private_hit(core->numa, core->idx, hpa, false))
         wait_until(core, task, *buffer, source_in(core, buffer));
@@ -166,6 +184,7 @@ static inline struct numa_result store_line(struct core *core, struct hpa hpa, s
 static void access_async(struct core *core, struct sim_task *task, struct hpa hpa, bool store,
                          unsigned n_buffers)
 {
+    stay_near(core, task);
     sim_time *buffer = wait_for_buffer(core, task, hpa, store, n_buffers);
     struct numa_result result = store ? store_line(core, hpa, sim_task_now(task))
                                       : numa_load(core->numa, core->idx, hpa, sim_task_now(task),
@@ -214,6 +233,7 @@ void core_atomic(struct core *core, struct sim_task *task, struct hpa hpa)
 
 void core_store_nt(struct core *core, struct sim_task *task, struct hpa hpa)
 {
+    stay_near(core, task);
     sim_time *buffer = free_buffer(core, core->params->line_fill_buffers, sim_task_now(task));
 
     wait_until(core, task, *buffer, source_in(core, buffer));
@@ -381,6 +401,7 @@ static void copy_bounded(struct core *core, struct sim_task *task, struct hpa to
         store += LINE_BYTES;
         t = SIM_MAX(t, then_ps);
         sim_task_charge_until(task, t);
+        stay_near(core, task);
     }
     stores_ask(core, &s, SIM_TIME_MAX);
 }
@@ -428,6 +449,7 @@ void core_copy(struct core *core, struct sim_task *task, struct hpa to, struct h
         store += LINE_BYTES;
         t = SIM_MAX(t, then_ps);
         sim_task_charge_until(task, t);
+        stay_near(core, task);
     }
 }
 

@@ -42,6 +42,7 @@ static void init_sockets(struct numa *n)
     n->prefix = sim_zalloc(n->sockets, sizeof(*n->prefix));
     for (uint32_t i = 0; i < n->sockets; i++) {
         dram_init(&n->socket[i].dram, n->params->dram, &n->socket[i].counters.dram);
+        n->socket[i].dram.contended_until_ps = &n->contended_until_ps;
         snprintf(n->prefix[i], sizeof(n->prefix[i]), "s%u.", i & 15u);
         n->socket[i].counters.sockets = n->sockets;
     }

@@ -103,6 +103,9 @@ sim_time *numa_displaced_until(struct numa *numa, unsigned core);
 /* Where the core's core group notes when the line of the store that had a bus transaction last was observed by all
  * other caches. */
 sim_time *numa_observed(struct numa *numa, unsigned core);
+/* Where it stands until when callers should come in order of time: a pool that they share has been empty, or reads
+ * have waited for a channel, a microsecond before. */
+const sim_time *numa_contended_until(const struct numa *numa);
 /* Stores a full line non-temporally: invalidates all copies and writes to DRAM. Done when the home
  * agent or the hub has accepted it. */
 struct numa_result numa_store_nt(struct numa *numa, unsigned core, struct hpa hpa, sim_time at_ps,

@@ -160,6 +160,7 @@ struct numa_socket {
 };
 
 struct numa {
+    sim_time contended_until_ps; /* numa_contended_until() */
     const struct coherence_ops *ops;
     const struct numa_params *params;
     struct sim *sim;

@@ -627,3 +627,8 @@ sim_time *numa_displaced_until(struct numa *n, unsigned core)
 {
     return &n->core_group[core_group_of(n, core)].displaced_until_ps;
 }
+
+const sim_time *numa_contended_until(const struct numa *n)
+{
+    return &n->contended_until_ps;
+}

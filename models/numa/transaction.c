@@ -4,6 +4,8 @@
 
 #include "models/numa/numa_internal.h"
 
+#define CONTENDED_PS SIM_PS_PER_US /* callers are no further apart */
+
 _Static_assert(TRANSACTION_MAX_SOCKETS == NUMA_MAX_SOCKETS, "a pool of IDs for each home");
 
 void transactions_init(struct numa *n)
@@ -40,6 +42,12 @@ void transactions_release(struct numa *n)
     }
 }
 
+/* A pool was waited for until at_ps. */
+static void contend(struct numa *n, sim_time at_ps)
+{
+    n->contended_until_ps = SIM_MAX(n->contended_until_ps, at_ps + CONTENDED_PS);
+}
+
 sim_time transaction_wait(struct numa *n, const struct transaction *t, sim_time at_ps)
 {
     struct numa_counters *counters = &n->socket[t->from].counters;
@@ -55,6 +63,7 @@ sim_time transaction_wait(struct numa *n, const struct transaction *t, sim_time 
         *other_wait_ps += other_ps - table_ps;
         now_ps = other_ps;
     } while (other_ps != table_ps);
+    contend(n, now_ps);
     return now_ps;
 }
 
@@ -64,5 +73,7 @@ sim_time transaction_wait_at_home(struct numa *n, const struct transaction *t, s
 
     n->socket[t->home].counters.tracker_wait_ps += tracker_ps - at_ps;
     interconnect_stall(&n->interconnect, t->from, t->home, at_ps, tracker_ps);
+    if (tracker_ps > at_ps)
+        contend(n, tracker_ps);
     return tracker_ps;
 }

@@ -10,6 +10,7 @@
 #define LOW_ROWS_LOG2     3u    /* rows of a bank that follow each other */
 #define BURST_CLOCKS      4u    /* BL8: the bus calendar counts in clocks, a slot is a burst */
 #define MIX_BURSTS        256u  /* a window: about as long as callers may be apart */
+#define MEAN_WAIT_LOG2    8u    /* reads */
 #define MIX_MAX           4095u /* so that n^2 * 256 fits */
 #define NO_ROW            UINT32_MAX
 #define CHANNEL_HASH_MAX  7u
@@ -49,6 +50,7 @@ void dram_init(struct dram *dram, const struct numa_dram_params *params, struct 
 {
     *dram = (struct dram){ .params = params, .burst_ps = dram_burst_ps(params) };
     dram->counts = counts != NULL ? counts : &dram->own_counts;
+    dram->contended_until_ps = &dram->own_contended_ps;
     dram->n_banks = params->ranks * params->banks;
     dram->rank_log2 = (uint32_t)__builtin_ctz(params->ranks);
     dram->bank_log2 = (uint32_t)__builtin_ctz(params->banks);
@@ -295,6 +297,17 @@ static inline sim_time take_column(const struct dram *dram, const struct dram_ch
     return start_ps;
 }
 
+/* A read that is ready at ready_ps has waited for the bus. When reads wait for each other in the mean, callers should
+ * come in order: one ahead of the others takes what those behind it ask for first, and a rank for idle that
+ * they use. */
+static inline void note_wait(struct dram *dram, struct dram_channel *channel, sim_time ready_ps,
+                             sim_time waited_ps)
+{
+    channel->waited_ps += waited_ps - (channel->waited_ps >> MEAN_WAIT_LOG2);
+    if (channel->waited_ps >= dram->burst_ps << MEAN_WAIT_LOG2)
+        *dram->contended_until_ps = SIM_MAX(*dram->contended_until_ps, ready_ps + SIM_PS_PER_US);
+}
+
 /* The data bus for one burst of a read that could go since since_ps if others did not, and whose column
  * command may be given from column_ps on; behind it the gaps that have become due. */
 static inline __attribute__((always_inline)) sim_time
@@ -309,8 +322,9 @@ take_bus(struct dram *dram, struct dram_place p, sim_time column_ps, sim_time si
 
     const sim_time start_ps = SIM_MAX(data_ps, grant.end_ps - dram->burst_ps);
 
+    const sim_time waited_ps = start_ps - dram->params->tcl_ps - since_ps;
+    note_wait(dram, channel, data_ps, waited_ps);
     if (dram->rank_switch_clocks > 0 && dram->params->ranks > 1) {
-        const sim_time waited_ps = start_ps - dram->params->tcl_ps - since_ps;
         struct dram_mix *mix = mix_of(channel, slot);
         const uint32_t changes = more_changes(mix, rank_of(dram, p));
         channel->gap_due += dram->rank_switch_clocks * collected(dram, mix, changes, waited_ps);

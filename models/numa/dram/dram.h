@@ -17,8 +17,7 @@
  *   queue, the end of write mode for reads that starve, refreshes before they are due.
  *   Callers who run ahead do not know of those behind. What has become of a write is decided by the
  *   next read, or when the queue is full. That a rank is idle, and how long reads wait, is judged by
- *   the calls so far: with a quantum of 1 us instead of 20 ns six cores read 7 % less, half of it
- *   each for refreshes and changes of rank; without these, as much.
+ *   the calls so far. While reads wait, cores are told to stay near each other (contended_until_ps).
  * Timing:
  *   idle read = controller + tRCD + tCL + burst; row hit without tRCD, conflict with tRP
  *   (and tRAS since the activation). Plus what is left of a refresh.
@@ -135,6 +134,7 @@ struct dram_channel {
     sim_time known_ps;        /* no more reads are expected before */
     struct dram_bank *bank;   /* the channel's */
     struct dram_group *group; /* the same */
+    sim_time waited_ps;       /* for the bus, by reads: 256 times the mean of the last 256 or so */
     uint32_t n_given;         /* writes, in these modes */
     uint32_t last_rank;       /* given */
     uint32_t n_queued;
@@ -169,6 +169,8 @@ struct dram {
     struct dram_group *group;   /* the same */
     struct dram_counts *counts; /* never NULL */
     struct dram_counts own_counts;
+    sim_time *contended_until_ps; /* callers should come in order of time until then; never NULL */
+    sim_time own_contended_ps;
     sim_time burst_ps;
     uint32_t n_banks; /* per channel, ranks included; a power of two */
     uint32_t rank_log2, bank_log2, row_log2,
