@@ -61,10 +61,10 @@ const char report_style[] =
     "table.claims thead tr,table.claims tbody tr{display:grid;grid-template-columns:"
     "5.2rem 1.4fr 1.3fr .8fr 1fr;column-gap:.4rem;border-bottom:1px solid var(--line);"
     "padding:.35rem 0}table.claims th,table.claims td{border:0;padding:.1rem 0}"
-    "table.claims th:first-child,table.claims tr.why td{grid-column:1/-1}"
+    "table.claims th:first-child,table.claims tr.why td{grid-column:1/-1;width:auto}"
     "table.claims tr.why td{padding-left:.6rem;border-left:4px solid var(--known)}}\n"
     "@media print{body{max-width:none;padding:0;font-size:10pt}nav,.skip{display:none}"
-    "h2{break-before:page}#summary{break-before:auto}h3,h4,caption{break-after:avoid}figure,tr{break-inside:avoid}"
+    "h2{break-before:page}#summary{break-before:auto}h3,h4,h3+p,h3~.meta,summary,caption{break-after:avoid}figure,tr{break-inside:avoid}"
     "thead{display:table-header-group}a{color:inherit;text-decoration:none}"
     ".wide{overflow:visible}figure svg{max-width:12.5cm;min-width:0!important}table{font-size:8pt}}\n";
 

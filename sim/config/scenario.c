@@ -102,7 +102,13 @@ static void report_missing(const char *name, const char *const *roots,
     }
     if (!near)
         near = near_folder(name, all, folders);
-    if (near)
+    if (where->len == 0)
+        sim_error_add(
+            errors, NULL, 0,
+            "no scenario \"%s\", and no folder of scenarios was found; --scenarios DIR or "
+            "NUDMA_SCENARIOS names one",
+            name);
+    else if (near)
         sim_error_add(errors, NULL, 0, "no scenario \"%s\" in %s; did you mean \"%s\"?", name,
                       where->str, near);
     else

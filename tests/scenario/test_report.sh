@@ -159,6 +159,9 @@ document.querySelectorAll('figure svg:not(.topology) text').forEach(function (t)
     if (t.textContent.trim() && (b.left < s.left - 1 || b.right > s.right + 1 || b.top < s.top - 1 || b.bottom > s.bottom + 1))
         faults.push('cut off: ' + t.textContent.trim());
 });
+document.querySelectorAll('table.claims th[scope=row]').forEach(function (h) {
+    if (innerWidth < 600 && h.clientWidth < 0.9 * h.parentNode.clientWidth) faults.push('a narrow claim');
+});
 document.querySelectorAll('table.claims .id, table.claims td .what').forEach(function (e) {
     e.childNodes.forEach(function (n) {
         var r = document.createRange();

@@ -853,6 +853,10 @@ static void a_wrong_name_tells_the_nearest(void **state)
               "\"pcie_bench/bandwidth\"?");
     assert_null(scenario_load("zzz", roots, NULL, &f->errors));
     EXPECT(f, "no scenario \"zzz\" in scenarios, mine");
+    const char *none[] = { NULL };
+    assert_null(scenario_load("zzz", none, NULL, &f->errors));
+    EXPECT(f, "no scenario \"zzz\", and no folder of scenarios was found; --scenarios DIR or "
+              "NUDMA_SCENARIOS names one");
 }
 
 static void scenarios_are_listed(void **state)
