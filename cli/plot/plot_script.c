@@ -499,7 +499,9 @@ void plot_append_curve_data(GString *script, const struct plot_spec *spec,
 
 char *plot_category_name(const struct plot_panel *panel, guint row)
 {
-    const char *value = panel->data.categories->pdata[row], *unit = panel->data.x_unit;
+    const char *value = panel->data.categories->pdata[row], *own;
+    g_autofree char *words = plot_metric_words(panel->data.x_name, &own);
+    const char *unit = *panel->data.x_unit != '\0' ? panel->data.x_unit : own;
     char *end;
     const double number = g_ascii_strtod(value, &end);
     const bool bytes = strcmp(unit, "B") == 0 || strcmp(unit, "bytes") == 0;
@@ -782,9 +784,19 @@ static void append_curves(GString *script, const struct plot_panel *panel,
     g_string_append(script, "\n");
 }
 
+#define SMALL_NAMES 54 /* letters beside each other below the frame of a small picture */
+
 bool plot_is_rotated(const struct plot_panel *panel, bool small)
 {
-    return plot_is_bars(panel->spec) && panel->data.categories->len > (small ? 4u : 8u);
+    const guint n = panel->data.categories->len;
+    size_t longest = 0;
+    if (!plot_is_bars(panel->spec))
+        return false;
+    for (guint i = 0; i < n; i++) {
+        g_autofree char *name = plot_category_name(panel, i);
+        longest = MAX(longest, strlen(name));
+    }
+    return n > (small ? 4U : 8U) || (small && n * (longest + 1) > SMALL_NAMES);
 }
 
 /* ---- All of it ------------------------------------------------------------------------------- */

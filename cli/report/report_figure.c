@@ -102,7 +102,9 @@ static char *alternative(const struct plot_spec *spec, const struct plot_data *d
     return g_string_free(text, FALSE);
 }
 
-static void append_figure(struct report *report, const char *title, const struct plot_panel *panel)
+/* caption: above the picture, which has no title; "" for none */
+static void append_figure(struct report *report, const char *title, const char *caption,
+                          const struct plot_panel *panel)
 {
     const struct plot_output output = { .format = PLOT_SVG,
                                         .columns = PICTURE_COLUMNS,
@@ -113,6 +115,8 @@ static void append_figure(struct report *report, const char *title, const struct
     if (svg != NULL) {
         g_autofree char *alt = alternative(panel->spec, &panel->data);
         g_string_append(report->html, "<figure>\n");
+        if (*caption != '\0')
+            html_add(report->html, "<figcaption>", caption, "</figcaption>\n", NULL);
         append_picture(report, svg, output.rows, title, alt);
         g_string_append(report->html, "</figure>\n");
     } else {
@@ -324,7 +328,7 @@ static void append_parts(struct report *report, struct scenario *scenario,
     if (plot_data_collect(scenario, &spec, report->db, report->options, NULL, &panel.data,
                           &report->errors)) {
         g_string_append(report->html, "<details><summary>Where the time goes</summary>\n");
-        append_figure(report, "Where the time goes", &panel);
+        append_figure(report, "Where the time goes", "", &panel);
         append_values(report->html, &spec, &panel.data, "Parts of the latency");
         g_string_append(report->html, "</details>\n");
     }
@@ -367,7 +371,9 @@ static struct plot_panel *append_panels(struct report *report, struct scenario *
         const char *own = panels[i].spec->title;
         g_autofree char *title = plot_title_with_common(*own != '\0' ? own : figure->title,
                                                         &panels[i].data);
-        append_figure(report, title, &panels[i]);
+        const bool differs = strcmp(own, figure->title) != 0;
+        g_autofree char *caption = plot_title_with_common(differs ? own : "", &panels[i].data);
+        append_figure(report, title, caption, &panels[i]);
     }
     plot_data_say_missing(scenario, figure, missing, report->options->db);
     return panels;

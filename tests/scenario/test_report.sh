@@ -94,6 +94,9 @@ has "where the time goes" $page '<summary>Where the time goes</summary>'
 has "curves have names" names.html '<th scope="col" class="n">read 64 B</th>'
 has "so has what was measured" names.html '<th scope="col" class="n">read 64 B, measured</th>'
 has "a high legend makes a picture higher" names.html '<svg [^>]*viewBox="0 0 620 4[4-9][0-9]"'
+"$simulate" run pcie_bench/hosts_iommu_bandwidth -q --db panels.db --filter 'op=read transfer_bytes=64 window_bytes=1048576' >/dev/null 2>&1
+"$nudma" report pcie_bench/hosts_iommu_bandwidth --db panels.db -o panels.html >/dev/null 2>&1
+has "panels have their titles" panels.html '<figcaption>T430'
 has "its parts" $page '<th scope="col" class="n">root_complex</th>'
 has "parameters have a provenance" $page \
     'hosts.server.root_complex.inbound_ns</code></th><td class="n">96</td><td>ns</td><td>calibrated</td><td>scenarios/families/.*docs/sources.md'
