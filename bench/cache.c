@@ -1,6 +1,6 @@
-/* Processor time of one access to the memory system: hits in L1, L2, LLC, a stream from DRAM, a copy in the
- * LLC, gathers of lines of all of memory with and without a hint, DMA of a line, alone and in runs of four.
- * Prints `numa.<what> <ns> ns`. */
+/* Processor time of one access to the memory system: hits in L1, L2, LLC, a stream from DRAM, a
+ * copy in the LLC, gathers of lines of all of memory with and without a hint, DMA of a line, alone
+ * and in runs of four. Prints `numa.<what> <ns> ns`. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,8 +56,8 @@ static void bench_loads(struct numa *numa, const char *name, uint64_t window_byt
     sim_clock_ps = t;
 }
 
-/* Loads of random lines of 64 MiB by all cores in turn; hinted: their state is asked for eight loads
- * before. */
+/* Loads of random lines of 64 MiB by all cores in turn; hinted: their state is asked for eight
+ * loads before. */
 static void bench_gather(struct numa *numa, const char *name, bool hinted)
 {
     enum { AHEAD = 8 };

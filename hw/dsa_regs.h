@@ -1,9 +1,10 @@
 /*
- * Intel Data Streaming Accelerator: registers, work queues, portals, descriptors, completion records.
+ * Intel Data Streaming Accelerator: registers, work queues, portals, descriptors, completion
+ * records.
  *
  * Source: Intel Data Streaming Accelerator Architecture Specification (341204), version 1.0 of the
- * device. Sections are named by their titles, since their numbers differ among the revisions. Values
- * of a Sapphire Rapids device: docs/sources.md#dsa.
+ * device. Sections are named by their titles, since their numbers differ among the revisions.
+ * Values of a Sapphire Rapids device: docs/sources.md#dsa.
  */
 #ifndef HW_DSA_REGS_H
 #define HW_DSA_REGS_H
@@ -19,17 +20,18 @@
 #define DSA_BAR_PORTALS     2u
 #define DSA_REGISTERS_BYTES UINT32_C(0x10000)
 
-/* ---- "Portals": four pages of 4 KiB a work queue in BAR 2 -------------------------------------- */
+/* ---- "Portals": four pages of 4 KiB a work queue in BAR 2 ------------------------------------ */
 
 #define DSA_PORTAL_BYTES  UINT32_C(4096)
 #define DSA_PORTALS_OF_WQ UINT32_C(4)
 /* Unlimited and limited portal of a queue; two more for interrupts from the message store. A shared
- * queue takes descriptors by a limited portal up to its threshold, by an unlimited one up to its size. */
+ * queue takes descriptors by a limited portal up to its threshold, by an unlimited one up to its
+ * size. */
 #define DSA_PORTAL_UNLIMITED UINT32_C(0)
 #define DSA_PORTAL_LIMITED   UINT32_C(1)
 #define DSA_PORTAL(wq, kind) (((wq)*DSA_PORTALS_OF_WQ + (kind)) * DSA_PORTAL_BYTES)
 
-/* ---- "Register descriptions": BAR 0 ------------------------------------------------------------ */
+/* ---- "Register descriptions": BAR 0 ---------------------------------------------------------- */
 
 #define DSA_VERSION   0x00u /* 32 bits: major 15:8, minor 7:0 */
 #define DSA_VERSION_1 0x100u
@@ -47,7 +49,9 @@
 #define DSA_GENCAP_BATCH_LOG2_SHIFT    21u
 #define DSA_GENCAP_BATCH_LOG2_MASK     (UINT64_C(0xf) << 21)
 #define DSA_GENCAP_MESSAGE_STORE_SHIFT 25u
-#define DSA_GENCAP_CONFIGURABLE        (UINT64_C(1) << 31) /* WQCFG, GRPCFG, GENCFG can be written */
+#define DSA_GENCAP_CONFIGURABLE \
+    (UINT64_C(1) << 31) /* WQCFG, GRPCFG, GENCFG can be
+                                                            * written */
 
 #define DSA_WQCAP                  0x20u            /* 64 bits */
 #define DSA_WQCAP_ENTRIES_MASK     UINT64_C(0xffff) /* of all queues together */
@@ -157,7 +161,9 @@ enum dsa_command_error {
 
 #define DSA_CMDCAP 0xb0u /* 32 bits: one for each command */
 
-#define DSA_SWERR                 0xc0u /* 256 bits; 1 written to a bit of the first two clears it */
+#define DSA_SWERR \
+    0xc0u /* 256 bits; 1 written to a bit of the first two clears
+                                         * it */
 #define DSA_SWERR_VALID           (UINT64_C(1) << 0)
 #define DSA_SWERR_OVERFLOW        (UINT64_C(1) << 1)
 #define DSA_SWERR_DESCRIPTOR      (UINT64_C(1) << 2)
@@ -206,7 +212,7 @@ enum dsa_command_error {
 #define DSA_WQCFG_OCCUPANCY_MASK  0xffffu
 #define DSA_WQCFG_STATE_SHIFT     30u
 
-/* ---- "Descriptor formats" ---------------------------------------------------------------------- */
+/* ---- "Descriptor formats" -------------------------------------------------------------------- */
 
 enum dsa_operation {
     DSA_OP_NOOP = 0x00,
@@ -268,7 +274,8 @@ _Static_assert(offsetof(struct dsa_record, completed) == 4, "bytes completed: by
 _Static_assert(offsetof(struct dsa_record, fault_address) == 8, "fault address: bytes 8 to 15");
 _Static_assert(offsetof(struct dsa_record, invalid_flags) == 16, "invalid flags: bytes 16 to 19");
 
-/* Status codes; above 0x3f only in SWERR. Bit 7 of the status byte says whether the fault was a write. */
+/* Status codes; above 0x3f only in SWERR. Bit 7 of the status byte says whether the fault was a
+ * write. */
 enum dsa_status {
     DSA_STATUS_NONE = 0x00,
     DSA_STATUS_SUCCESS = 0x01,

@@ -118,11 +118,11 @@ _Static_assert(offsetof(struct gpu_semaphore, time_ns) == 8, "time_ns");
  * NVMe: drives a queue pair of an NVMe controller for as many commands; `source` is its job. */
 enum gpu_kernel { GPU_KERNEL_PING, GPU_KERNEL_PONG, GPU_KERNEL_NVME, GPU_N_KERNELS };
 
-/* The job of GPU_KERNEL_NVME, in device memory, aligned to 8 bytes. Both queues lie in device memory
- * and are empty and new: tails and heads 0, the first phase 1. Command i = 0 .. transfers n_blocks from
- * block first_block + n_blocks x ((place + i x step) modulo n_places) on, to or from
- * data + (i modulo n_buffers) x buffer_bytes; at most `depth` are under way. times[i] gets its clock
- * cycles, from before the command is written until its completion is seen. */
+/* The job of GPU_KERNEL_NVME, in device memory, aligned to 8 bytes. Both queues lie in device
+ * memory and are empty and new: tails and heads 0, the first phase 1. Command i = 0 .. transfers
+ * n_blocks from block first_block + n_blocks x ((place + i x step) modulo n_places) on, to or from
+ * data + (i modulo n_buffers) x buffer_bytes; at most `depth` are under way. times[i] gets its
+ * clock cycles, from before the command is written until its completion is seen. */
 struct gpu_nvme_job {
     uint64_t sq, cq;                   /* in device memory, aligned to NVMe pages */
     uint64_t sq_doorbell, cq_doorbell; /* bus addresses */

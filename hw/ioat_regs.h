@@ -4,7 +4,8 @@
  *
  *   1.2  Intel 5000 series memory controller hub: one function 8086:1a38, device 8 of bus 0, four
  *        channels; chains that end with a next address of 0, START and APPEND.
- *   3.2  Xeon E5 v4 and its relatives: eight functions 8086:6f20 .. 6f27, device 4, one channel each;
+ *   3.2 Xeon E5 v4 and its relatives: eight functions 8086:6f20 .. 6f27, device 4, one channel
+ *   each;
  *        rings and a count of descriptors.
  *
  * Sections are named by register, as in the data sheets: Intel 5000X chipset MCH (313070), "DMA
@@ -31,7 +32,7 @@
 #define IOAT_VERSION_1_2 0x12u
 #define IOAT_VERSION_3_2 0x32u
 
-/* ---- BAR 0: registers of all channels ---------------------------------------------------------- */
+/* ---- BAR 0: registers of all channels -------------------------------------------------------- */
 #define IOAT_CHANCNT 0x00u /* 8 bits, read only: channels of the function */
 #define IOAT_XFERCAP 0x01u /* 8 bits, read only: log2 of the bytes of a descriptor at most */
 #define IOAT_GENCTRL 0x02u /* 8 bits */
@@ -60,18 +61,20 @@
 #define IOAT_INTRDELAY_SUPPORTED    0x8000u
 #define IOAT_DMACAP_DCA             0x00000010u
 
-/* ---- Registers of a channel -------------------------------------------------------------------- */
+/* ---- Registers of a channel ------------------------------------------------------------------ */
 #define IOAT_CHANNEL_BYTES 0x80u
 #define IOAT_CHANNEL(n)    (IOAT_CHANNEL_BYTES * ((n) + 1u))
 
-#define IOAT_CHANCTRL          0x00u /* 16 bits */
-#define IOAT_DMA_COMP          0x02u /* 16 bits, read only: versions that it is compatible with */
-#define IOAT_V1_CHANSTS        0x04u /* 64 bits, read only */
-#define IOAT_V1_CHAINADDR      0x0cu /* 64 bits: the first descriptor */
-#define IOAT_V1_CHANCMD        0x14u /* 8 bits */
-#define IOAT_V3_CHANCMD        0x04u /* 8 bits */
-#define IOAT_V3_DMACOUNT       0x06u /* 16 bits: descriptors to be done since CHAINADDR was written */
-#define IOAT_V3_DMACOUNT_SHIFT 16u   /* in the double word of CHANCMD */
+#define IOAT_CHANCTRL     0x00u /* 16 bits */
+#define IOAT_DMA_COMP     0x02u /* 16 bits, read only: versions that it is compatible with */
+#define IOAT_V1_CHANSTS   0x04u /* 64 bits, read only */
+#define IOAT_V1_CHAINADDR 0x0cu /* 64 bits: the first descriptor */
+#define IOAT_V1_CHANCMD   0x14u /* 8 bits */
+#define IOAT_V3_CHANCMD   0x04u /* 8 bits */
+#define IOAT_V3_DMACOUNT \
+    0x06u                          /* 16 bits: descriptors to be done since CHAINADDR was
+                                      * written */
+#define IOAT_V3_DMACOUNT_SHIFT 16u /* in the double word of CHANCMD */
 #define IOAT_V3_CHANSTS        0x08u
 #define IOAT_V3_CHAINADDR      0x10u
 #define IOAT_CHANCMP           0x18u /* 64 bits: where completions are written */
@@ -87,7 +90,9 @@
 #define IOAT_CHANCTRL_ANY_ERR_ABORT  0x0008u
 #define IOAT_CHANCTRL_ERR_INT        0x0010u /* an error raises an interrupt */
 #define IOAT_CHANCTRL_DESC_SNOOP_OFF 0x0020u
-#define IOAT_CHANCTRL_IN_USE         0x0100u /* the first read since it was cleared returns 0, later 1 */
+#define IOAT_CHANCTRL_IN_USE \
+    0x0100u /* the first read since it was cleared returns 0, later
+                                              * 1 */
 #define IOAT_CHANCTRL_COMPLETION_DCA 0x0200u
 #define IOAT_CHANCTRL_PRIORITY_MASK  0xf000u /* 1.2 */
 /* Beside INT_DISABLE. 3.2: 15:10 and 7:6 are reserved (14.5.12); 1.2 has no DCA. */
@@ -129,7 +134,7 @@
 /* DCACTRL, 3.2 */
 #define IOAT_DCACTRL_TARGET_MASK 0x0000ffffu /* APIC ID of the CPU whose cache writes go to */
 
-/* ---- Descriptors ------------------------------------------------------------------------------- */
+/* ---- Descriptors ----------------------------------------------------------------------------- */
 #define IOAT_DESC_BYTES 64u
 
 struct ioat_descriptor {
@@ -151,10 +156,12 @@ _Static_assert(offsetof(struct ioat_descriptor, user) == 48, "");
 #define IOAT_CONTROL_SOURCE_NO_SNOOP 0x00000002u
 #define IOAT_CONTROL_DEST_NO_SNOOP   0x00000004u
 #define IOAT_CONTROL_COMPLETION      0x00000008u /* write CHANSTS to CHANCMP's address at the end */
-#define IOAT_CONTROL_FENCE           0x00000010u /* the next begins when this one's data are written */
-#define IOAT_CONTROL_NULL            0x00000020u /* moves nothing */
-#define IOAT_CONTROL_DCA             0x00000200u /* 3.2: data to DCACTRL's CPU */
-#define IOAT_CONTROL_OP_SHIFT        24u
-#define IOAT_CONTROL_OP_COPY         0u
+#define IOAT_CONTROL_FENCE \
+    0x00000010u                           /* the next begins when this one's data are
+                                                  * written */
+#define IOAT_CONTROL_NULL     0x00000020u /* moves nothing */
+#define IOAT_CONTROL_DCA      0x00000200u /* 3.2: data to DCACTRL's CPU */
+#define IOAT_CONTROL_OP_SHIFT 24u
+#define IOAT_CONTROL_OP_COPY  0u
 
 #endif

@@ -1,8 +1,9 @@
 /*
- * The real machine that nudma is built for: 64-bit, little endian. Devices and drivers exchange structures of
- * registers, descriptors and tables as bytes in simulated memory, and read and write their fields, which are little
- * endian, as they are (static asserts have their sizes and offsets). Addresses in the memory of the real machine need more than
- * 32 bits. `make` compiles this file first.
+ * The real machine that nudma is built for: 64-bit, little endian. Devices and drivers exchange
+ * structures of registers, descriptors and tables as bytes in simulated memory, and read and write
+ * their fields, which are little endian, as they are (static asserts have their sizes and offsets).
+ * Addresses in the memory of the real machine need more than 32 bits. `make` compiles this file
+ * first.
  */
 #ifndef HW_MACHINE_H
 #define HW_MACHINE_H

@@ -1,12 +1,12 @@
 /*
- * What a board of Myrinet Express tells a process: events of 64 bytes in two queues, and a ring for data.
- * The board (the MX firmware by DMA, or Open-MX's kernel module by stores) fills slots in order; the
- * library reads a slot when its last byte, the type, is not MX_EVENT_NONE, and sets that byte back. So a
- * slot that is not MX_EVENT_NONE when the board comes to it again is one that the library has not read:
- * the queue is full.
+ * What a board of Myrinet Express tells a process: events of 64 bytes in two queues, and a ring for
+ * data. The board (the MX firmware by DMA, or Open-MX's kernel module by stores) fills slots in
+ * order; the library reads a slot when its last byte, the type, is not MX_EVENT_NONE, and sets that
+ * byte back. So a slot that is not MX_EVENT_NONE when the board comes to it again is one that the
+ * library has not read: the queue is full.
  *
- * Sizes as in common/omx_io.h of Open-MX at its tag open-mx-0.9.2 (docs/sources.md#openmx); fields are
- * little endian, and are our own arrangement.
+ * Sizes as in common/omx_io.h of Open-MX at its tag open-mx-0.9.2 (docs/sources.md#openmx); fields
+ * are little endian, and are our own arrangement.
  */
 #ifndef HW_MX_EVENT_H
 #define HW_MX_EVENT_H

@@ -1,13 +1,14 @@
 /*
- * Packets of Myrinet Express over Ethernet (MXoE), as Open-MX 0.9.2 and the MX firmware send them: types,
- * headers, limits. All fields of more than a byte are big endian: mx_be16(), mx_be32() convert them,
- * either way.
+ * Packets of Myrinet Express over Ethernet (MXoE), as Open-MX 0.9.2 and the MX firmware send them:
+ * types, headers, limits. All fields of more than a byte are big endian: mx_be16(), mx_be32()
+ * convert them, either way.
  *
- * A packet is a head of 16 bytes (Ethernet's and 2 bytes of MX), a header that begins with its type, and
- * data. Lengths, types and limits are those of common/omx_wire.h and common/omx_io.h of Open-MX at its tag
- * open-mx-0.9.2 (docs/sources.md#openmx). Ours differs in three things: the byte behind the type is the
- * destination endpoint in every packet but replies to pulls; frames are counted from the begin of a region,
- * and a request says how large they are; a connection is one session number a side.
+ * A packet is a head of 16 bytes (Ethernet's and 2 bytes of MX), a header that begins with its
+ * type, and data. Lengths, types and limits are those of common/omx_wire.h and common/omx_io.h of
+ * Open-MX at its tag open-mx-0.9.2 (docs/sources.md#openmx). Ours differs in three things: the byte
+ * behind the type is the destination endpoint in every packet but replies to pulls; frames are
+ * counted from the begin of a region, and a request says how large they are; a connection is one
+ * session number a side.
  */
 #ifndef HW_MX_WIRE_H
 #define HW_MX_WIRE_H
@@ -23,8 +24,8 @@
 #define MX_FRAGMENT_BYTES 4096u  /* of a medium message, but for its last one */
 #define MX_FRAGMENTS_MAX  (MX_MEDIUM_BYTES / MX_FRAGMENT_BYTES)
 
-/* Replies to a pull: bytes of each but the last, and how many answer one request. In wire-compatible mode,
- * which is the default, and in Open-MX's own, which needs an MTU of 9000. */
+/* Replies to a pull: bytes of each but the last, and how many answer one request. In
+ * wire-compatible mode, which is the default, and in Open-MX's own, which needs an MTU of 9000. */
 #define MX_REPLY_BYTES             4096u
 #define MX_REPLIES_PER_BLOCK       8u
 #define MX_REPLY_BYTES_JUMBO       8192u
@@ -61,7 +62,7 @@ enum mx_nack {
     MX_NACK_BAD_REGION,
 };
 
-/* ---- The head: bytes 0 to 15 ------------------------------------------------------------------- */
+/* ---- The head: bytes 0 to 15 ----------------------------------------------------------------- */
 
 struct mx_head {
     uint8_t destination[6], source[6]; /* Ethernet addresses: the ids of the NICs */
@@ -72,7 +73,7 @@ struct mx_head {
 _Static_assert(sizeof(struct mx_head) == MX_HEAD_BYTES, "the head");
 _Static_assert(offsetof(struct mx_head, ether_type) == 12, "Ethernet");
 
-/* ---- Headers: from byte 16 on ------------------------------------------------------------------ */
+/* ---- Headers: from byte 16 on ---------------------------------------------------------------- */
 
 /* What all but replies and answers to pulls begin with. */
 struct mx_common {
@@ -80,7 +81,8 @@ struct mx_common {
     uint8_t destination_endpoint;
     uint8_t source_endpoint;
     uint8_t
-        generation; /* low byte of the source's session: packets of an earlier owner are known by it */
+        generation; /* low byte of the source's session: packets of an earlier owner are known by
+                     * it */
     uint32_t
         session; /* of the destination, but for a request to connect: its receiver drops others */
 };
@@ -115,8 +117,8 @@ struct mx_rendezvous_header {
 };
 _Static_assert(sizeof(struct mx_rendezvous_header) == 32, "a rendezvous");
 
-/* A block of a region, which begins at a multiple of frame_bytes: answered by one reply of so many bytes
- * for each frame, the last of the region being shorter. */
+/* A block of a region, which begins at a multiple of frame_bytes: answered by one reply of so many
+ * bytes for each frame, the last of the region being shorter. */
 struct mx_pull_header {
     struct mx_common common;
     uint32_t total_bytes; /* of all blocks of this pull */
@@ -201,8 +203,8 @@ static inline uint32_t mx_magic(uint8_t endpoint)
     return MX_MAGIC_XOR ^ endpoint;
 }
 
-/* The endpoint that a packet is for, from its first 32 bytes; all that a NIC has to know of MX to choose a
- * receive queue. */
+/* The endpoint that a packet is for, from its first 32 bytes; all that a NIC has to know of MX to
+ * choose a receive queue. */
 static inline uint8_t mx_packet_endpoint(const uint8_t *packet)
 {
     const uint8_t type = packet[MX_HEAD_BYTES];
@@ -211,7 +213,8 @@ static inline uint8_t mx_packet_endpoint(const uint8_t *packet)
     return (uint8_t)(packet[MX_HEAD_BYTES + offsetof(struct mx_reply_header, magic) + 3] ^
                      (MX_MAGIC_XOR & 0xff));
 }
-/* The receive queue of an endpoint, of n_queues (the driver's list of interrupts is in the same order). */
+/* The receive queue of an endpoint, of n_queues (the driver's list of interrupts is in the same
+ * order). */
 static inline unsigned mx_endpoint_queue(uint8_t endpoint, unsigned n_queues)
 {
     return endpoint % n_queues;

@@ -1,11 +1,11 @@
 /*
- * A Myri-10G adapter with the firmware of Myrinet Express: what the library of a process, its kernel and the
- * firmware share. Its own protocol is in the firmware; packets are those of hw/mx_wire.h, events those of
- * hw/mx_event.h.
+ * A Myri-10G adapter with the firmware of Myrinet Express: what the library of a process, its
+ * kernel and the firmware share. Its own protocol is in the firmware; packets are those of
+ * hw/mx_wire.h, events those of hw/mx_event.h.
  *
- * Each endpoint has a window of a page in BAR 0, which its process maps: it stores requests there as lines of
- * 64 bytes, write-combined. The kernel gives commands (hw/myri_regs.h). Fields are little endian; the
- * arrangement is ours, as MX' is not published.
+ * Each endpoint has a window of a page in BAR 0, which its process maps: it stores requests there
+ * as lines of 64 bytes, write-combined. The kernel gives commands (hw/myri_regs.h). Fields are
+ * little endian; the arrangement is ours, as MX' is not published.
  */
 #ifndef HW_MYRI_MX_H
 #define HW_MYRI_MX_H
@@ -59,7 +59,7 @@ _Static_assert(sizeof(struct myri_mx_request) == MYRI_LINE_BYTES, "a request");
 _Static_assert(offsetof(struct myri_mx_request, match) == 16, "what all have");
 _Static_assert(offsetof(struct myri_mx_request, data) == 28, "data of a tiny message");
 
-/* ---- Commands of the kernel -------------------------------------------------------------------- */
+/* ---- Commands of the kernel ------------------------------------------------------------------ */
 
 enum myri_mx_command {
     MYRI_MX_OPEN = 0x100,       /* data0, data1: struct myri_mx_memory; data2: endpoint */

@@ -1,17 +1,17 @@
 /*
- * Myricom Myri-10G (10G-PCIE-8A: Lanai Z8E on PCI Express Gen1 x8): what its driver writes and reads and the
- * model acts on, with its Ethernet firmware.
+ * Myricom Myri-10G (10G-PCIE-8A: Lanai Z8E on PCI Express Gen1 x8): what its driver writes and
+ * reads and the model acts on, with its Ethernet firmware.
  *
- * The adapter is a processor with 2 MiB of SRAM. Requests are lines of 64 bytes that the driver stores
- * through a write-combining mapping: commands, lists of buffers to send, buffers to receive into. Answers
- * are DMA writes: of a command to an address in it, of packets to a queue of MYRI_SLOT_BYTES for each, of
- * interrupts to a block of 64 bytes. A *slice* is a receive queue with what belongs to it: rings, queue,
- * block, interrupt.
+ * The adapter is a processor with 2 MiB of SRAM. Requests are lines of 64 bytes that the driver
+ * stores through a write-combining mapping: commands, lists of buffers to send, buffers to receive
+ * into. Answers are DMA writes: of a command to an address in it, of packets to a queue of
+ * MYRI_SLOT_BYTES for each, of interrupts to a block of 64 bytes. A *slice* is a receive queue with
+ * what belongs to it: rings, queue, block, interrupt.
  *
- * Names, numbers and layouts are those of the myri10ge driver of Linux (myri10ge_mcp.h, version 1.4 of the
- * interface; the windows for lines as its versions of 2008 use them). All fields are big endian:
- * myri_be16(), myri_be32() convert them, either way. Where things lie in the SRAM is the firmware's to
- * choose; drivers ask by commands. Driver: logic/myri/. Model: models/myri/.
+ * Names, numbers and layouts are those of the myri10ge driver of Linux (myri10ge_mcp.h, version 1.4
+ * of the interface; the windows for lines as its versions of 2008 use them). All fields are big
+ * endian: myri_be16(), myri_be32() convert them, either way. Where things lie in the SRAM is the
+ * firmware's to choose; drivers ask by commands. Driver: logic/myri/. Model: models/myri/.
  */
 #ifndef HW_MYRI_REGS_H
 #define HW_MYRI_REGS_H
@@ -19,18 +19,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MYRI_VENDOR_ID   0x14c1u
-#define MYRI_DEVICE_ID   0x0008u
-#define MYRI_CLASS       0x020000u /* Ethernet controller */
-#define MYRI_SLICES_MAX  8u
-#define MYRI_BAR_BYTES   0x1000000u /* BAR 0: SRAM and windows, prefetchable */
-#define MYRI_MSIX_BAR    2u
-#define MYRI_MSIX_BYTES  0x100000u /* BAR 2 */
-#define MYRI_MSIX_TABLE  0x0u
-#define MYRI_MSIX_PBA    0x8000u
-#define MYRI_LINE_BYTES  64u
-#define MYRI_MTU_MAX     9400u /* longest frame */
-#define MYRI_PAD_BYTES   2u /* before each received frame, so that what follows Ethernet is aligned */
+#define MYRI_VENDOR_ID  0x14c1u
+#define MYRI_DEVICE_ID  0x0008u
+#define MYRI_CLASS      0x020000u /* Ethernet controller */
+#define MYRI_SLICES_MAX 8u
+#define MYRI_BAR_BYTES  0x1000000u /* BAR 0: SRAM and windows, prefetchable */
+#define MYRI_MSIX_BAR   2u
+#define MYRI_MSIX_BYTES 0x100000u /* BAR 2 */
+#define MYRI_MSIX_TABLE 0x0u
+#define MYRI_MSIX_PBA   0x8000u
+#define MYRI_LINE_BYTES 64u
+#define MYRI_MTU_MAX    9400u /* longest frame */
+#define MYRI_PAD_BYTES \
+    2u                         /* before each received frame, so that what follows Ethernet is
+                             * aligned */
 #define MYRI_SEND_MAX    12u   /* segments of a packet */
 #define MYRI_SEGMENT_MAX 4096u /* a segment ends at each multiple of this address */
 
@@ -43,21 +45,21 @@ static inline uint32_t myri_be32(uint32_t v)
     return __builtin_bswap32(v);
 }
 
-/* ---- BAR 0 ------------------------------------------------------------------------------------- */
+/* ---- BAR 0 ----------------------------------------------------------------------------------- */
 
 /* Text: "MAC=xx:xx:xx:xx:xx:xx" and others, each ended by a zero, the last by two. */
 #define MYRI_STRINGS       0x1dff00u
 #define MYRI_STRINGS_BYTES 256u
 
-/* Windows for lines. Those of a slice are at 64 bytes times its number. A line of up to four requests to
- * send goes to the window that says how many they are. */
+/* Windows for lines. Those of a slice are at 64 bytes times its number. A line of up to four
+ * requests to send goes to the window that says how many they are. */
 #define MYRI_SEND(n)       (0x200000u + ((n)&3u) * 0x40000u) /* n: 1 .. 4 */
 #define MYRI_RECEIVE_SMALL 0x300000u
 #define MYRI_RECEIVE_BIG   0x340000u
 #define MYRI_WINDOW_BYTES  0x40000u
 #define MYRI_COMMAND       0xf80000u
 
-/* ---- Commands ---------------------------------------------------------------------------------- */
+/* ---- Commands -------------------------------------------------------------------------------- */
 
 struct myri_command {
     uint32_t command;
@@ -107,7 +109,7 @@ enum myri_result {
     MYRI_ERROR_CLOSED = 5,
 };
 
-/* ---- Sending ----------------------------------------------------------------------------------- */
+/* ---- Sending --------------------------------------------------------------------------------- */
 
 /* A segment. One that begins on a multiple of MYRI_SEGMENT_MAX may be as long as that. */
 struct myri_send {
@@ -128,7 +130,7 @@ _Static_assert(sizeof(struct myri_send) == 16, "a segment");
 #define MYRI_SEND_NO_TSO    0x10u
 #define MYRI_SEND_SMALL_MAX 1520u
 
-/* ---- Receiving --------------------------------------------------------------------------------- */
+/* ---- Receiving ------------------------------------------------------------------------------- */
 
 struct myri_receive {
     uint32_t high, low;
@@ -144,7 +146,7 @@ struct myri_slot {
 #define MYRI_SLOT_BYTES 4u
 _Static_assert(sizeof(struct myri_slot) == MYRI_SLOT_BYTES, "a completion");
 
-/* ---- Interrupts -------------------------------------------------------------------------------- */
+/* ---- Interrupts ------------------------------------------------------------------------------ */
 
 /* Written to the block of slice 0 before its interrupt. */
 struct myri_status {
@@ -165,9 +167,9 @@ _Static_assert(offsetof(struct myri_status, valid) == 63, "the last byte");
 #define MYRI_VALID         0x02u
 #define MYRI_VALID_RECEIVE 0x01u
 
-/* Two words of each slice, at MYRI_GET_ACK_OFFSET. No interrupt follows another before the driver has
- * written the second (slice 0: it has read the block), and none for packets before it has written the
- * first (it has emptied the completion queue). */
+/* Two words of each slice, at MYRI_GET_ACK_OFFSET. No interrupt follows another before the driver
+ * has written the second (slice 0: it has read the block), and none for packets before it has
+ * written the first (it has emptied the completion queue). */
 #define MYRI_ACK_BYTES  8u
 #define MYRI_ACK_CLAIM  0u
 #define MYRI_ACK_STATUS 4u

@@ -144,8 +144,8 @@ _Static_assert(offsetof(struct nic_cqe, op_own) == 63, "op_own");
 _Static_assert(sizeof(struct nic_cqe) == 64, "completion");
 #define NIC_CQE_CHECKSUM_OK 0x1u
 #define NIC_CQE_HASH        0x2u
-/* ERROR: the queue has failed, and does nothing more. SQ: at wqe_index; RQ: its entries or its record could not be
- * read, wqe_index is the first buffer that stays unused. */
+/* ERROR: the queue has failed, and does nothing more. SQ: at wqe_index; RQ: its entries or its
+ * record could not be read, wqe_index is the first buffer that stays unused. */
 enum nic_cqe_opcode { NIC_CQE_SENT = 1, NIC_CQE_RECEIVED = 2, NIC_CQE_ERROR = 13 };
 
 /* Event. */
@@ -163,9 +163,10 @@ _Static_assert(sizeof(struct nic_eqe) == 64, "event");
 enum nic_event { NIC_EVENT_COMPLETION = 1, NIC_EVENT_LINK = 2 };
 
 /* ---- Commands: a block of 64 bytes that the NIC reads, executes and writes back -------------- */
-/* What a rule for packets other than IPv4's compares: the Ethernet type, and words of 32 bits of the
- * packet, big endian, from any byte of its headers on (0: the first of the destination address). A word
- * counts where `mask` has ones; `value` has none where `mask` has none. mask 0: the word does not count. */
+/* What a rule for packets other than IPv4's compares: the Ethernet type, and words of 32 bits of
+ * the packet, big endian, from any byte of its headers on (0: the first of the destination
+ * address). A word counts where `mask` has ones; `value` has none where `mask` has none. mask 0:
+ * the word does not count. */
 #define NIC_MATCH_WORDS 2u
 struct nic_match {
     uint16_t ether_type;
@@ -177,8 +178,8 @@ struct nic_match {
 _Static_assert(offsetof(struct nic_match, offset) == 2, "offset");
 _Static_assert(offsetof(struct nic_match, word) == 4, "word");
 _Static_assert(sizeof(struct nic_match) == 20, "match");
-/* Rules of each function, and of the multi-PF switch: 0 .. NIC_MATCHES - 1. Of those that a packet meets
- * the one with the lowest number counts. */
+/* Rules of each function, and of the multi-PF switch: 0 .. NIC_MATCHES - 1. Of those that a packet
+ * meets the one with the lowest number counts. */
 #define NIC_MATCHES 1024u
 
 struct nic_command {
@@ -258,8 +259,8 @@ enum nic_command_opcode {
     NIC_DELETE_SWITCH,
     NIC_QUERY_DROPS, /* packets that this function dropped for lack of a buffer */
     NIC_ENABLE_VFS,
-    /* Rule `queue` for packets other than IPv4's, of this function or of the multi-PF switch; answered
-     * like flows. */
+    /* Rule `queue` for packets other than IPv4's, of this function or of the multi-PF switch;
+     * answered like flows. */
     NIC_SET_MATCH,
     NIC_DELETE_MATCH,
 };

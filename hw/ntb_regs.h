@@ -118,8 +118,8 @@
 #define CLUSTER_REQUESTER   0x200000u /* 4 bytes per node: its devices that hold an entry */
 #define CLUSTER_SWITCH_ID   0x4e544301u
 #define CLUSTER_ROUTE_VALID (UINT32_C(1) << 31)
-/* Its link is up; the neighbour is a switch; Max_Payload_Size that the port supports (128 bytes << x);
- * the neighbour's number. */
+/* Its link is up; the neighbour is a switch; Max_Payload_Size that the port supports (128 bytes <<
+ * x); the neighbour's number. */
 #define CLUSTER_NEIGHBOUR_VALID     (UINT32_C(1) << 31)
 #define CLUSTER_NEIGHBOUR_SWITCH    (UINT32_C(1) << 30)
 #define CLUSTER_NEIGHBOUR_MPS_SHIFT 24u
@@ -178,7 +178,8 @@
 #define NTB_DMA_INTERRUPT_STATUS       0x00050000u
 
 /* A descriptor. When the last byte has left the chip, it writes the first word back: valid clear,
- * one of the results, the number of bytes. After a failure the channel stops before the next one. */
+ * one of the results, the number of bytes. After a failure the channel stops before the next
+ * one. */
 struct ntb_dma_descriptor {
     uint32_t flags_bytes;
     uint16_t destination_high, source_high; /* bits 47:32 */

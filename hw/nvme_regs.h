@@ -473,8 +473,8 @@ enum nvme_id_secondary_offset {
     NVME_SECONDARY_NVI = 12,
 };
 #define NVME_SECONDARY_BYTES 32u
-/* Virtualization Management (5.22): cdw10 action | resource << 8 | controller << 16; cdw11 number of
- * resources; result: how many were changed. */
+/* Virtualization Management (5.22): cdw10 action | resource << 8 | controller << 16; cdw11 number
+ * of resources; result: how many were changed. */
 enum nvme_virtualization {
     NVME_VIRTUAL_PRIMARY_ALLOCATE = 0x1,
     NVME_VIRTUAL_OFFLINE = 0x7,

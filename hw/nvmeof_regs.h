@@ -1,6 +1,6 @@
 /*
- * Capsules of NVM Express over Fabrics 1.0 and their transport by RDMA, as far as our target and our
- * initiator use them. All fields are little endian. What is not here is as in hw/nvme_regs.h.
+ * Capsules of NVM Express over Fabrics 1.0 and their transport by RDMA, as far as our target and
+ * our initiator use them. All fields are little endian. What is not here is as in hw/nvme_regs.h.
  */
 #ifndef HW_NVMEOF_REGS_H
 #define HW_NVMEOF_REGS_H
@@ -80,7 +80,7 @@ _Static_assert(sizeof(struct nvmeof_property) == NVMEOF_COMMAND_BYTES, "a proper
 _Static_assert(offsetof(struct nvmeof_property, size) == 40, "size");
 _Static_assert(offsetof(struct nvmeof_property, value) == 48, "value");
 
-/* ---- Response capsules (2.2): a completion queue entry without phase -------------------------- */
+/* ---- Response capsules (2.2): a completion queue entry without phase ------------------------- */
 struct nvmeof_response {
     uint64_t result;
     uint16_t sq_head, reserved;

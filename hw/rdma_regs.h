@@ -25,10 +25,12 @@
 #define RDMA_REG_N_KEYS       0x010u
 #define RDMA_REG_N_PDS        0x014u
 #define RDMA_REG_INLINE_BYTES 0x018u /* of a work queue entry at most */
-#define RDMA_REG_READS        0x01cu /* RDMA reads and atomics of a queue pair in flight, each way */
-#define RDMA_REG_MTU_BYTES    0x020u /* largest path MTU */
-#define RDMA_REG_LINK         0x024u /* 1: up */
-#define RDMA_REG_RATE_GBIT_S  0x028u
+#define RDMA_REG_READS \
+    0x01cu                          /* RDMA reads and atomics of a queue pair in flight, each
+                                      * way */
+#define RDMA_REG_MTU_BYTES   0x020u /* largest path MTU */
+#define RDMA_REG_LINK        0x024u /* 1: up */
+#define RDMA_REG_RATE_GBIT_S 0x028u
 /* The port's local identifier (IBTA 4.1.3), which a subnet manager assigns; 0 after a reset. */
 #define RDMA_REG_LID 0x02cu
 /* I/O virtual address of a command block. Writing the upper half starts it. */
@@ -47,9 +49,9 @@
 #define RDMA_MSIX_TABLE            0x30000u
 #define RDMA_MSIX_PBA              0x38000u
 #define RDMA_MSIX_VECTORS          64u
-/* The work queue entry that is posted next, if it has at most four blocks; it is in the ring, too. Rings
- * the SQ's doorbell when the last of its blocks is there (blocks may come in any order), and spares
- * the adapter the read. */
+/* The work queue entry that is posted next, if it has at most four blocks; it is in the ring, too.
+ * Rings the SQ's doorbell when the last of its blocks is there (blocks may come in any order), and
+ * spares the adapter the read. */
 #define RDMA_BLUEFLAME(qp)   (0x80000u + RDMA_BLUEFLAME_BYTES * (qp))
 #define RDMA_BLUEFLAME_BYTES 256u
 
@@ -66,9 +68,9 @@
 #define RDMA_SGES_MAX        30u
 #define RDMA_RING_LOG_MAX    15u
 
-/* Send WQE: a control segment; a remote segment if RDMA or atomic; an atomic segment if atomic; data
- * segments, or one inline segment. n_segments counts units of 16 bytes. A WQE may wrap around the
- * end of the ring; the rest of its last block is unused. */
+/* Send WQE: a control segment; a remote segment if RDMA or atomic; an atomic segment if atomic;
+ * data segments, or one inline segment. n_segments counts units of 16 bytes. A WQE may wrap around
+ * the end of the ring; the rest of its last block is unused. */
 struct rdma_wqe_control {
     uint8_t opcode; /* enum rdma_opcode */
     uint8_t n_segments;
@@ -191,7 +193,7 @@ enum rdma_event {
     RDMA_EVENT_LINK,
 };
 
-/* ---- Queue pairs (IBTA 10.3.1) ---------------------------------------------------------------- */
+/* ---- Queue pairs (IBTA 10.3.1) --------------------------------------------------------------- */
 enum rdma_qp_state {
     RDMA_QP_RESET,
     RDMA_QP_INIT,
@@ -288,8 +290,9 @@ _Static_assert(offsetof(struct rdma_command, rnr_retries) == 92, "rnr_retries");
 _Static_assert(offsetof(struct rdma_command, reads) == 93, "reads");
 _Static_assert(sizeof(struct rdma_command) == 128, "command block");
 
-/* RDMA_SET_OFFLOAD: the adapter serves the reads of NVMe over Fabrics that come on a queue pair. It owns an
- * NVMe queue pair for that, whose queues are empty memory of the host: SQ and CQ at index 0, phase 1. */
+/* RDMA_SET_OFFLOAD: the adapter serves the reads of NVMe over Fabrics that come on a queue pair. It
+ * owns an NVMe queue pair for that, whose queues are empty memory of the host: SQ and CQ at index
+ * 0, phase 1. */
 struct rdma_offload_command {
     uint16_t opcode; /* as in struct rdma_command */
     uint8_t status;
@@ -338,8 +341,8 @@ enum rdma_command_opcode {
     RDMA_CREATE_PD,
     RDMA_CREATE_MR,
     RDMA_CREATE_QP, /* in state RESET */
-    /* To INIT: access. To RTR: access, mtu, lid, destination_qp, receive_psn, remote_reads, rnr_timer.
-     * To RTS from RTR: send_psn, timeout, retries, rnr_retries, reads. */
+    /* To INIT: access. To RTR: access, mtu, lid, destination_qp, receive_psn, remote_reads,
+     * rnr_timer. To RTS from RTR: send_psn, timeout, retries, rnr_retries, reads. */
     RDMA_MODIFY_QP,
     RDMA_QUERY_QP, /* out: state */
     /* When the answer is there, the adapter does not access the memory of what was destroyed any
@@ -349,10 +352,11 @@ enum rdma_command_opcode {
     RDMA_DESTROY_PD,
     RDMA_DESTROY_MR, /* by key */
     RDMA_DESTROY_QP,
-    /* struct rdma_offload_command. For as long as the queue pair is not reset or destroyed: a SEND that is a
-     * read of the namespace, with a keyed SGL of its length and as much as a buffer at most, takes no
-     * receive WQE and is executed if there is a free buffer and room in the SQ; all others are received
-     * as ever. SQ head of each response (a SEND of 16 inline bytes, too) is filled in by the adapter. */
+    /* struct rdma_offload_command. For as long as the queue pair is not reset or destroyed: a SEND
+     * that is a read of the namespace, with a keyed SGL of its length and as much as a buffer at
+     * most, takes no receive WQE and is executed if there is a free buffer and room in the SQ; all
+     * others are received as ever. SQ head of each response (a SEND of 16 inline bytes, too) is
+     * filled in by the adapter. */
     RDMA_SET_OFFLOAD,
 };
 enum rdma_command_status {

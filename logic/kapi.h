@@ -77,8 +77,9 @@ unsigned k_n_nodes(const struct kernel *kernel);
 unsigned k_node_of_cpu(const struct kernel *kernel, unsigned cpu);
 /* Charges `cycles` of computation to the calling CPU. */
 void k_compute(struct kernel *kernel, uint64_t cycles);
-/* The same of a pass through a piece of software, whose instructions are fetched first: nothing more where
- * the cores have no instruction cache. `cycles` are those of a pass that finds all of them there. */
+/* The same of a pass through a piece of software, whose instructions are fetched first: nothing
+ * more where the cores have no instruction cache. `cycles` are those of a pass that finds all of
+ * them there. */
 void k_run(struct kernel *kernel, enum k_text piece, uint64_t cycles);
 /* Ends the run with this message: something happened that must not, such as a packet that was lost
  * or reordered where neither can occur. */
@@ -87,14 +88,15 @@ void k_fault(struct kernel *kernel, const char *fmt, ...)
 /* Logs a misbehaviour of the hardware, at most once per call site and run. */
 void k_warn(struct kernel *kernel, const char *fmt, ...)
     __attribute__((format(printf, 2, 3), cold));
-/* Notes a step of software for a run that is traced (nudma run --trace), with a number that tells which
- * of several such things it is about. `step` is a literal. Charges nothing. */
+/* Notes a step of software for a run that is traced (nudma run --trace), with a number that tells
+ * which of several such things it is about. `step` is a literal. Charges nothing. */
 void k_trace(struct kernel *kernel, const char *step, uint64_t number);
-/* Counts what the calling thread's memory accesses come to in caches under `account` from now on, and
- * returns the account before; a thread begins with 0. Charges nothing. Accounts below K_USER are the
- * kernel's, the others those of user space; what their numbers stand for is the software's choice.
- * Interrupts count under 0, and then the thread under its own again. Fetches of instructions (k_run())
- * count under the last of the kernel's or of user space, wherever they are. */
+/* Counts what the calling thread's memory accesses come to in caches under `account` from now on,
+ * and returns the account before; a thread begins with 0. Charges nothing. Accounts below K_USER
+ * are the kernel's, the others those of user space; what their numbers stand for is the software's
+ * choice. Interrupts count under 0, and then the thread under its own again. Fetches of
+ * instructions (k_run()) count under the last of the kernel's or of user space, wherever they
+ * are. */
 #define K_USER              16u
 #define K_ACCOUNTS          32u
 #define K_ACCOUNT_TEXT      (K_USER - 1)
@@ -114,7 +116,8 @@ void k_store(struct kernel *kernel, struct kaddr to, const void *from, size_t by
 /* Load and store the cache lines only, for data that C structures hold beside simulated memory. */
 void k_touch(struct kernel *kernel, struct kaddr at, size_t bytes);       /* waits like k_load() */
 void k_touch_write(struct kernel *kernel, struct kaddr at, size_t bytes); /* like k_store() */
-/* A locked operation on 8 bytes (a lock, a count of references): waits for the stores before and for the line. */
+/* A locked operation on 8 bytes (a lock, a count of references): waits for the stores before and
+ * for the line. */
 void k_atomic(struct kernel *kernel, struct kaddr at);
 /* Waits for the stores before (sfence). Loads do not. */
 void k_fence(struct kernel *kernel);
@@ -123,13 +126,13 @@ void k_prefetch(struct kernel *kernel, struct kaddr at, size_t bytes);
 /* Copies bulk data between buffers (copy_to_user, copy_from_user, memcpy), line by line through the
  * caches. */
 void k_copy(struct kernel *kernel, struct kaddr to, struct kaddr from, size_t bytes);
-/* The same with non-temporal stores and a fence at the end: whole lines of the destination go past the
- * caches to memory, without being read first, and are in no cache afterwards; a line covered in part,
- * at either end or at a page boundary of the source, is stored as k_copy() does. Returns when memory
- * has accepted the stores. */
+/* The same with non-temporal stores and a fence at the end: whole lines of the destination go past
+ * the caches to memory, without being read first, and are in no cache afterwards; a line covered in
+ * part, at either end or at a page boundary of the source, is stored as k_copy() does. Returns when
+ * memory has accepted the stores. */
 void k_copy_nt(struct kernel *kernel, struct kaddr to, struct kaddr from, size_t bytes);
-/* Read and write bytes without cache lines or time: for set-up. At run time k_peek() is sight that no CPU
- * has; docs/architecture.md ("Free sight") lists who may use it, and why. */
+/* Read and write bytes without cache lines or time: for set-up. At run time k_peek() is sight that
+ * no CPU has; docs/architecture.md ("Free sight") lists who may use it, and why. */
 void k_peek(struct kernel *kernel, struct kaddr from, void *to, size_t bytes);
 void k_poke(struct kernel *kernel, struct kaddr to, const void *from, size_t bytes);
 
@@ -140,10 +143,11 @@ struct k_spin_at {
     size_t bytes;
 };
 #define K_SPIN_MAX 4u
-/* Looks at n such places (1 to K_SPIN_MAX) again and again, every period_ps, as a thread does that polls
- * what a device or another CPU writes; returns at the look that finds one of them to differ from `seen`, or
- * when until_ps has come. Like a loop of k_load() in its effect, but the simulation need not go through it
- * look by look. Other threads of the CPU come in at most a microsecond late. From a thread. */
+/* Looks at n such places (1 to K_SPIN_MAX) again and again, every period_ps, as a thread does that
+ * polls what a device or another CPU writes; returns at the look that finds one of them to differ
+ * from `seen`, or when until_ps has come. Like a loop of k_load() in its effect, but the simulation
+ * need not go through it look by look. Other threads of the CPU come in at most a microsecond late.
+ * From a thread. */
 void k_spin_any(struct kernel *kernel, const struct k_spin_at *at, unsigned n, uint64_t period_ps,
                 uint64_t until_ps);
 static inline void k_spin(struct kernel *kernel, struct kaddr at, const void *seen, size_t bytes,
@@ -172,8 +176,8 @@ static inline void k_page_get(struct k_page *page)
 }
 /* Drops a reference; the last one frees the pages. */
 void k_page_put(struct kernel *kernel, struct k_page *page);
-/* Pins user memory for a device (get_user_pages), charging per page; returns 0 or -ENOMEM. Each page of
- * the range needs one k_unpin(), of all of them or of parts. */
+/* Pins user memory for a device (get_user_pages), charging per page; returns 0 or -ENOMEM. Each
+ * page of the range needs one k_unpin(), of all of them or of parts. */
 int k_pin(struct kernel *kernel, struct kaddr at, size_t bytes);
 void k_unpin(struct kernel *kernel, struct kaddr at, size_t bytes);
 /* The line of the kernel's structure of the page that holds an address. */
@@ -208,8 +212,8 @@ struct k_thread *k_thread_self(struct kernel *kernel);
 void k_thread_set_cpu(struct k_thread *thread, unsigned cpu);
 unsigned k_thread_cpu(const struct k_thread *thread);
 /* Lets the scheduler choose among the CPUs of the thread's socket whenever somebody wakes it by
- * k_wake(): its own one if that is idle, else the next that is (Linux: select_idle_sibling()), else its
- * own one. Other threads stay on their CPU, as if they had an affinity of one. */
+ * k_wake(): its own one if that is idle, else the next that is (Linux: select_idle_sibling()), else
+ * its own one. Other threads stay on their CPU, as if they had an affinity of one. */
 void k_thread_float(struct k_thread *thread);
 /* Sleeps for `ps`. From a thread. */
 void k_sleep(struct kernel *kernel, uint64_t ps);
@@ -249,8 +253,8 @@ struct k_timer {
 void k_timer_init(struct k_timer *timer, struct kernel *kernel, k_timer_fn *fn);
 /* Arms the timer, or moves it if it is armed: fn runs at `at_ps` on the calling CPU. */
 void k_timer_set(struct k_timer *timer, uint64_t at_ps);
-/* The same for a timer that looks, seldom, whether something hangs: it is due after all else of its time, and a
- * run that ends before goes as it does without it. */
+/* The same for a timer that looks, seldom, whether something hangs: it is due after all else of its
+ * time, and a run that ends before goes as it does without it. */
 void k_timer_set_watchdog(struct k_timer *timer, uint64_t at_ps);
 /* Disarms the timer; does nothing if it is not armed. */
 void k_timer_cancel(struct k_timer *timer);
@@ -317,8 +321,8 @@ static inline uint64_t k_dma_mask(const struct k_device *device)
     return device->dma_mask != 0 ? device->dma_mask : UINT32_MAX;
 }
 /* Maps memory for DMA of the device. Returns 0 and the address for the device in *dma, or a
- * negative errno (-EIO: it cannot form such an address and there is no IOMMU; -ENOSPC: the IOMMU has
- * no address left that it can form). */
+ * negative errno (-EIO: it cannot form such an address and there is no IOMMU; -ENOSPC: the IOMMU
+ * has no address left that it can form). */
 static inline int k_dma_map(struct k_device *device, struct kaddr at, size_t bytes,
                             enum k_dma_direction direction, uint64_t *dma)
 {
@@ -369,8 +373,8 @@ struct k_pci_dev {
     uint16_t vendor_id, device_id;
     uint32_t class_code;
     uint64_t bar_base[K_PCI_BARS], bar_bytes[K_PCI_BARS];
-    /* Of a virtual function (SR-IOV) of this kernel: its physical one, its number from 0 on. NULL: it is
-     * none, or a borrowed device, whose lender has the physical one. */
+    /* Of a virtual function (SR-IOV) of this kernel: its physical one, its number from 0 on. NULL:
+     * it is none, or a borrowed device, whose lender has the physical one. */
     struct k_pci_dev *pf;
     uint16_t vf_number;
     const struct k_pci_driver *driver;
@@ -406,8 +410,8 @@ struct k_pci_driver {
     int (*probe)(struct k_pci_dev *dev, void *context);
     /* Gives the device back. gone: surprise removal; its registers read as all ones. */
     void (*remove)(struct k_pci_dev *dev, bool gone);
-    /* Sets the number of virtual functions of a device that it drives: k_pci_configure_vfs(). From a
-     * thread. NULL: its devices have none (Linux: sriov_configure()). */
+    /* Sets the number of virtual functions of a device that it drives: k_pci_configure_vfs(). From
+     * a thread. NULL: its devices have none (Linux: sriov_configure()). */
     int (*configure_vfs)(struct k_pci_dev *dev, unsigned n);
     void *context;
 };
@@ -429,12 +433,13 @@ void k_pci_remove(struct k_pci_dev *dev, bool gone);
 int k_pci_set_vfs(struct k_pci_dev *dev, unsigned n);
 /* Virtual function v of a physical one; NULL: it is not enabled. */
 struct k_pci_dev *k_pci_vf(struct k_pci_dev *dev, unsigned v);
-/* What an administrator does by writing `n` to sriov_numvfs of a physical function: its driver enables
- * as many virtual functions as that, or disables all of them with 0. Returns what the driver returns;
- * -ENOENT: it has no driver; -ENOSYS: its driver knows of no virtual functions. From a thread. */
+/* What an administrator does by writing `n` to sriov_numvfs of a physical function: its driver
+ * enables as many virtual functions as that, or disables all of them with 0. Returns what the
+ * driver returns; -ENOENT: it has no driver; -ENOSYS: its driver knows of no virtual functions.
+ * From a thread. */
 int k_pci_configure_vfs(struct k_pci_dev *dev, unsigned n);
-/* Offers a function that no driver has taken to the drivers once more (Linux: device_attach()). True: one
- * has it now. From a thread. */
+/* Offers a function that no driver has taken to the drivers once more (Linux: device_attach()).
+ * True: one has it now. From a thread. */
 bool k_pci_offer(struct k_pci_dev *dev);
 /* Returns the offset of the extended capability `id` (15:0), 0 if the function has none. From a
  * thread. */
@@ -447,9 +452,9 @@ unsigned k_pci_find_capability(struct k_pci_dev *dev, unsigned id, uint32_t *hea
 void k_pci_enable(struct k_pci_dev *dev);
 /* Writes the base addresses again that firmware had assigned: a reset clears them. */
 void k_pci_write_bars(struct k_pci_dev *dev);
-/* What a driver does first when it finds that somebody has reset its function: base addresses again,
- * then k_pci_enable(); nothing if the function is enabled. Interrupts have to be requested again.
- * 0; -ENODEV: nobody answers. */
+/* What a driver does first when it finds that somebody has reset its function: base addresses
+ * again, then k_pci_enable(); nothing if the function is enabled. Interrupts have to be requested
+ * again. 0; -ENODEV: nobody answers. */
 int k_pci_restore(struct k_pci_dev *dev);
 
 /* Configuration space: 1, 2 or 4 aligned bytes. Both suspend the CPU for the round trip; a read
@@ -483,9 +488,9 @@ static inline void k_writeq(struct k_pci_dev *dev, unsigned bar, uint64_t offset
 }
 
 /* Stores whole cache lines to an aligned `address` of the device's tree through a write-combining
- * mapping (ioremap_wc()): a line leaves as one posted write when its last byte is in its buffer, in any
- * order with other lines; the CPU waits only for a free buffer. k_write_drain() (sfence) waits until
- * the root port has all of them. */
+ * mapping (ioremap_wc()): a line leaves as one posted write when its last byte is in its buffer, in
+ * any order with other lines; the CPU waits only for a free buffer. k_write_drain() (sfence) waits
+ * until the root port has all of them. */
 static inline void k_write_lines(struct k_pci_dev *dev, uint64_t address, const void *from,
                                  size_t bytes)
 {
@@ -508,8 +513,8 @@ static inline void k_write_drain(struct k_pci_dev *dev)
 
 /* Stores the 64 bytes at `line` to an aligned `address` of the device's tree as one write that the
  * device answers (ENQCMDS), and suspends the CPU for the round trip. True: the device has taken it;
- * false: it refused, or nobody takes such a write there. Only if k_can_enqueue(). (A store of 64 bytes
- * without an answer, MOVDIR64B, is a k_write_lines() of one line.) */
+ * false: it refused, or nobody takes such a write there. Only if k_can_enqueue(). (A store of 64
+ * bytes without an answer, MOVDIR64B, is a k_write_lines() of one line.) */
 static inline bool k_enqueue_line(struct k_pci_dev *dev, uint64_t address, const void *line)
 {
     return dev->ops->mmio_enqueue(dev, address, line);
@@ -526,17 +531,18 @@ static inline uint64_t k_pci_bus_address(struct k_pci_dev *dev, unsigned bar)
     return dev->ops->bus_address != NULL ? dev->ops->bus_address(dev, bar) : dev->bar_base[bar];
 }
 
-/* Requests an interrupt: directs entry `index` of the device's MSI-X table (of a device that has MSI
- * only: index 0) to `cpu`, where `handler` runs with `arg` in a hard interrupt. Returns 0 and *irq; -ENOSPC: there is no such
- * entry, or no vector is left; -EBUSY: the entry is in use. From a thread. */
+/* Requests an interrupt: directs entry `index` of the device's MSI-X table (of a device that has
+ * MSI only: index 0) to `cpu`, where `handler` runs with `arg` in a hard interrupt. Returns 0 and
+ * *irq; -ENOSPC: there is no such entry, or no vector is left; -EBUSY: the entry is in use. From a
+ * thread. */
 int k_irq_request(struct k_pci_dev *dev, unsigned index, unsigned cpu, k_irq_fn *handler, void *arg,
                   struct k_irq **irq);
 /* Moves the interrupt to another CPU. 0 or a negative errno with nothing changed. */
 int k_irq_set_cpu(struct k_irq *irq, unsigned cpu);
-/* Leaves to the hardware which CPU of a mask gets each interrupt (lowest-priority delivery; all have the
- * same priority, so they get them in turns). 0; -EINVAL: no CPU, or one that the flat logical mode does not
- * reach (it has eight); -EOPNOTSUPP: interrupts of the device are remapped, or the kernel is a guest's;
- * -ENOSPC: no vector is free on all of them. */
+/* Leaves to the hardware which CPU of a mask gets each interrupt (lowest-priority delivery; all
+ * have the same priority, so they get them in turns). 0; -EINVAL: no CPU, or one that the flat
+ * logical mode does not reach (it has eight); -EOPNOTSUPP: interrupts of the device are remapped,
+ * or the kernel is a guest's; -ENOSPC: no vector is free on all of them. */
 int k_irq_set_any_cpu(struct k_irq *irq, uint64_t cpus);
 /* Frees the interrupt: the handler does not run any more when it returns. From a thread. */
 void k_irq_free(struct k_irq *irq);

@@ -13,7 +13,8 @@ struct k_costs {
     /* ---- kernel: entry, interrupts, scheduling ----------------------------------------------- */
     uint32_t syscall_cycles;  /* entry and return of a system call */
     uint32_t hard_irq_cycles; /* vector entry, handler frame, return; not the handler */
-    /* end of a hard interrupt and its soft ones to the thread that goes on; 0: in hard_irq_cycles */
+    /* end of a hard interrupt and its soft ones to the thread that goes on; 0: in
+     * hard_irq_cycles */
     uint32_t irq_return_cycles;
     uint32_t soft_irq_cycles;       /* from the return of the handler to the first poll */
     uint32_t context_switch_cycles; /* between threads, or from idle to a thread */
@@ -72,7 +73,7 @@ struct k_costs {
     uint32_t rdma_post_cycles;     /* building one work request, excluding stores and doorbell */
     uint32_t rdma_poll_cycles;     /* one call of poll, even if it finds nothing */
     uint32_t rdma_complete_cycles; /* a completion */
-    /* ---- user-space storage, polled: SPDK, NVMe over Fabrics, fio's engines over them --------- */
+    /* ---- user-space storage, polled: SPDK, NVMe over Fabrics, fio's engines over them -------- */
     uint32_t spdk_submit_cycles;   /* an NVMe command, excluding stores of entries and doorbell */
     uint32_t spdk_complete_cycles; /* its completion, excluding load of the entry and doorbell */
     uint32_t spdk_poll_cycles;     /* one look at a completion queue, even if it finds nothing */
@@ -86,7 +87,8 @@ struct k_costs {
     /* ---- message passing --------------------------------------------------------------------- */
     uint32_t mx_lib_call_cycles;  /* posting a send or a receive, excluding lines and copies */
     uint32_t mx_lib_event_cycles; /* an event read and processed by the library */
-    /* a packet of Open-MX from the command to the driver, excluding system call, stores and driver */
+    /* a packet of Open-MX from the command to the driver, excluding system call, stores and
+     * driver */
     uint32_t omx_send_cycles;
     uint32_t omx_receive_cycles; /* a packet in the receive handler, excluding lines and copies */
     uint32_t omx_reply_cycles;   /* a reply to a pull there, the same */

@@ -1,11 +1,12 @@
 /*
- * The text of software: which pieces of code are run where cycles are charged, and how large they are. One
- * list; k_run() names an entry, models/os places them in memory and fetches their lines through the core's
- * instruction cache where the platform has one.
+ * The text of software: which pieces of code are run where cycles are charged, and how large they
+ * are. One list; k_run() names an entry, models/os places them in memory and fetches their lines
+ * through the core's instruction cache where the platform has one.
  *
- * A piece is the functions that a usual pass through it calls: their number and the sum of their bytes. A pass
- * executes about half of a function, as errors, options and other cases are jumped over, and it begins and
- * ends within a line: functions + bytes / 2 / 64 lines (docs/sources.md#e3-text, where the functions are).
+ * A piece is the functions that a usual pass through it calls: their number and the sum of their
+ * bytes. A pass executes about half of a function, as errors, options and other cases are jumped
+ * over, and it begins and ends within a line: functions + bytes / 2 / 64 lines
+ * (docs/sources.md#e3-text, where the functions are).
  */
 #ifndef LOGIC_KTEXT_H
 #define LOGIC_KTEXT_H

@@ -70,6 +70,10 @@ if [ ${#c_files[@]} -gt 0 ]; then
         }
         { lines = FNR }
         $1 == "#ifndef" && $2 == wanted { guard = wanted }
+        # clang-format leaves comments alone; columns of a table may go further
+        length > 100 && /^ *(\/\*| \*) / && !/[^ ]   +[^ ]/ && !/"/ {
+            print name ":" FNR ": a comment of " length " columns, more than 100"
+        }
         /^[{]/ { start = FNR }
         /^[}]/ && start {
             if (FNR - start - 1 > function_max)

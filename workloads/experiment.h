@@ -48,25 +48,27 @@ struct stamp_trace *experiment_follow(struct config *config, uint64_t seed,
                                       struct experiment_outcome *outcome,
                                       struct sim_error_list *errors, char **error);
 
-/* Likewise, until as many steps of software (sim/engine/steps.h) have been noted as there is room for,
- * behind the warm-up. Their texts are valid as long as the process. */
+/* Likewise, until as many steps of software (sim/engine/steps.h) have been noted as there is room
+ * for, behind the warm-up. Their texts are valid as long as the process. */
 void experiment_trace(struct config *config, uint64_t seed, struct sim_steps *steps,
                       struct sim_error_list *errors, char **error);
 
 struct world;
 
-/* Somebody who looks at a run: attaches to the world's models and changes nothing that is simulated. */
+/* Somebody who looks at a run: attaches to the world's models and changes nothing that is
+ * simulated. */
 struct experiment_observer {
     void *arg;
-    /* Called when the world is built, before it boots. False: the run does not begin; mistakes of the
-     * input are in errors. */
+    /* Called when the world is built, before it boots. False: the run does not begin; mistakes of
+     * the input are in errors. */
     bool (*attach)(void *arg, struct world *world, struct sim_error_list *errors);
     /* Called when the run has ended, before the world is taken down, if attach() was. */
     void (*detach)(void *arg);
     const volatile int *interrupt; /* non-zero ends the run; no error */
 };
 /* Runs one point, or until the interrupt; nothing is kept of what it records. outcome: as of
- * experiment_follow(). False: it did not begin, see attach(), or failed, *error (g_malloc'ed) says so. */
+ * experiment_follow(). False: it did not begin, see attach(), or failed, *error (g_malloc'ed) says
+ * so. */
 bool experiment_observe(struct config *config, uint64_t seed,
                         const struct experiment_observer *observer,
                         struct experiment_outcome *outcome, struct sim_error_list *errors,

@@ -66,8 +66,8 @@ void cli_print_version(void);
 GPtrArray *cli_filters(const char *const *texts, struct sim_error_list *errors);
 /* Prints all mistakes to standard error, one a line, and releases the list. */
 void cli_report(struct sim_error_list *errors);
-/* Where scenarios are looked for, existing folders only: --scenarios (`option`; NULL: not given) and
- * NUDMA_SCENARIOS come first; a folder found by two ways counts once. g_strfreev(). */
+/* Where scenarios are looked for, existing folders only: --scenarios (`option`; NULL: not given)
+ * and NUDMA_SCENARIOS come first; a folder found by two ways counts once. g_strfreev(). */
 char **cli_roots(const char *option);
 /* The path of the first existing root/name, g_free(); NULL if there is none. */
 char *cli_find_file(const struct cli_options *options, const char *name);
@@ -97,8 +97,8 @@ char *cli_command_line(const char *subcommand, int argc, char **argv);
 struct cli_output;
 
 /* Opens a file for writing, which gets its name when it is complete: an older file stays until
- * then, and a partial one never does. What is no regular file (devices, pipes) is written to directly, a
- * link keeps pointing to its file. NULL with the reason printed. */
+ * then, and a partial one never does. What is no regular file (devices, pipes) is written to
+ * directly, a link keeps pointing to its file. NULL with the reason printed. */
 struct cli_output *cli_output_new(const char *path);
 FILE *cli_output_file(struct cli_output *output);
 /* Closes the output and frees it; keep false discards what was written. False with the reason
@@ -109,8 +109,8 @@ bool cli_output_end(struct cli_output *output, bool keep);
 
 struct cli_table;
 
-/* An empty table. columns: the titles with "|" between them, ">" before one whose cells stand to the
- * right, "claim|>error %"; NULL: none yet. Further columns come before the first cell. */
+/* An empty table. columns: the titles with "|" between them, ">" before one whose cells stand to
+ * the right, "claim|>error %"; NULL: none yet. Further columns come before the first cell. */
 struct cli_table *cli_table_new(const char *columns);
 void cli_table_free(struct cli_table *table);
 void cli_table_column(struct cli_table *table, const char *title, bool right);
@@ -118,10 +118,11 @@ void cli_table_column(struct cli_table *table, const char *title, bool right);
 void cli_table_cell(struct cli_table *table, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 enum cli_colour { CLI_PLAIN, CLI_RED, CLI_GREEN, CLI_YELLOW };
-/* Colours the cell that was added last, which stands in the last column, where cli_has_colours(). */
+/* Colours the cell that was added last, which stands in the last column, where
+ * cli_has_colours(). */
 void cli_table_colour(struct cli_table *table, enum cli_colour colour);
-/* Whether standard output is a terminal that shows colours, and NO_COLOR (https://no-color.org) is unset or
- * empty. */
+/* Whether standard output is a terminal that shows colours, and NO_COLOR (https://no-color.org) is
+ * unset or empty. */
 bool cli_has_colours(void);
 /* On a terminal that is too narrow, further columns and the words of the last one are continued on
  * the next line. */

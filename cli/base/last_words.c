@@ -54,7 +54,8 @@ static _Noreturn void end(const char *why)
     _exit(CLI_FAILED);
 }
 
-/* GLib says so before it stops the process: what it would do to print that needs memory and locks. */
+/* GLib says so before it stops the process: what it would do to print that needs memory and
+ * locks. */
 static void note(const gchar *domain, GLogLevelFlags level, const gchar *message, gpointer unused)
 {
     (void)unused;
@@ -63,8 +64,9 @@ static void note(const gchar *domain, GLogLevelFlags level, const gchar *message
     g_log_default_handler(domain, level, message, NULL);
 }
 
-/* The C library has noted that there was no memory, and nothing has gone well since, or errno would rarely be
- * the same. What is none of these dies of the signal: its handler is in place only once. */
+/* The C library has noted that there was no memory, and nothing has gone well since, or errno would
+ * rarely be the same. What is none of these dies of the signal: its handler is in place only
+ * once. */
 static void handle(int number)
 {
     (void)number;

@@ -13,9 +13,11 @@
  */
 char **cli_scenario_names(const struct cli_options *options, char **arguments, bool beginnings,
                           struct sim_error_list *errors);
-/* Replaces arguments that are files of scenarios by the names under which their results are stored. */
+/* Replaces arguments that are files of scenarios by the names under which their results are
+ * stored. */
 void cli_name_scenario_files(struct cli_options *options);
-/* The names of the files root/folder/NAME.cfg of all roots, sorted, NULL-terminated; g_strfreev(). */
+/* The names of the files root/folder/NAME.cfg of all roots, sorted, NULL-terminated;
+ * g_strfreev(). */
 char **cli_names_in(const struct cli_options *options, const char *folder);
 /* An empty array of struct scenario, which it owns. */
 GPtrArray *cli_scenario_array(void);
@@ -28,12 +30,14 @@ GPtrArray *cli_load_scenarios(const struct cli_options *options, char **argument
 GPtrArray *cli_load_sound_scenarios(const struct cli_options *options, unsigned *n_broken,
                                     struct sim_error_list *errors);
 
-/* ---- Files beside scenarios: claims.cfg, whatif.cfg -------------------------------------------- */
-/* The paths of the files that the arguments mean: a file, or a folder of scenarios that holds a file
- * called `file`; without arguments all such files, sorted. char *, owned. Mistakes go to errors. */
+/* ---- Files beside scenarios: claims.cfg, whatif.cfg ------------------------------------------ */
+/* The paths of the files that the arguments mean: a file, or a folder of scenarios that holds a
+ * file called `file`; without arguments all such files, sorted. char *, owned. Mistakes go to
+ * errors. */
 GPtrArray *cli_files_beside(const struct cli_options *options, const char *file, char **arguments,
                             struct sim_error_list *errors);
-/* The string of a setting of such a file; NULL: it is not there, or no string, which is a mistake. */
+/* The string of a setting of such a file; NULL: it is not there, or no string, which is a
+ * mistake. */
 const char *cli_string(struct config_node *group, const char *key, struct sim_error_list *errors);
 /* The same; a mistake, too, if it is not there. */
 const char *cli_required_string(struct config_node *group, const char *key,

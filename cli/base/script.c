@@ -1,4 +1,5 @@
-/* A program as a child process: its script in a temporary file without a name, what it prints in memory. */
+/* A program as a child process: its script in a temporary file without a name, what it prints in
+ * memory. */
 #include <errno.h>
 #include <glib.h>
 #include <signal.h>

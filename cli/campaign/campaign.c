@@ -262,8 +262,8 @@ static void let_run(struct running *running, const struct plan_job *job)
     }
 }
 
-/* True if another command has stored the run since this one began. Commands that go through the same
- * list side by side would make each run twice: each goes on at a random end of it. */
+/* True if another command has stored the run since this one began. Commands that go through the
+ * same list side by side would make each run twice: each goes on at a random end of it. */
 static bool leave_out(struct running *running, struct plan_job *job)
 {
     const size_t point = job->point;
@@ -471,8 +471,8 @@ static void say_what_is_wide(const struct running *running)
                 running->n_wide, running->campaign->plan->points->len, running->campaign->n_seeds);
 }
 
-/* No more than there can be runs, and as many as the system lets have their descriptors: two of each
- * here. Where it does not, there are as many as can be made. */
+/* No more than there can be runs, and as many as the system lets have their descriptors: two of
+ * each here. Where it does not, there are as many as can be made. */
 static unsigned worker_count(const struct campaign *campaign)
 {
     const struct plan *plan = campaign->plan;

@@ -80,12 +80,14 @@ void plan_check(struct plan *plan, unsigned n_processes, bool print, struct sim_
 void plan_check_outputs(const struct plan *plan, unsigned n_seeds, struct sim_error_list *errors);
 /* Builds the first point of each scenario only: what is wrong with the file, in no time. */
 void plan_check_first(const struct plan *plan, struct sim_error_list *errors);
-/* Points whose configurations are the same, whatever their scenarios are, run once: finds them (plan_check()
- * has been called). Not those that write files, or that are asked whether they fail. (twins.c) */
+/* Points whose configurations are the same, whatever their scenarios are, run once: finds them
+ * (plan_check() has been called). Not those that write files, or that are asked whether they fail.
+ * (twins.c) */
 void plan_find_twins(struct plan *plan);
 /* True if a job of the point's twin with that seed waits or runs. */
 bool plan_twin_waits(const struct plan *plan, const struct plan_point *point, uint64_t seed);
-/* The next job from *index on that shares the result of this one, or NULL; *index moves behind it. */
+/* The next job from *index on that shares the result of this one, or NULL; *index moves behind
+ * it. */
 struct plan_job *plan_next_sharing(struct plan *plan, const struct plan_job *job, guint *index);
 /* Adds a job for a point. Its state is PLAN_STORED_BEFORE if the database has its run, unless
  * force. False with *message (caller g_free()s) if the database refused. */

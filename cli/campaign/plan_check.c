@@ -1,8 +1,8 @@
 /*
  * Checking points in several processes: a child checks a part of them and sends their hashes back.
- * It says nothing else: if it finds a mistake, or files that runs write, or does not get to its end, its
- * part is checked again by the process that asked, so that mistakes are the same, and in the same order, as without
- * it.
+ * It says nothing else: if it finds a mistake, or files that runs write, or does not get to its
+ * end, its part is checked again by the process that asked, so that mistakes are the same, and in
+ * the same order, as without it.
  */
 #include <errno.h>
 #include <signal.h>
@@ -84,7 +84,7 @@ static void check_part(const struct plan *plan, const struct part *part, bool pr
     }
 }
 
-/* ---- Which points a mistake is of ------------------------------------------------------------- */
+/* ---- Which points a mistake is of ------------------------------------------------------------ */
 
 /* Adds the values that the point's axes have to values: by axis a GPtrArray of texts. */
 static void add_values(GHashTable *values, const struct plan_point *point)

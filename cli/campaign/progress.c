@@ -162,8 +162,8 @@ static void print_log(const char *log)
     }
 }
 
-/* Of what a run has printed, what qualifies its result, which stays where nothing else is said: the rest
- * is what its hosts have logged. */
+/* Of what a run has printed, what qualifies its result, which stays where nothing else is said: the
+ * rest is what its hosts have logged. */
 static char *only_notes(const char *log)
 {
     GString *notes = g_string_new("");

@@ -327,8 +327,8 @@ static void attend(struct worker_pool *pool, struct worker *worker)
         bury(worker);
 }
 
-/* Open descriptors only: poll() takes no more entries than a process may have open, whatever they are.
- * of: whose each one is. What was said last comes before the report. */
+/* Open descriptors only: poll() takes no more entries than a process may have open, whatever they
+ * are. of: whose each one is. What was said last comes before the report. */
 static unsigned list_open(const struct worker_pool *pool, struct pollfd *fds, unsigned *of)
 {
     unsigned n = 0;

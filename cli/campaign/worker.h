@@ -45,8 +45,8 @@ typedef void worker_body_fn(void *context, const struct worker_task *task,
                             struct worker_report *report);
 typedef void worker_report_fn(void *context, size_t job, const struct worker_report *report);
 
-/* For such a body: runs config with the task's seed, unless it has mistakes, and fills in the report.
- * Takes config (NULL: there are mistakes) and releases errors. */
+/* For such a body: runs config with the task's seed, unless it has mistakes, and fills in the
+ * report. Takes config (NULL: there are mistakes) and releases errors. */
 void worker_run(struct config *config, const struct worker_task *task,
                 struct sim_error_list *errors, struct worker_report *report);
 

@@ -1,8 +1,8 @@
 /*
  * In a worker process: reads tasks from its socket, does them, writes a report for each. It leaves
- * after a run that needed much memory, which its heap would keep; after a run that failed, whose threads
- * ended in the middle of what they did and gave nothing back; and after each where memory is limited or
- * where the most that a run holds cannot be told.
+ * after a run that needed much memory, which its heap would keep; after a run that failed, whose
+ * threads ended in the middle of what they did and gave nothing back; and after each where memory
+ * is limited or where the most that a run holds cannot be told.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -75,8 +75,8 @@ static void tick(int signal_number)
     sim_watchdog_tick();
 }
 
-/* A run that computes without an end is noticed by the processor time that it takes. On a stack of its
- * own: those of tasks are small. Without it, runs go on as they would. */
+/* A run that computes without an end is noticed by the processor time that it takes. On a stack of
+ * its own: those of tasks are small. Without it, runs go on as they would. */
 static void start_watchdog(void)
 {
     static char stack[64 << 10];

@@ -1,7 +1,7 @@
 /*
- * A report as bytes, from a worker to the command: a head, the text of the error, the packed result.
- * Both ends are the same program; but a worker that goes wrong may write anything, so that no size is
- * believed.
+ * A report as bytes, from a worker to the command: a head, the text of the error, the packed
+ * result. Both ends are the same program; but a worker that goes wrong may write anything, so that
+ * no size is believed.
  */
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* Claims at the ends of ranges: whether they hold in the whole band, in a part of it, or nowhere. */
+/* Claims at the ends of ranges: whether they hold in the whole band, in a part of it, or
+ * nowhere. */
 #include <math.h>
 #include <string.h>
 

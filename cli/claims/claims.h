@@ -74,13 +74,13 @@ struct claim_reference {
  * claims.cfg beside scenarios; struct claims_file, owned. Mistakes go to errors. */
 GPtrArray *claims_load(const struct cli_options *options, char **arguments,
                        struct sim_error_list *errors);
-/* Sets value and verdict of every claim, or of those that stand with the scenario if it is not NULL;
- * invalid expressions go to errors. */
+/* Sets value and verdict of every claim, or of those that stand with the scenario if it is not
+ * NULL; invalid expressions go to errors. */
 void claims_evaluate(GPtrArray *files, const char *scenario, struct results_db *db,
                      struct sim_error_list *errors);
 
-/* After claims_evaluate(): the same for each variant of the claim's points that `nudma run --bands` has
- * stored; sets the band of every claim. */
+/* After claims_evaluate(): the same for each variant of the claim's points that `nudma run --bands`
+ * has stored; sets the band of every claim. */
 void claims_evaluate_bands(GPtrArray *files, struct results_db *db, struct sim_error_list *errors);
 
 struct claim *claims_at(const struct claims_file *file, guint index);

@@ -114,7 +114,8 @@ static bool is_changed(struct results_db *db, const struct claim_reference *r)
     return changed;
 }
 
-/* Adds "SCENARIO POINT" of each point of the scenario that was run with another text than its file has. */
+/* Adds "SCENARIO POINT" of each point of the scenario that was run with another text than its file
+ * has. */
 static void find_older(GHashTable *older, const struct cli_options *options, struct results_db *db,
                        const char *name)
 {

@@ -113,7 +113,8 @@ static void print_stats(const struct stat_desc *stats)
     cli_table_free(table);
 }
 
-/* Splits "c07.iops" at its first number: *n_head characters before it, *n_digits of it. False: none. */
+/* Splits "c07.iops" at its first number: *n_head characters before it, *n_digits of it. False:
+ * none. */
 static bool find_number(const char *name, int *n_head, int *n_digits)
 {
     *n_head = (int)strcspn(name, "0123456789");
@@ -150,8 +151,8 @@ static const struct record_desc *preceding(const struct record_desc *records,
     return NULL;
 }
 
-/* The name of a row: "c{00..31}.iops" for the first of at least FOLDED_MIN that are numbered in turn, NULL
- * for the others of these. */
+/* The name of a row: "c{00..31}.iops" for the first of at least FOLDED_MIN that are numbered in
+ * turn, NULL for the others of these. */
 static char *record_name(const struct record_desc *records, const struct record_desc *record)
 {
     const struct record_desc *first = record, *last = record, *next;

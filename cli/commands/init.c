@@ -50,7 +50,8 @@ static char *compose(const struct cli_options *options, const char *workload, co
     return g_strjoinv(include, pieces);
 }
 
-/* Builds every point, as nudma run will: a platform may be none that a host can include, or lack a port. */
+/* Builds every point, as nudma run will: a platform may be none that a host can include, or lack a
+ * port. */
 static bool check(const struct cli_options *options, const char *path)
 {
     struct sim_error_list errors = { 0 };

@@ -1,4 +1,5 @@
-/* nudma list: the scenarios below the roots; for completion also what else is named on command lines. */
+/* nudma list: the scenarios below the roots; for completion also what else is named on command
+ * lines. */
 #include <string.h>
 
 #include "cli/base/cli.h"

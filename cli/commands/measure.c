@@ -8,7 +8,7 @@
 #include "sim/config/config.h"
 #include "workloads/experiment.h"
 
-/* ---- The platform ------------------------------------------------------------------------------------ */
+/* ---- The platform ---------------------------------------------------------------------------- */
 
 /* NULL with the mistake. */
 static char *find_path(const struct measure *measure, struct sim_error_list *errors)
@@ -28,8 +28,8 @@ static char *find_path(const struct measure *measure, struct sim_error_list *err
     return path;
 }
 
-/* A platform is the group of a host, as below scenarios/platforms/, or hosts, devices and cables, as
- * `nudma import --platform` writes them: `*group` says which. False with the mistake. */
+/* A platform is the group of a host, as below scenarios/platforms/, or hosts, devices and cables,
+ * as `nudma import --platform` writes them: `*group` says which. False with the mistake. */
 static bool is_platform(const struct measure *measure, const char *path, bool *group,
                         struct sim_error_list *errors)
 {
@@ -80,7 +80,7 @@ bool measure_find_platform(struct measure *measure, struct sim_error_list *error
     return true;
 }
 
-/* ---- What to run --------------------------------------------------------------------------------------- */
+/* ---- What to run ----------------------------------------------------------------------------- */
 
 struct values {
     const char *path;
@@ -188,7 +188,7 @@ static int list(struct measure *measure)
     return good ? CLI_DONE : CLI_WRONG;
 }
 
-/* ---- The command --------------------------------------------------------------------------------------- */
+/* ---- The command ----------------------------------------------------------------------------- */
 
 static int run(struct measure *measure)
 {

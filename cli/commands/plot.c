@@ -130,7 +130,8 @@ static char *picture_of(const struct drawing *drawing, enum plot_format format, 
     return bytes;
 }
 
-/* The picture that is there stays until there is a whole new one; folders are made for pictures only. */
+/* The picture that is there stays until there is a whole new one; folders are made for pictures
+ * only. */
 static bool draw_whole(const struct drawing *drawing, enum plot_format format, const char *path)
 {
     size_t n_bytes = 0;
@@ -159,7 +160,8 @@ static bool draw_file(const struct plot_request *request, const struct scenario 
     return drawn;
 }
 
-/* What stands at the points in pictures: "numbers: read over write (published): 64 1.27 (1.3), 128 1.02". */
+/* What stands at the points in pictures: "numbers: read over write (published): 64 1.27 (1.3), 128
+ * 1.02". */
 static void print_ratios(const struct plot_panel *panel, int columns)
 {
     g_autoptr(GString) words = g_string_new(NULL);
@@ -342,8 +344,8 @@ static void warn_of_overtaken(const struct plot_request *request, const struct s
                 n == 1 ? "it" : "them");
 }
 
-/* The title with paper and figure; a figure of runs that --set has changed, or that were sampled, says so
- * there, and beside it. The new title has to live as long as the figure; g_free(). */
+/* The title with paper and figure; a figure of runs that --set has changed, or that were sampled,
+ * says so there, and beside it. The new title has to live as long as the figure; g_free(). */
 static char *set_title(const struct plot_request *request, struct scenario *scenario,
                        const struct plot_published *published, struct plot_figure *figure)
 {

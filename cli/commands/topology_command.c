@@ -102,8 +102,8 @@ static char *draw(const struct topology *topology, const struct scenario *scenar
     return whole;
 }
 
-/* The whole drawing of all scenarios; NULL with mistakes in errors, or if dot failed, which has then
- * said so. */
+/* The whole drawing of all scenarios; NULL with mistakes in errors, or if dot failed, which has
+ * then said so. */
 static char *draw_all(GPtrArray *scenarios, const struct wanted *wanted,
                       struct sim_error_list *errors)
 {

@@ -1,7 +1,8 @@
 /*
- * What limits a point: its resources one by one get twice as much (credits, tags, ways, channels, rate ...),
- * and the point runs again. What helps most is the limit. With that limit gone, the same again says what
- * comes next. Utilisation and parts of the latency are those of the point as it stands.
+ * What limits a point: its resources one by one get twice as much (credits, tags, ways, channels,
+ * rate ...), and the point runs again. What helps most is the limit. With that limit gone, the same
+ * again says what comes next. Utilisation and parts of the latency are those of the point as it
+ * stands.
  */
 #ifndef CLI_EXPLAIN_EXPLAIN_H
 #define CLI_EXPLAIN_EXPLAIN_H
@@ -32,11 +33,13 @@ struct explain_resource {
     GPtrArray *parts; /* of several together: struct explain_resource, not owned; else NULL */
 };
 
-/* The resources of the point, each with what makes it `steps` times as large again (1: twice) as far as the
- * model goes; those that are at its limit are left out. struct explain_resource, owned. */
+/* The resources of the point, each with what makes it `steps` times as large again (1: twice) as
+ * far as the model goes; those that are at its limit are left out. struct explain_resource,
+ * owned. */
 GPtrArray *explain_resources(struct config *config, unsigned steps, struct sim_error_list *errors);
 
-/* Those of the resources together, a new one; the parts must outlive it. explain_resource_free(). */
+/* Those of the resources together, a new one; the parts must outlive it.
+ * explain_resource_free(). */
 struct explain_resource *explain_join(struct explain_resource *const *parts, guint n);
 void explain_resource_free(gpointer resource);
 
@@ -44,8 +47,8 @@ struct explain_request {
     struct scenario *scenario;
     size_t point;
     uint64_t seed;
-    unsigned
-        n_seeds; /* from `seed` on, of which values are means; 0: one, or as many as noise asks for */
+    unsigned n_seeds; /* from `seed` on, of which values are means; 0: one, or as many as noise asks
+                  * for */
     const char *metric; /* NULL: the first that the scenario plots and the point records */
     unsigned n_workers;
     double threshold_ratio; /* a smaller effect is none */
@@ -78,8 +81,8 @@ struct explain_answer {
 
 /* The path of the rule of that index, "hosts.*.dram.channels"; NULL beyond the last. */
 const char *explain_rule_path(size_t index);
-/* False with mistakes in errors, or *error (g_free()) if the point itself fails. explain_release() in any
- * case. */
+/* False with mistakes in errors, or *error (g_free()) if the point itself fails. explain_release()
+ * in any case. */
 bool explain_point(const struct explain_request *request, struct explain_answer *answer,
                    struct sim_error_list *errors, char **error);
 void explain_release(struct explain_answer *answer);

@@ -12,8 +12,8 @@ enum how {
     ON,     /* false to true */
 };
 
-/* The first rule whose path fits a setting says what it belongs to; "*" of hosts, devices and programs is its
- * owner's name. */
+/* The first rule whose path fits a setting says what it belongs to; "*" of hosts, devices and
+ * programs is its owner's name. */
 struct rule {
     const char *path;
     enum how how;
@@ -123,7 +123,7 @@ const char *explain_rule_path(size_t index)
     return index < SIM_N_ELEMENTS(rules) ? rules[index].path : NULL;
 }
 
-/* ---- Resources from settings --------------------------------------------------------------------- */
+/* ---- Resources from settings ----------------------------------------------------------------- */
 
 struct collector {
     struct config *config;
@@ -264,7 +264,7 @@ static void apply_rules(struct collector *c)
     }
 }
 
-/* ---- Links --------------------------------------------------------------------------------------- */
+/* ---- Links ----------------------------------------------------------------------------------- */
 
 #define GENERATION_MAX 5u
 

@@ -11,7 +11,7 @@
 #define GONE_STEPS 3   /* a limit of 8 times as much is none */
 #define BUSY_RATIO 0.9 /* of its peak: a link that may be one of several in a row */
 
-/* ---- Runs in worker processes ---------------------------------------------------------------------- */
+/* ---- Runs in worker processes ---------------------------------------------------------------- */
 
 struct batch {
     const struct explain_request *request;
@@ -142,7 +142,7 @@ static bool run_batch(struct batch *batch)
     return batch->error == NULL;
 }
 
-/* ---- The metric ----------------------------------------------------------------------------------------- */
+/* ---- The metric ------------------------------------------------------------------------------ */
 
 static bool ends_in(const char *name, const char *const *endings)
 {
@@ -208,7 +208,7 @@ static double gain(const struct explain_answer *answer, double from, double to)
     return answer->less_is_better ? from / to - 1.0 : to / from - 1.0;
 }
 
-/* ---- Resources that stand in a row: one alone does not help ------------------------------------------ */
+/* ---- Resources that stand in a row: one alone does not help ---------------------------------- */
 
 static bool is_busy_link(const struct explain_resource *resource, const struct run_result *base)
 {
@@ -292,7 +292,7 @@ static GPtrArray *find_resources(const struct explain_request *request,
     return resources;
 }
 
-/* ---- The answer --------------------------------------------------------------------------------------------- */
+/* ---- The answer ------------------------------------------------------------------------------ */
 
 static gint by_gain(gconstpointer a, gconstpointer b)
 {
@@ -312,7 +312,8 @@ static bool is_same(const char *a, const char *b)
     return n == (y != NULL ? (size_t)(y - b) : strlen(b)) && strncmp(a, b, n) == 0;
 }
 
-/* A faster root port has more credits, too: where these alone do nearly as much, they are the limit. */
+/* A faster root port has more credits, too: where these alone do nearly as much, they are the
+ * limit. */
 static const struct explain_effect *credits_of_link(const GArray *effects,
                                                     const struct explain_effect *best)
 {
@@ -327,7 +328,8 @@ static const struct explain_effect *credits_of_link(const GArray *effects,
     return best;
 }
 
-/* The one that helps most; several together only if one alone gives less than half of what they do. */
+/* The one that helps most; several together only if one alone gives less than half of what they
+ * do. */
 static const struct explain_resource *best_limit(const GArray *effects, double threshold,
                                                  const char *but)
 {
@@ -347,8 +349,8 @@ static const struct explain_resource *best_limit(const GArray *effects, double t
     return single != NULL ? single->resource : NULL;
 }
 
-/* Of several together those that matter: without any of them the others help less. A new resource that
- * `resources` owns, its effect in `effects`; the same if all matter. */
+/* Of several together those that matter: without any of them the others help less. A new resource
+ * that `resources` owns, its effect in `effects`; the same if all matter. */
 static const struct explain_resource *
 reduce(const struct explain_request *request, struct explain_answer *answer,
        const struct explain_resource *gone, const struct explain_resource *joint,
@@ -469,8 +471,8 @@ static bool find_next(const struct explain_request *request, struct explain_answ
     return errors->n_messages == 0;
 }
 
-/* The same point with other seeds: whether what they differ by is more than what would count. Then values are
- * means over them, and what differs by less is noise. */
+/* The same point with other seeds: whether what they differ by is more than what would count. Then
+ * values are means over them, and what differs by less is noise. */
 static void look_at_seeds(struct explain_request *request, struct explain_answer *answer)
 {
     double least = answer->value, most = answer->value, sum = answer->value;

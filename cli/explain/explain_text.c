@@ -46,7 +46,7 @@ static void append_changes(GString *out, const struct explain_resource *resource
     }
 }
 
-/* ---- What limits it, and what comes next ------------------------------------------------------------- */
+/* ---- What limits it, and what comes next ----------------------------------------------------- */
 
 static void append_limit(GString *out, const struct explain_answer *answer)
 {
@@ -125,7 +125,7 @@ static void append_rest(GString *out, const struct explain_answer *answer)
     }
 }
 
-/* ---- What the point itself has measured ----------------------------------------------------------------- */
+/* ---- What the point itself has measured ------------------------------------------------------ */
 
 struct share {
     char *name;

@@ -1,4 +1,5 @@
-/* The bytes of a configuration space, as lspci -x .. -xxxx prints them (PCI 3.0, 6.1; PCIe 4.0, 7.5). */
+/* The bytes of a configuration space, as lspci -x .. -xxxx prints them (PCI 3.0, 6.1; PCIe 4.0,
+ * 7.5). */
 #include "cli/import/machine.h"
 #include "hw/pci_regs.h"
 

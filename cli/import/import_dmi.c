@@ -71,7 +71,7 @@ static uint64_t count_of(const struct reader *r, const char *value)
     return 0;
 }
 
-/* ---- Structures of dmidecode ------------------------------------------------------------------- */
+/* ---- Structures of dmidecode ----------------------------------------------------------------- */
 
 struct pair { /* "\tKey: Value" */
     const char *key, *value;
@@ -215,7 +215,7 @@ void import_dmidecode(struct import_machine *machine, const char *file, const ch
     take_structure(&r, type, pairs);
 }
 
-/* ---- numactl -H -------------------------------------------------------------------------------- */
+/* ---- numactl -H ------------------------------------------------------------------------------ */
 
 void import_numactl(struct import_machine *machine, const char *file, const char *text,
                     struct sim_error_list *errors)
@@ -251,7 +251,7 @@ void import_numactl(struct import_machine *machine, const char *file, const char
     }
 }
 
-/* ---- /proc/cpuinfo: a paragraph for each thread --------------------------------------------------- */
+/* ---- /proc/cpuinfo: a paragraph for each thread ---------------------------------------------- */
 
 void import_cpuinfo(struct import_machine *machine, const char *file, const char *text,
                     struct sim_error_list *errors)

@@ -58,7 +58,7 @@ static void fact(struct reader *r, struct import_fact *fact, uint64_t value)
         import_fact_set(fact, value, r->file, (unsigned)r->line);
 }
 
-/* ---- Caches, cores, nodes ------------------------------------------------------------------------ */
+/* ---- Caches, cores, nodes -------------------------------------------------------------------- */
 
 static void take_cache(struct reader *r, uint64_t level, const char **names, const char **values)
 {
@@ -109,10 +109,10 @@ static void take_core(struct reader *r)
         g_array_index(r->open, struct object, i).cores++;
 }
 
-/* ---- PCI ------------------------------------------------------------------------------------------ */
+/* ---- PCI ------------------------------------------------------------------------------------- */
 
-/* hwloc knows the product of rate and width alone, in GB/s after encoding: the narrowest width of the
- * highest generation up to 3 that gives it, else of a later one. */
+/* hwloc knows the product of rate and width alone, in GB/s after encoding: the narrowest width of
+ * the highest generation up to 3 that gives it, else of a later one. */
 static void take_speed(struct reader *r, struct import_function *f, const char *text)
 {
     static const double lane_gbyte_s[] = { 0.25,
@@ -174,7 +174,7 @@ static void take_pci(struct reader *r, const char *type, const char **names, con
     take_speed(r, f, attribute(names, values, "pci_link_speed"));
 }
 
-/* ---- Elements ------------------------------------------------------------------------------------- */
+/* ---- Elements -------------------------------------------------------------------------------- */
 
 static void take_object(struct reader *r, struct object *object, const char **names,
                         const char **values)

@@ -1,6 +1,7 @@
 /*
- * lspci with any of -v, -vv, -vvv, -n, -nn, -D, -x .. -xxxx, of any user. What a line says is taken where
- * the line is one that is known; other lines are passed over, known ones that are damaged are mistakes.
+ * lspci with any of -v, -vv, -vvv, -n, -nn, -D, -x .. -xxxx, of any user. What a line says is taken
+ * where the line is one that is known; other lines are passed over, known ones that are damaged are
+ * mistakes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,7 @@ static void mistake(struct reader *r, const char *found, const char *expected)
     sim_error_add(r->errors, r->file, (int)r->line, "found \"%s\", expected %s", shown, expected);
 }
 
-/* ---- Classes by name (pci.ids), for output without -n ------------------------------------------ */
+/* ---- Classes by name (pci.ids), for output without -n ---------------------------------------- */
 
 static unsigned class_named(const char *name)
 {
@@ -70,7 +71,7 @@ static unsigned class_named(const char *name)
     return IMPORT_NO_CLASS;
 }
 
-/* ---- The line that begins a function ------------------------------------------------------------ */
+/* ---- The line that begins a function --------------------------------------------------------- */
 
 static bool parse_address(const char *text, struct import_function *f, const char **rest)
 {
@@ -142,7 +143,7 @@ static void begin_function(struct reader *r, const char *line)
         mistake(r, line, "each function once; is this the output of several servers?");
 }
 
-/* ---- Lines about it ----------------------------------------------------------------------------- */
+/* ---- Lines about it -------------------------------------------------------------------------- */
 
 static void fact(struct reader *r, struct import_fact *fact, uint64_t value)
 {
@@ -262,7 +263,7 @@ static void take_line(struct reader *r, const char *line)
         f->iommu_group = number < 65536 ? (int)number : -1;
 }
 
-/* ---- -x ------------------------------------------------------------------------------------------- */
+/* ---- -x -------------------------------------------------------------------------------------- */
 
 /* "3f0: 00 11 .." */
 static bool is_hex(const char *line)

@@ -1,5 +1,5 @@
-/* The text of lstopo, "Package L#0 + L3 L#0 (25MB)": cores, caches and nodes. Its PCI tree has neither
- * addresses nor links in older versions; lspci and the XML say more. */
+/* The text of lstopo, "Package L#0 + L3 L#0 (25MB)": cores, caches and nodes. Its PCI tree has
+ * neither addresses nor links in older versions; lspci and the XML say more. */
 #include <string.h>
 
 #include "cli/import/machine.h"

@@ -1,5 +1,5 @@
-/* What several files say of one machine: the first that has a fact counts; those that contradict it are of
- * another machine. */
+/* What several files say of one machine: the first that has a fact counts; those that contradict it
+ * are of another machine. */
 #include <string.h>
 
 #include "cli/import/plan.h"

@@ -29,7 +29,7 @@ static void note(const struct import_plan *plan, const char *fmt, ...)
     va_end(args);
 }
 
-/* ---- Functions by address ------------------------------------------------------------------------ */
+/* ---- Functions by address -------------------------------------------------------------------- */
 
 static gint by_address(gconstpointer a, gconstpointer b)
 {
@@ -91,7 +91,7 @@ static GPtrArray *behind(const struct planner *p, const struct import_function *
     return found;
 }
 
-/* ---- Devices --------------------------------------------------------------------------------------- */
+/* ---- Devices --------------------------------------------------------------------------------- */
 
 static struct import_device *add_device(struct planner *p, const struct import_function *f,
                                         const char *kind, const char *from)
@@ -167,7 +167,7 @@ static void hang(struct planner *p, const struct import_function *port, const ch
     }
 }
 
-/* ---- Root buses ------------------------------------------------------------------------------------ */
+/* ---- Root buses ------------------------------------------------------------------------------ */
 
 /* Known to the kernel, else by where firmware of servers lets the buses of a socket begin. */
 static unsigned socket_of(const struct planner *p, const struct import_machine *m,

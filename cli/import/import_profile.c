@@ -3,12 +3,12 @@
 
 #include "cli/import/plan.h"
 
-/* ---- Devices ------------------------------------------------------------------------------------ */
+/* ---- Devices --------------------------------------------------------------------------------- */
 
 #define ANY IMPORT_NO_CLASS
 
-/* The first that fits: devices that scenarios/devices/ knows, then classes that a model is of, then what
- * any adapter does, which is to read and write memory. */
+/* The first that fits: devices that scenarios/devices/ knows, then classes that a model is of, then
+ * what any adapter does, which is to read and write memory. */
 static const struct import_profile profiles[] = {
     { 0x19ee, 0x4000, 0x6fff, "Netronome", 0x0200, "nfp", "pcie.requester", "devices/nfp6000.cfg",
       false },
@@ -64,9 +64,10 @@ const struct import_profile *import_profile_of(const struct import_function *fun
     return NULL; /* the last one fits all */
 }
 
-/* ---- Families ------------------------------------------------------------------------------------ */
+/* ---- Families -------------------------------------------------------------------------------- */
 
-/* A processor generation of Intel's by family and model of CPUID, or by what lspci calls its root ports. */
+/* A processor generation of Intel's by family and model of CPUID, or by what lspci calls its root
+ * ports. */
 struct generation {
     const char *name;          /* for messages */
     unsigned family, model[4]; /* 0: no more */

@@ -1,6 +1,6 @@
 /*
- * The platform as a scenario file: each group includes the family's file and sets below that what was read,
- * with file and line of each value.
+ * The platform as a scenario file: each group includes the family's file and sets below that what
+ * was read, with file and line of each value.
  */
 #include <math.h>
 #include <string.h>
@@ -27,7 +27,7 @@ struct writer {
     uint64_t mps_bytes; /* of the host: firmware of the model has one; 0: not shown */
 };
 
-/* ---- A group: values read, over a file's -------------------------------------------------------- */
+/* ---- A group: values read, over a file's ----------------------------------------------------- */
 
 static char *short_name(const char *file)
 {
@@ -103,7 +103,8 @@ static char **lines_of(const struct writer *w, const char *file)
 
 #define INCLUDES_MAX 8
 
-/* The number that the file, or one that it includes, has for the setting; NAN: none. The last one holds. */
+/* The number that the file, or one that it includes, has for the setting; NAN: none. The last one
+ * holds. */
 static double number_in(const struct writer *w, const char *file, const char *key, unsigned depth)
 {
     g_auto(GStrv) lines = lines_of(w, file);
@@ -129,7 +130,8 @@ static double family_number(const struct writer *w, const char *group, const cha
     return isfinite(number) ? number : 0.0;
 }
 
-/* The file (NULL: none), then the values, which take the place of its; the list of values is empty again. */
+/* The file (NULL: none), then the values, which take the place of its; the list of values is empty
+ * again. */
 static void append_settings(struct writer *w, const char *file, const char *indent)
 {
     if (file != NULL)
@@ -186,7 +188,7 @@ static void note(struct writer *w, const char *fmt, ...)
     va_end(args);
 }
 
-/* ---- Sockets, cores, caches ------------------------------------------------------------------------ */
+/* ---- Sockets, cores, caches ------------------------------------------------------------------ */
 
 static void append_cpu(struct writer *w)
 {
@@ -317,7 +319,7 @@ static void append_cache(struct writer *w)
     append_group(w, "cache");
 }
 
-/* ---- Memory ------------------------------------------------------------------------------------------ */
+/* ---- Memory ---------------------------------------------------------------------------------- */
 
 /* tCL = tRCD = tRP of JEDEC's usual bin of each rate (JESD79-3, -4, -5; docs/sources.md#h). */
 static const struct {
@@ -435,7 +437,7 @@ static void append_interconnect(struct writer *w)
     append_group(w, "interconnect");
 }
 
-/* ---- PCI Express -------------------------------------------------------------------------------------- */
+/* ---- PCI Express ----------------------------------------------------------------------------- */
 
 static bool is_width(uint64_t lanes)
 {
@@ -738,7 +740,7 @@ static void append_devices(struct writer *w)
     g_string_append(w->out, ");\n");
 }
 
-/* ---- The file ------------------------------------------------------------------------------------------ */
+/* ---- The file -------------------------------------------------------------------------------- */
 
 static void append_host(struct writer *w)
 {

@@ -80,7 +80,7 @@ unsigned import_generation(double gt_s)
     return 0;
 }
 
-/* ---- Which tool printed a file ----------------------------------------------------------------- */
+/* ---- Which tool printed a file --------------------------------------------------------------- */
 
 #define FILE_BYTES_MAX (16u << 20)
 

@@ -1,6 +1,6 @@
 /*
- * What the tools of a real server say of it: lspci, lstopo, dmidecode, numactl. Each fact has the file
- * and line that it was read from; what no tool said is unknown, never guessed here.
+ * What the tools of a real server say of it: lspci, lstopo, dmidecode, numactl. Each fact has the
+ * file and line that it was read from; what no tool said is unknown, never guessed here.
  */
 #ifndef CLI_IMPORT_MACHINE_H
 #define CLI_IMPORT_MACHINE_H
@@ -101,17 +101,18 @@ void import_numactl(struct import_machine *machine, const char *file, const char
 void import_cpuinfo(struct import_machine *machine, const char *file, const char *text,
                     struct sim_error_list *errors);
 
-/* Adds what another file says, whose facts and functions it takes over. Where the two contradict each other
- * they are of two machines, a mistake (import_merge.c). */
+/* Adds what another file says, whose facts and functions it takes over. Where the two contradict
+ * each other they are of two machines, a mistake (import_merge.c). */
 void import_merge(struct import_machine *machine, struct import_machine *other,
                   struct sim_error_list *errors);
 
-/* Reads a file by what it begins with. False: mistakes are in errors. Without `must` a file of no known
- * format is passed over: *known is false. */
+/* Reads a file by what it begins with. False: mistakes are in errors. Without `must` a file of no
+ * known format is passed over: *known is false. */
 bool import_file(struct import_machine *machine, const char *path, bool must, bool *known,
                  struct sim_error_list *errors);
 
-/* The whole text of a regular file of at most 16 MiB without NUL bytes; g_free(). NULL with the mistake. */
+/* The whole text of a regular file of at most 16 MiB without NUL bytes; g_free(). NULL with the
+ * mistake. */
 char *import_read_text(const char *path, struct sim_error_list *errors);
 
 /* Fills what lspci's text left open from the bytes of a configuration space (lspci -x .. -xxxx). */
@@ -119,7 +120,7 @@ void import_config_space(struct import_function *function, const uint8_t *bytes,
 /* Generation of "8GT/s", 0 if it is none. */
 unsigned import_generation(double gt_s);
 
-/* ---- The platform (import_write.c) ------------------------------------------------------------ */
+/* ---- The platform (import_write.c) ----------------------------------------------------------- */
 
 struct import_choice {
     const char *const *roots; /* of scenarios: where families and devices are */
@@ -128,8 +129,8 @@ struct import_choice {
     bool platform;            /* hosts, devices and cables alone, no workload */
 };
 
-/* The text of a scenario, or platform, g_free(); notes (owned strings) say what was left out or taken
- * from elsewhere. NULL with mistakes in errors. */
+/* The text of a scenario, or platform, g_free(); notes (owned strings) say what was left out or
+ * taken from elsewhere. NULL with mistakes in errors. */
 char *import_write(const struct import_machine *machine, const struct import_choice *choice,
                    GPtrArray *notes, struct sim_error_list *errors);
 

@@ -1,4 +1,5 @@
-/* What of the machine becomes a root port, a switch, a device of the platform, and which model each gets. */
+/* What of the machine becomes a root port, a switch, a device of the platform, and which model each
+ * gets. */
 #ifndef CLI_IMPORT_PLAN_H
 #define CLI_IMPORT_PLAN_H
 
@@ -48,8 +49,8 @@ void import_plan_free(struct import_plan *plan);
 /* import_profile.c: never NULL for what is no bridge. */
 const struct import_profile *import_profile_of(const struct import_function *function);
 
-/* The family of the processor, one of those below families/ in the roots. NULL: none is there, with the
- * mistake in errors. A note says if it is another one than the processor's. */
+/* The family of the processor, one of those below families/ in the roots. NULL: none is there, with
+ * the mistake in errors. A note says if it is another one than the processor's. */
 const char *import_family_of(const struct import_machine *machine,
                              const struct import_choice *choice, GPtrArray *notes,
                              struct sim_error_list *errors);
@@ -59,8 +60,8 @@ void import_check_generation(const struct import_machine *machine, struct sim_er
 unsigned import_pcie_generation(const struct import_machine *machine);
 /* The fastest memory and link between sockets of the family's processors; 0: not known. */
 void import_family_rates(const char *family, double *dram_mt_s, double *link_gt_s);
-/* "families/NAME/FILE.cfg" that has a group of the family, as @include wants it; NULL: the family has
- * none. g_free(). */
+/* "families/NAME/FILE.cfg" that has a group of the family, as @include wants it; NULL: the family
+ * has none. g_free(). */
 char *import_family_file(const char *const *roots, const char *family, const char *group);
 
 #endif

@@ -19,8 +19,8 @@ struct measure {
 
 /* The platform of the one argument; false with mistakes in errors. */
 bool measure_find_platform(struct measure *measure, struct sim_error_list *errors);
-/* Finds the settings at which the model shows what was measured, and prints and writes them. A status
- * for exit(). */
+/* Finds the settings at which the model shows what was measured, and prints and writes them. A
+ * status for exit(). */
 int measure_fit(struct measure *measure);
 
 #endif

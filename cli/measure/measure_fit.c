@@ -1,7 +1,7 @@
 /*
- * From what was measured to settings: latencies decide the parameters that stand for them, by runs of the
- * points that measure the same, until both agree. Bandwidths decide nothing (no rate of a path is a
- * parameter); they are compared.
+ * From what was measured to settings: latencies decide the parameters that stand for them, by runs
+ * of the points that measure the same, until both agree. Bandwidths decide nothing (no rate of a
+ * path is a parameter); they are compared.
  */
 #include <math.h>
 #include <string.h>
@@ -10,8 +10,10 @@
 #include "cli/measure/measure.h"
 #include "workloads/experiment.h"
 
-#define ROUNDS_MAX            8
-#define NEAR_RATIO            5e-3 /* of what was measured: agrees; clocks make latencies go in steps */
+#define ROUNDS_MAX 8
+#define NEAR_RATIO \
+    5e-3                           /* of what was measured: agrees; clocks make latencies go in
+                                    * steps */
 #define REACH_RATIO           0.02 /* further away at the end: could not be reached */
 #define CLAIM_FITTED_RATIO    0.02
 #define CLAIM_PREDICTED_RATIO 0.1
@@ -60,9 +62,10 @@ static struct item *add_item(struct fit *fit, char *what, const char *scenario, 
     return item;
 }
 
-/* ---- What was measured, and the point that measures the same ---------------------------------------- */
+/* ---- What was measured, and the point that measures the same --------------------------------- */
 
-/* The mean of the rows' own nodes, or of the others, with the origin of the first; unknown: none. */
+/* The mean of the rows' own nodes, or of the others, with the origin of the first; unknown:
+ * none. */
 static struct measured mean_of(const struct measured_matrix *matrix, bool own)
 {
     struct measured mean = { 0 };
@@ -184,7 +187,7 @@ static void add_dma(struct fit *fit)
     add_dma_bandwidth(fit);
 }
 
-/* ---- The model ------------------------------------------------------------------------------------------ */
+/* ---- The model ------------------------------------------------------------------------------- */
 
 /* The index among the parameters, which it may make. */
 static guint param_of(struct fit *fit, const char *setting)
@@ -351,8 +354,8 @@ static double cost_of(const struct fit *fit)
     return sum;
 }
 
-/* Latencies add up, so that each round leaves little; those of a later item contain those of earlier
- * ones. The best round holds. */
+/* Latencies add up, so that each round leaves little; those of a later item contain those of
+ * earlier ones. The best round holds. */
 static bool solve(struct fit *fit)
 {
     double best[SIM_N_ELEMENTS(fit->x)], cost;
@@ -386,7 +389,7 @@ static bool solve(struct fit *fit)
     return fit->trials.params->len == 0 || run_all(fit, false);
 }
 
-/* ---- What came of it ------------------------------------------------------------------------------------ */
+/* ---- What came of it ------------------------------------------------------------------------- */
 
 static bool reached(const struct item *item)
 {
@@ -471,7 +474,7 @@ static bool report(struct fit *fit)
     return good;
 }
 
-/* ---- Files ----------------------------------------------------------------------------------------------- */
+/* ---- Files ----------------------------------------------------------------------------------- */
 
 static char *settings_text(struct fit *fit)
 {

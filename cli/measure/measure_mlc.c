@@ -1,5 +1,6 @@
-/* Intel's Memory Latency Checker, versions 2 to 3.11: the sections of --latency_matrix, --idle_latency,
- * --bandwidth_matrix and --loaded_latency, alone or one below the other, as mlc without options has them. */
+/* Intel's Memory Latency Checker, versions 2 to 3.11: the sections of --latency_matrix,
+ * --idle_latency, --bandwidth_matrix and --loaded_latency, alone or one below the other, as mlc
+ * without options has them. */
 #include <math.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /*
- * pcie-bench's tables: as its program writes them (.csv and .txt; "Test,PAT,Cache,...,Avg(ns)"), and as
- * nudma's measured data has them ("config,file,test,cache,winsz,size_B,avg_ns").
+ * pcie-bench's tables: as its program writes them (.csv and .txt; "Test,PAT,Cache,...,Avg(ns)"),
+ * and as nudma's measured data has them ("config,file,test,cache,winsz,size_B,avg_ns").
  */
 #include <math.h>
 #include <string.h>
@@ -87,8 +87,8 @@ static uint64_t bytes_of(const char *text)
     return 0;
 }
 
-/* Its configurations end in -s0-s0-s0 (sockets of device, memory and core), and -iommu or, with pages of
- * 4 KiB, -iommu-nosp. */
+/* Its configurations end in -s0-s0-s0 (sockets of device, memory and core), and -iommu or, with
+ * pages of 4 KiB, -iommu-nosp. */
 static bool is_local(const char *config)
 {
     return strstr(config, "-s0-s1") == NULL && strstr(config, "-s1-s0") == NULL;

@@ -63,7 +63,7 @@ const struct measured_dma *measurements_dma(const struct measurements *measureme
     return NULL;
 }
 
-/* ---- lmbench's lat_mem_rd: "stride=64, then size in MB and ns ---------------------------------- */
+/* ---- lmbench's lat_mem_rd: "stride=64, then size in MB and ns -------------------------------- */
 
 static void read_lat_mem_rd(struct measurements *m, const char *file, char **lines,
                             struct sim_error_list *errors)
@@ -93,7 +93,7 @@ static void read_lat_mem_rd(struct measurements *m, const char *file, char **lin
         measured_set(&m->idle_ns, ns, file, at, errors);
 }
 
-/* ---- likwid-bench -t load: "MByte/s:\t\t12345.67" ------------------------------------------------ */
+/* ---- likwid-bench -t load: "MByte/s:\t\t12345.67" -------------------------------------------- */
 
 static void read_likwid(struct measurements *m, const char *file, char **lines,
                         struct sim_error_list *errors)
@@ -118,7 +118,7 @@ static void read_likwid(struct measurements *m, const char *file, char **lines,
                      "a line \"MByte/s: ...\" of likwid-bench", errors);
 }
 
-/* ---- perf stat -e .../cas_count_read/: "   12,345.67 MiB  uncore_imc_0/cas_count_read/" ---------- */
+/* ---- perf stat -e .../cas_count_read/: "   12,345.67 MiB  uncore_imc_0/cas_count_read/" ------ */
 
 static void read_perf(struct measurements *m, const char *file, char **lines,
                       struct sim_error_list *errors)
@@ -145,7 +145,7 @@ static void read_perf(struct measurements *m, const char *file, char **lines,
         measured_set(&m->all_gbyte_s, mib * 1048576.0 / seconds / 1e9, file, at, errors);
 }
 
-/* ---- Which one ------------------------------------------------------------------------------------- */
+/* ---- Which one ------------------------------------------------------------------------------- */
 
 typedef void reader_fn(struct measurements *m, const char *file, char **lines,
                        struct sim_error_list *errors);

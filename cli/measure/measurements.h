@@ -1,6 +1,6 @@
 /*
- * What benchmarks have measured on a real server: Intel's Memory Latency Checker (MLC), pcie-bench, lmbench,
- * likwid-bench and perf. Each value has the file and line that it was read from.
+ * What benchmarks have measured on a real server: Intel's Memory Latency Checker (MLC), pcie-bench,
+ * lmbench, likwid-bench and perf. Each value has the file and line that it was read from.
  */
 #ifndef CLI_MEASURE_MEASUREMENTS_H
 #define CLI_MEASURE_MEASUREMENTS_H
@@ -22,7 +22,8 @@ static inline bool measured_known(const struct measured *measured)
 
 #define MEASURED_NODES_MAX 16
 
-/* From the cores of a node (row) to the memory of a node (column). Nodes without processors have no row. */
+/* From the cores of a node (row) to the memory of a node (column). Nodes without processors have no
+ * row. */
 struct measured_matrix {
     unsigned n_rows, n_columns;
     struct measured at[MEASURED_NODES_MAX][MEASURED_NODES_MAX];
@@ -63,7 +64,7 @@ const struct measured_dma *measurements_dma(const struct measurements *measureme
                                             uint64_t window_bytes, uint64_t transfer_bytes,
                                             bool iommu);
 
-/* ---- Readers: `file` is interned; mistakes go to errors ------------------------------------------- */
+/* ---- Readers: `file` is interned; mistakes go to errors -------------------------------------- */
 void measured_read_mlc(struct measurements *m, const char *file, char **lines,
                        struct sim_error_list *errors);
 void measured_read_pcie_bench(struct measurements *m, const char *file, char **lines,

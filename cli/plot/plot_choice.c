@@ -7,8 +7,8 @@
 
 #define MAX_METRICS 6 /* of a scenario whose plot shows none */
 
-/* "latency_p50_ns" -> "latency_p50", and the unit; g_free(). A name that does not end in a unit is whole,
- * with *unit NULL. */
+/* "latency_p50_ns" -> "latency_p50", and the unit; g_free(). A name that does not end in a unit is
+ * whole, with *unit NULL. */
 static char *without_unit(const char *name, const struct unit **unit)
 {
     const char *last = strrchr(name, '_');
@@ -23,7 +23,8 @@ static bool is_statistic(const char *word)
            (*word == 'p' && word[1] != '\0' && strspn(word + 1, "0123456789") == strlen(word + 1));
 }
 
-/* "reader.latency_p99_ns" is of the histogram "reader.latency_ns", "switch_max_us" of "switch_ns". */
+/* "reader.latency_p99_ns" is of the histogram "reader.latency_ns", "switch_max_us" of
+ * "switch_ns". */
 static bool is_of_histogram(const char *metric, const char *histogram)
 {
     const struct unit *unit, *its_unit;
@@ -49,8 +50,8 @@ static bool is_of_samples(const struct plot_figure *figure, const char *metric)
     return false;
 }
 
-/* The metrics that the figure shows. If it shows none, a few: first what sums up its samples, then others
- * that are of no part. */
+/* The metrics that the figure shows. If it shows none, a few: first what sums up its samples, then
+ * others that are of no part. */
 static void keep(struct result_set *set, const struct plot_figure *figure)
 {
     const guint n = set->metrics->len;

@@ -1,11 +1,11 @@
 /*
- * What claims say of the points of a panel. A claim about one point, v(...), perhaps times or over a
- * number, is an open mark there, or a level, a quantile, a median. A claim that is a ratio, v(...)/v(...)
- * or 1-v(...)/v(...), stands in parentheses behind the simulated ratio, at the point that it says is
- * larger or smaller; the value that this point would have if the published ratio held is a mark beside
- * it, with a bar if a range is published. In a panel of relative values a ratio that is just what is
- * shown is an open mark. What is published in words has no mark; other expressions stand in the line
- * below the figure alone.
+ * What claims say of the points of a panel. A claim about one point, v(...), perhaps times or over
+ * a number, is an open mark there, or a level, a quantile, a median. A claim that is a ratio,
+ * v(...)/v(...) or 1-v(...)/v(...), stands in parentheses behind the simulated ratio, at the point
+ * that it says is larger or smaller; the value that this point would have if the published ratio
+ * held is a mark beside it, with a bar if a range is published. In a panel of relative values a
+ * ratio that is just what is shown is an open mark. What is published in words has no mark; other
+ * expressions stand in the line below the figure alone.
  */
 #include <math.h>
 #include <string.h>
@@ -135,8 +135,8 @@ static bool find_place(const struct context *c, const struct claim_reference *r,
 
 /* ---- Marks ----------------------------------------------------------------------------------- */
 
-/* The curve of what is published of a simulated one; NULL if a file says more of it. by_ratio: of the
- * marks beside the curve. */
+/* The curve of what is published of a simulated one; NULL if a file says more of it. by_ratio: of
+ * the marks beside the curve. */
 static struct plot_curve *published_curve(const struct context *c,
                                           const struct plot_curve *simulated, bool by_ratio)
 {

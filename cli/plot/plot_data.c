@@ -516,8 +516,8 @@ static void collect_ratios(const struct collector *c)
     }
 }
 
-/* Where the curve begins when all points that the panel shows have results; its first value, if x is no
- * axis. */
+/* Where the curve begins when all points that the panel shows have results; its first value, if x
+ * is no axis. */
 static double whole_curve_begins(const struct collector *c, const struct plot_curve *curve)
 {
     double begin = g_array_index(curve->values, struct plot_value, 0).x, x;
@@ -581,8 +581,8 @@ struct plot_value *plot_value_at(const struct plot_curve *curve, double x)
     return NULL;
 }
 
-/* Values over those of `to` at the same x; its uncertainty is theirs, too, and it is exactly 1. What it has no
- * value for, or 0, is left out. */
+/* Values over those of `to` at the same x; its uncertainty is theirs, too, and it is exactly 1.
+ * What it has no value for, or 0, is left out. */
 static void divide_curve(struct plot_curve *curve, const struct plot_curve *to)
 {
     for (guint i = curve->values->len; i-- > 0;) {

@@ -9,7 +9,8 @@
 struct plot_value {
     double x;       /* with categories: their index */
     double y, ci95; /* ci95 0: unknown */
-    /* Over the variants of the point (nudma run --bands); of published values, their range; equal: none. */
+    /* Over the variants of the point (nudma run --bands); of published values, their range; equal:
+     * none. */
     double band_lo, band_hi;
     double ratio;          /* to the curve that the panel compares with; 0: no label */
     const char *published; /* what was published of the ratio, "1.25", ">1"; NULL: nothing */
@@ -42,8 +43,8 @@ struct plot_data {
     char *x_name;                /* what stands below the x axis */
     const char *x_unit, *y_unit; /* the panel's, else those of what was recorded */
     GPtrArray *curves;           /* struct plot_curve, owned */
-    char *
-        common; /* what all curves are of, "adce_4ch": in no label, but for the title; "": nothing */
+    char *common;     /* what all curves are of, "adce_4ch": in no label, but for the title; "":
+                 * nothing */
     char *ratio_name; /* "local over remote": what ratios of claims are of; NULL: as ratio_labels */
     GPtrArray *categories; /* char *, owned: the values along x in order; empty: x is a number */
     GStringChunk *strings; /* of units */
@@ -52,8 +53,8 @@ struct plot_data {
     bool shares_y;         /* with other panels of the figure */
 };
 
-/* published: drawn beside the results; NULL: nothing. False if there are no results, or with mistakes in
- * errors. */
+/* published: drawn beside the results; NULL: nothing. False if there are no results, or with
+ * mistakes in errors. */
 bool plot_data_collect(struct scenario *scenario, const struct plot_spec *spec,
                        struct results_db *db, const struct cli_options *options,
                        const struct plot_published *published, struct plot_data *data,
@@ -70,14 +71,15 @@ struct plot_curve *plot_curve_new(struct plot_data *data, char *label, char *ser
 char *plot_curve_label(const struct plot_spec *spec, const char *series, const char *metric);
 /* The title of a panel with what its curves have in common, "Latency (local)"; g_free(). */
 char *plot_title_with_common(const char *title, const struct plot_data *data);
-/* "op=read transfer_bytes=64" -> "read transfer_bytes=64": labels, values that say what they are alone;
- * g_free(). */
+/* "op=read transfer_bytes=64" -> "read transfer_bytes=64": labels, values that say what they are
+ * alone; g_free(). */
 char *plot_short_series(const struct plot_spec *spec, const char *series);
 /* A value of an axis as a name in words, "back_to_back" -> "back to back"; g_free(). */
 char *plot_value_name(const char *value);
 /* The same of a value along x, or its label; g_free(). */
 char *plot_x_name(const struct plot_spec *spec, const char *value);
-/* "throughput_gbit_s" -> "throughput", and *unit "Gbit/s" ("" if the name ends with none); g_free(). */
+/* "throughput_gbit_s" -> "throughput", and *unit "Gbit/s" ("" if the name ends with none);
+ * g_free(). */
 char *plot_metric_words(const char *name, const char **unit);
 /* The metric's label, or its name. */
 const char *plot_metric_name(const struct plot_spec *spec, const char *metric);
@@ -91,8 +93,8 @@ void plot_samples_collect(struct scenario *scenario, const struct plot_spec *spe
 /* Adds the curves of PLOT_HISTOGRAM and PLOT_BOX (plot_distribution.c). */
 void plot_distributions_collect(struct scenario *scenario, const struct plot_spec *spec,
                                 struct results_db *db, struct plot_data *data);
-/* What of the curve's samples the axis does not reach, at its upper or lower end: "0.6 % up to 30.2";
- * NULL: none. g_free(). */
+/* What of the curve's samples the axis does not reach, at its upper or lower end: "0.6 % up to
+ * 30.2"; NULL: none. g_free(). */
 char *plot_beyond(const struct plot_curve *curve, bool above);
 /* Bins of an outline: their number, and number i. */
 guint plot_n_bins(const struct plot_curve *curve);

@@ -1,9 +1,9 @@
 /*
  * Histograms and boxes out of the distributions that a run recorded, with the samples of all seeds
  * together. Within a bucket of what was recorded samples count as evenly spread: quantiles are
- * interpolated, and a bin gets of a bucket what it overlaps. Where metrics say more, as they are of the
- * samples themselves (latency_min_ns, latency_p50_ns ... of a histogram latency_ns), quantiles keep to
- * them: what lies between two that are known, of all seeds, lies between their values.
+ * interpolated, and a bin gets of a bucket what it overlaps. Where metrics say more, as they are of
+ * the samples themselves (latency_min_ns, latency_p50_ns ... of a histogram latency_ns), quantiles
+ * keep to them: what lies between two that are known, of all seeds, lies between their values.
  */
 #include <math.h>
 #include <string.h>

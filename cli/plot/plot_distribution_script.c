@@ -1,8 +1,8 @@
 /*
- * Histograms and boxes as gnuplot draws them: values along y, so that a panel of one can stand beside
- * a panel of the other. Histograms are outlines that are filled a little, with a dashed line at each
- * median; boxes have a black line there, and crosses for the lowest and the highest sample where the
- * axis reaches them. What it does not reach stands at its ends, or in the legend of a
+ * Histograms and boxes as gnuplot draws them: values along y, so that a panel of one can stand
+ * beside a panel of the other. Histograms are outlines that are filled a little, with a dashed line
+ * at each median; boxes have a black line there, and crosses for the lowest and the highest sample
+ * where the axis reaches them. What it does not reach stands at its ends, or in the legend of a
  * histogram.
  */
 #include <string.h>

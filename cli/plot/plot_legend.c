@@ -101,7 +101,8 @@ void plot_legend_append_room(GString *script, const struct plot_panel *panels, g
     g_string_append_printf(script, "set bmargin %.1f\n", ceil(lines));
 }
 
-/* gnuplot leaves a legend out that would stand beyond the picture: long names get smaller letters. */
+/* gnuplot leaves a legend out that would stand beyond the picture: long names get smaller
+ * letters. */
 static double letters_of(const struct plot_panel *panel, int panel_width)
 {
     const struct entries entries = entries_of(panel, panel_width);
@@ -109,7 +110,8 @@ static double letters_of(const struct plot_panel *panel, int panel_width)
     return MAX(MIN(NAMES_SHARE * (double)panel_width / width, 1.0), 0.5);
 }
 
-/* Of a picture for a page, whose letters are smaller. gnuplot takes legends to be as wide as the frame. */
+/* Of a picture for a page, whose letters are smaller. gnuplot takes legends to be as wide as the
+ * frame. */
 #define SMALL_CHARACTER 9.0
 #define SMALL_ENTRY     72.0
 #define SMALL_LINE      20
@@ -147,7 +149,7 @@ void plot_legend_append(GString *script, const struct plot_panel *panel, int pan
     g_string_append(script, "\n");
 }
 
-/* ---- One legend of a row of panels --------------------------------------------------------------- */
+/* ---- One legend of a row of panels ----------------------------------------------------------- */
 
 #define SHARED_LINE   30 /* pixels */
 #define SHARED_MARGIN 12

@@ -11,8 +11,8 @@ struct plot_row {
     int line;
 };
 
-/* The rows of the file (struct plot_row), at least one; g_array_unref(). NULL with mistakes in errors.
- * *path: the file, g_free(). */
+/* The rows of the file (struct plot_row), at least one; g_array_unref(). NULL with mistakes in
+ * errors. *path: the file, g_free(). */
 GArray *plot_measured_rows(const struct cli_options *options, const struct scenario *scenario,
                            const struct plot_measured *measured, char **path,
                            struct sim_error_list *errors);

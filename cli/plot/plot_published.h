@@ -1,4 +1,5 @@
-/* What was published of the outcomes that a figure shows: the claims that stand with its scenario. */
+/* What was published of the outcomes that a figure shows: the claims that stand with its
+ * scenario. */
 #ifndef CLI_PLOT_PLOT_PUBLISHED_H
 #define CLI_PLOT_PLOT_PUBLISHED_H
 
@@ -19,12 +20,12 @@ void plot_published_of(struct plot_published *published, const struct scenario *
                        const struct claims_file *file);
 void plot_published_release(struct plot_published *published);
 
-/* "2 of 3 published values hold: fig06.ratio 1.3, published 1.25 (1.2 to 1.3); ...", those that do not
- * hold first; what would make the text longer than `room` characters is counted at its end. "" if
- * nothing was published; g_free(). */
+/* "2 of 3 published values hold: fig06.ratio 1.3, published 1.25 (1.2 to 1.3); ...", those that do
+ * not hold first; what would make the text longer than `room` characters is counted at its end. ""
+ * if nothing was published; g_free(). */
 char *plot_published_text(const struct plot_published *published, size_t room);
-/* "IOctopus, figure 6: Single-core TCP receive": the title, with the paper and what the scenario's name
- * says of the place in it; g_free(). */
+/* "IOctopus, figure 6: Single-core TCP receive": the title, with the paper and what the scenario's
+ * name says of the place in it; g_free(). */
 char *plot_published_title(const struct plot_published *published, const struct scenario *scenario,
                            const char *title);
 

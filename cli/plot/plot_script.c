@@ -23,8 +23,8 @@ const char *plot_color(const struct plot_curve *curve)
     return colors[curve->color % SIM_N_ELEMENTS(colors)];
 }
 
-/* In single quotes nothing but the quote itself is special. Quotes stand by themselves, in double ones:
- * of several in a row, or at the beginning, gnuplot takes two for the end of the string. */
+/* In single quotes nothing but the quote itself is special. Quotes stand by themselves, in double
+ * ones: of several in a row, or at the beginning, gnuplot takes two for the end of the string. */
 void plot_append_quoted(GString *script, const char *text)
 {
     do {
@@ -52,8 +52,8 @@ static char *axis_label(const char *label, const char *name, const char *unit)
                                                    : g_strdup(shown);
 }
 
-/* "lease_ms" -> "lease [ms]"; a unit that the axis has is not repeated: "throughput_gbit_s" in Gbit/s ->
- * "throughput". */
+/* "lease_ms" -> "lease [ms]"; a unit that the axis has is not repeated: "throughput_gbit_s" in
+ * Gbit/s -> "throughput". */
 static char *named_axis(const char *name, const char *unit)
 {
     const char *own;
@@ -350,7 +350,8 @@ static int picture_height(guint n_panels, const struct plot_output *output)
            (n_panels > 1 ? TITLE_HEIGHT : 0);
 }
 
-/* Where panel i stands: in its row, below the title, above the note and a legend of so many pixels. */
+/* Where panel i stands: in its row, below the title, above the note and a legend of so many
+ * pixels. */
 static void append_place(GString *script, guint i, guint n_panels, int legend,
                          const struct plot_output *output)
 {
@@ -562,8 +563,8 @@ void plot_append_title(GString *script, const char *label)
         plot_append_quoted(script, label);
 }
 
-/* On which side of its point a label stands: where the curve that it is compared with does not run, but
- * inside the frame. */
+/* On which side of its point a label stands: where the curve that it is compared with does not run,
+ * but inside the frame. */
 struct label_side {
     bool below;
     const char *justify;

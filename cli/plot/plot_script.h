@@ -21,9 +21,9 @@ struct plot_panel {
     bool shared; /* the legend of the row has what was simulated */
 };
 
-/* Makes the panels of a figure comparable: a name has one colour in all of them, panels of the same metric
- * along the same x have one y axis (unless one goes more than four times as high as the other), curves
- * that run over each other know it (plot_arrange.c). */
+/* Makes the panels of a figure comparable: a name has one colour in all of them, panels of the same
+ * metric along the same x have one y axis (unless one goes more than four times as high as the
+ * other), curves that run over each other know it (plot_arrange.c). */
 void plot_arrange(struct plot_panel *panels, guint n_panels);
 /* The script; g_free(). Several panels stand side by side, below the title; not with PLOT_TEXT. */
 char *plot_script(const char *title, const struct plot_panel *panels, guint n_panels,
@@ -39,16 +39,17 @@ char *plot_ratio_title(const struct plot_panel *panel);
 /* Whether names along x are rotated. small: in a picture for a page. */
 bool plot_is_rotated(const struct plot_panel *panel, bool small);
 /* plot_legend.c: where the legend stands; panel_width: of one panel of several, in pixels, 0 for a
- * lone one. is_small: of a picture for a page, panel_width of all of it. And the same room below each of
- * several. */
+ * lone one. is_small: of a picture for a page, panel_width of all of it. And the same room below
+ * each of several. */
 void plot_legend_append(GString *script, const struct plot_panel *panel, int panel_width,
                         bool is_small, int font_points);
-/* How high a small picture has to be for its frame to be as high as with a legend of one line and `rows`. */
+/* How high a small picture has to be for its frame to be as high as with a legend of one line and
+ * `rows`. */
 int plot_legend_small_rows(const struct plot_panel *panel, int width, int rows);
 void plot_legend_append_room(GString *script, const struct plot_panel *panels, guint n_panels,
                              int panel_width);
-/* Whether panels of lines have the same curves, so that one legend below all of them will do; its height in
- * pixels; and its place in the plot. */
+/* Whether panels of lines have the same curves, so that one legend below all of them will do; its
+ * height in pixels; and its place in the plot. */
 bool plot_legend_is_shared(const struct plot_panel *panels, guint n_panels);
 int plot_legend_shared_height(const struct plot_panel *panel, int picture_width);
 void plot_legend_append_shared(GString *script, const struct plot_panel *panel, int picture_width);
@@ -65,8 +66,8 @@ void plot_append_quoted(GString *script, const char *text);
 char *plot_size_text(double value);
 /* What stands below a category: its label, a size with prefix, or the value. g_free(). */
 char *plot_category_name(const struct plot_panel *panel, guint row);
-/* What the legend calls the curve: its label; of a histogram, with what of it the axis does not reach.
- * g_free(). */
+/* What the legend calls the curve: its label; of a histogram, with what of it the axis does not
+ * reach. g_free(). */
 char *plot_legend_label(const struct plot_spec *spec, const struct plot_curve *curve);
 /* Of PLOT_HISTOGRAM and PLOT_BOX: what the legend says besides the curves. */
 #define PLOT_EXTRA_ENTRY(spec) \

@@ -12,8 +12,8 @@ void plot_append_line_style(GString *script, const struct plot_spec *spec,
 /* Whether any value of the curve has a confidence interval; a band, or a published range. */
 bool plot_has_interval(const struct plot_curve *curve);
 bool plot_has_band(const struct plot_curve *curve);
-/* The values of all curves, as data blocks $curve0, $curve1, ...: x, y, half an interval, ratio, band,
- * the ratio's label. */
+/* The values of all curves, as data blocks $curve0, $curve1, ...: x, y, half an interval, ratio,
+ * band, the ratio's label. */
 void plot_append_curve_data(GString *script, const struct plot_spec *spec,
                             const struct plot_data *data);
 /* "1.30 (1.25)" in double quotes: the value's ratio, and the published one; "" if not labelled. */

@@ -53,9 +53,9 @@ struct plot_spec {
     GArray *labels;    /* struct plot_label */
     bool normalised;   /* values of PLOT_LINES relative to the first of their curve */
     bool slowdown;     /* of what is relative: the reference over the value */
-    /* const char *: values of PLOT_LINES and PLOT_BARS relative to those of that curve at the same x,
-     * by its name as of plot_series_name(), or to their own curve's value at one x, "<x>=<value>";
-     * one for all metrics, or one for each; none: as they are */
+    /* const char *: values of PLOT_LINES and PLOT_BARS relative to those of that curve at the same
+     * x, by its name as of plot_series_name(), or to their own curve's value at one x,
+     * "<x>=<value>"; one for all metrics, or one for each; none: as they are */
     GPtrArray *relative_to;
     bool *shown; /* of each point of the scenario: it matches the filter; owned */
     /* Labels at the points of the first of two curves: its value over that of the second, by name

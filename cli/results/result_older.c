@@ -1,12 +1,13 @@
-/* Points whose runs were made with another text of the scenario than others, or than its file has now. */
+/* Points whose runs were made with another text of the scenario than others, or than its file has
+ * now. */
 #include <string.h>
 
 #include "cli/results/result_older.h"
 
 #define NAMES_SHOWN 3
 
-/* "file:1a2b3c4d memory=local:5e6f7a8b": each part of the text with its digest. Takes those of the newest
- * runs, or keeps what is there. */
+/* "file:1a2b3c4d memory=local:5e6f7a8b": each part of the text with its digest. Takes those of the
+ * newest runs, or keeps what is there. */
 static void take_parts(GHashTable *current, const char *note, bool replace)
 {
     g_auto(GStrv) parts = g_strsplit(note, " ", -1);

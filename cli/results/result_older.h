@@ -6,8 +6,9 @@
 
 #define RESULT_NOTE_TEXT "note.text" /* parameter of runs: scenario_digest() */
 
-/* The points (char *, owned) of which the newest runs were made with another text: than the scenario has; without
- * a scenario (NULL), than the newest of all of them. Points that do not say are none. */
+/* The points (char *, owned) of which the newest runs were made with another text: than the
+ * scenario has; without a scenario (NULL), than the newest of all of them. Points that do not say
+ * are none. */
 GPtrArray *result_older_points(struct results_db *db, const char *scenario_name,
                                struct scenario *scenario);
 /* "2 of 8 points: memory=local transfer_bytes=64; memory=..."; NULL: none. g_free(). */

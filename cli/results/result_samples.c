@@ -16,7 +16,8 @@ bool result_samples_choose(const char *name, char **patterns)
     return chosen;
 }
 
-/* Names and, behind each, its unit; NULL: the database cannot be read. Those of `patterns`, NULL: all. */
+/* Names and, behind each, its unit; NULL: the database cannot be read. Those of `patterns`, NULL:
+ * all. */
 static GPtrArray *quantities(struct results_db *db, const char *scenario, enum samples_kind kind,
                              char **patterns)
 {

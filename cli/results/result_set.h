@@ -60,17 +60,19 @@ void result_set_keep_points(struct result_set *set, const char *const *names);
 /* Sorts axes, their values and the points as the scenario's file has them. An axis keeps its order
  * if the file lacks one of its values. */
 void result_set_order_as(struct result_set *set, const struct scenario *scenario);
-/* Reads the values of set->metrics, from which the caller may have removed some, and whether points are
- * `overtaken`. False with the reason printed. */
+/* Reads the values of set->metrics, from which the caller may have removed some, and whether points
+ * are `overtaken`. False with the reason printed. */
 bool result_set_read(struct result_set *set, struct results_db *db);
 #define RESULT_NOTE_CHANGES "note.set"     /* parameters of runs: what --set has changed */
 #define RESULT_NOTE_SAMPLED "note.sampled" /* what measure.precision_ratio has left out of a run */
-#define RESULT_NOTE_FILE    "note.file" /* the file of a scenario outside of the scenarios folders */
+#define RESULT_NOTE_FILE \
+    "note.file" /* the file of a scenario outside of the scenarios
+                                         * folders */
 /* What --set has changed of the scenario's newest runs, "--set a.b=1, --set a.b=2; at some points
  * only"; NULL if nothing. g_free(). */
 char *result_changes(struct results_db *db, const char *scenario);
-/* Of which of the scenario's newest runs measure.precision_ratio has left out some of what the scenario
- * says: "12 of 33 points, to 1 %"; NULL: of none. g_free(). */
+/* Of which of the scenario's newest runs measure.precision_ratio has left out some of what the
+ * scenario says: "12 of 33 points, to 1 %"; NULL: of none. g_free(). */
 char *result_sampled(struct results_db *db, const char *scenario);
 /* NULL if there is none. */
 struct result_point *result_set_point(const struct result_set *set, const char *name);

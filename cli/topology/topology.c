@@ -390,8 +390,8 @@ static char *cable_kind_in_words(const struct topology *t, const struct topology
                            link);
 }
 
-/* Lines that are the same, once: the names of all that have it, of more than MOST_NAMES the first ones, the
- * last and how many. */
+/* Lines that are the same, once: the names of all that have it, of more than MOST_NAMES the first
+ * ones, the last and how many. */
 #define MOST_NAMES  3U
 #define MOST_CABLES 24U
 

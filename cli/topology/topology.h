@@ -62,8 +62,8 @@ void topology_free(struct topology *topology);
 void topology_read_roles(struct topology *topology, struct config *config, const bool *iommu);
 
 struct results_db;
-/* Reads how busy each cable was, the mean over the newest runs of the point. The number of cables that
- * the results have. */
+/* Reads how busy each cable was, the mean over the newest runs of the point. The number of cables
+ * that the results have. */
 unsigned topology_read_results(struct topology *topology, struct results_db *db,
                                const char *scenario, const char *point);
 
@@ -90,11 +90,12 @@ char *topology_host_text(const struct topology *topology, const struct topology_
                          guint host, bool names);
 /* The same as a graph for Graphviz; g_free(). */
 char *topology_dot(const struct topology *topology, const char *title);
-/* The host as hwloc's XML, version 2, for lstopo -i; bus numbers are made up. g_free(); NULL with the
- * reason on standard error if there is not one host alone. */
+/* The host as hwloc's XML, version 2, for lstopo -i; bus numbers are made up. g_free(); NULL with
+ * the reason on standard error if there is not one host alone. */
 char *topology_hwloc(const struct topology *topology);
-/* A picture with a title and a description for those who do not see it; `id` begins their ids, unique
- * in the page. g_free(); NULL if dot could not draw it, with the reason on standard error. */
+/* A picture with a title and a description for those who do not see it; `id` begins their ids,
+ * unique in the page. g_free(); NULL if dot could not draw it, with the reason on standard
+ * error. */
 char *topology_svg(const struct topology *topology, const char *id);
 
 /* "Gen3 x8", "Gen3 x8, 2 m", "100 Gb/s"; g_free() */

@@ -245,7 +245,8 @@ static void append_device(struct graph *g, guint index)
         g_string_append_printf(g->out, "  {rank=max; d%u;}\n", index);
 }
 
-/* Rows from the top: hosts, what hangs on them by the number of cables, what they share, the rest. */
+/* Rows from the top: hosts, what hangs on them by the number of cables, what they share, the
+ * rest. */
 static int depth_of(const struct graph *g, const struct topology_end *end)
 {
     if (end->kind == TOPOLOGY_PORT ||

@@ -1,6 +1,7 @@
 /*
- * A host as hwloc's XML (hwloc 2: objects Package, NUMANode, L3Cache .. PU, Bridge, PCIDev). What the
- * simulator numbers only when a host boots is numbered here: buses by socket, in the order of the tree.
+ * A host as hwloc's XML (hwloc 2: objects Package, NUMANode, L3Cache .. PU, Bridge, PCIDev). What
+ * the simulator numbers only when a host boots is numbered here: buses by socket, in the order of
+ * the tree.
  */
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +27,8 @@ static void close_object(struct writer *w)
     g_string_append(w->out, "</object>\n");
 }
 
-/* " cpuset=..", " complete_cpuset=.." and the same of nodes: bits from..from + n - 1, and first_node.. */
+/* " cpuset=..", " complete_cpuset=.." and the same of nodes: bits from..from + n - 1, and
+ * first_node.. */
 static char *sets(unsigned from, unsigned n, unsigned first_node, unsigned n_nodes)
 {
     g_autoptr(GString) cpus = g_string_new(NULL);
@@ -70,7 +72,7 @@ static void append_core(struct writer *w, const struct topology_host *host, unsi
         close_object(w);
 }
 
-/* ---- PCI ---------------------------------------------------------------------------------------- */
+/* ---- PCI ------------------------------------------------------------------------------------- */
 
 /* GB/s of "Gen3 x8", as hwloc has it: after the encoding. */
 static double speed_of(const struct topology_cable *cable)
@@ -225,7 +227,7 @@ static void append_host_bridge(struct writer *w, unsigned socket, unsigned n_soc
     close_object(w);
 }
 
-/* ---- The host -------------------------------------------------------------------------------------- */
+/* ---- The host -------------------------------------------------------------------------------- */
 
 static void append_socket(struct writer *w, const struct topology_host *host, unsigned socket)
 {

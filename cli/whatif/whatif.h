@@ -58,8 +58,8 @@ struct whatif_file {
     GArray *whatifs; /* struct whatif */
 };
 
-/* The files that the arguments name (a file, or a folder of scenarios that has a whatif.cfg), or all
- * whatif.cfg beside scenarios; struct whatif_file, owned. Mistakes go to errors. */
+/* The files that the arguments name (a file, or a folder of scenarios that has a whatif.cfg), or
+ * all whatif.cfg beside scenarios; struct whatif_file, owned. Mistakes go to errors. */
 GPtrArray *whatif_load(const struct cli_options *options, char **arguments,
                        struct sim_error_list *errors);
 struct whatif *whatif_at(const struct whatif_file *file, guint index);
@@ -68,8 +68,8 @@ struct whatif *whatif_at(const struct whatif_file *file, guint index);
  * among them. Mistakes go to errors. plan_free(). */
 struct plan *whatif_plan(const struct cli_options *options, GPtrArray *files,
                          struct sim_error_list *errors);
-/* Sets values, verdicts and messages of runs that failed by what the database has of the plan's points. False with a message in
- * errors if it cannot be read. */
+/* Sets values, verdicts and messages of runs that failed by what the database has of the plan's
+ * points. False with a message in errors if it cannot be read. */
 bool whatif_judge(GPtrArray *files, const struct plan *plan, struct results_db *db,
                   struct sim_error_list *errors);
 

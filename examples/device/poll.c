@@ -1,5 +1,5 @@
-/* The workload example.poll: gives the device a page of memory, lets it read for a while, and records how
- * long a read took. */
+/* The workload example.poll: gives the device a page of memory, lets it read for a while, and
+ * records how long a read took. */
 #include "poller.h"
 #include "workloads/base/workload.h"
 

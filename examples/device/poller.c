@@ -2,7 +2,8 @@
  * example.poller: a device outside of nudma's tree that polls a line of host memory.
  *
  * Models: a PCIe function that reads 64 bytes, waits, and reads them again; a register that counts.
- * Does not model: interrupts, writes; its workload starts it, where a driver would write a register.
+ * Does not model: interrupts, writes; its workload starts it, where a driver would write a
+ *   register.
  * Timing: a read's latency is that of the link and the host; interval_ns later the next one begins.
  * Sources: made up.
  */

@@ -1,8 +1,9 @@
 /*
- * What it does: the copy module: channels, processes that have it open, and what they leave behind: when a
- *   process closes while an engine works on its memory, a thread looks until that has ended, and
- *   unpins.
- * Follows: the paper's kernel module (section 3); files of Linux, whose release() is called at exit.
+ * What it does: the copy module: channels, processes that have it open, and what they leave behind:
+ *   when a process closes while an engine works on its memory, a thread looks until that has ended,
+ *   and unpins.
+ * Follows: the paper's kernel module (section 3); files of Linux, whose release() is called at
+ *   exit.
  * Costs: syscall_cycles a call.
  */
 #include "logic/copy/adma.h"
@@ -23,7 +24,7 @@ const struct adma_options adma_options_default = {
     .engine_timeout_ps = 2 * K_S,
 };
 
-/* ---- What closed processes leave -------------------------------------------------------------- */
+/* ---- What closed processes leave ------------------------------------------------------------- */
 
 static bool is_idle(const struct adma_process *process)
 {
@@ -97,7 +98,7 @@ void adma_reap(struct adma *adma)
         k_wake(adma->kernel, &adma->to_reap);
 }
 
-/* ---- The module ------------------------------------------------------------------------------- */
+/* ---- The module ------------------------------------------------------------------------------ */
 
 static bool options_good(const struct adma_options *o)
 {
@@ -149,7 +150,7 @@ const struct adma_stats *adma_stats(const struct adma *adma)
     return &adma->stats;
 }
 
-/* ---- Processes -------------------------------------------------------------------------------- */
+/* ---- Processes ------------------------------------------------------------------------------- */
 
 struct adma_process *adma_open(struct adma *adma, struct umem *umem)
 {
@@ -178,8 +179,8 @@ void adma_kill(struct adma_process *process)
     for (unsigned i = 0; i < ADMA_REQUESTS_MAX; i++)
         if (k_has_waiters(&process->request[i].semaphore))
             k_wake(process->kernel, &process->request[i].semaphore);
-    /* Several threads may wait. A wake-up takes time, in which any connection may go: look from the start
-     * again. Who has been woken waits no more. */
+    /* Several threads may wait. A wake-up takes time, in which any connection may go: look from the
+     * start again. Who has been woken waits no more. */
     for (struct adma_connection *c = adma->connections; c != NULL;)
         if (c->end[0].process == process && k_has_waiters(&c->wait)) {
             k_wake(adma->kernel, &c->wait);

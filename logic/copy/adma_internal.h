@@ -9,11 +9,13 @@
  *   threshold.c   the engine or the CPU
  *   pins.c        pinned pages and their cache
  *
- * A request is what a process has posted, with a buffer (a copy has two). A transfer moves bytes from one
- * buffer to another. It is part of the request that receives: a copy or a read has exactly one.
+ * A request is what a process has posted, with a buffer (a copy has two). A transfer moves bytes
+ * from one buffer to another. It is part of the request that receives: a copy or a read has exactly
+ * one.
  *
- * Between two calls that charge time nothing else runs (logic/kapi.h), so there are no locks: whoever is
- * about to charge leaves lists and states whole. Callbacks of channels come in any such call.
+ * Between two calls that charge time nothing else runs (logic/kapi.h), so there are no locks:
+ * whoever is about to charge leaves lists and states whole. Callbacks of channels come in any such
+ * call.
  */
 #ifndef LOGIC_COPY_ADMA_INTERNAL_H
 #define LOGIC_COPY_ADMA_INTERNAL_H
@@ -24,7 +26,7 @@
 #define ADMA_CLASSES 40u /* of sizes, by powers of two */
 #define PIN_BUCKETS  4096u
 
-/* ---- Pins ------------------------------------------------------------------------------------- */
+/* ---- Pins ------------------------------------------------------------------------------------ */
 
 /* A pinned page of a process. */
 struct adma_pin {
@@ -50,10 +52,10 @@ struct adma_buffer {
     struct adma_pin **pin;
 };
 
-/* ---- Transfers -------------------------------------------------------------------------------- */
+/* ---- Transfers ------------------------------------------------------------------------------- */
 
-/* What a transfer has given to one channel, or will give it: units (parts of the range that lie in one
- * page of the source) first, first + lanes, first + 2 lanes ... */
+/* What a transfer has given to one channel, or will give it: units (parts of the range that lie in
+ * one page of the source) first, first + lanes, first + 2 lanes ... */
 struct adma_lane {
     struct adma_transfer *transfer;
     struct adma_lane *next; /* waiting for room in the channel's ring */
@@ -114,7 +116,7 @@ struct adma_channel {
     bool feeding, terminating;
 };
 
-/* ---- Requests --------------------------------------------------------------------------------- */
+/* ---- Requests -------------------------------------------------------------------------------- */
 
 enum adma_kind { ADMA_COPY, ADMA_READ, ADMA_WRITE };
 enum adma_state {
@@ -203,8 +205,8 @@ struct adma {
     struct k_wait_queue to_reap;
 };
 
-/* pins.c. [thread] Pins the pages of the buffer; adds to the process's pin_ps. 0, -EFAULT: not mapped,
- * -ENOMEM: nothing is pinned. */
+/* pins.c. [thread] Pins the pages of the buffer; adds to the process's pin_ps. 0, -EFAULT: not
+ * mapped, -ENOMEM: nothing is pinned. */
 int adma_pin_buffer(struct adma_process *process, struct adma_buffer *buffer, struct uaddr at,
                     uint64_t bytes);
 /* [thread] */
@@ -225,13 +227,13 @@ static inline const struct adma_pin *adma_pin_at(const struct adma_buffer *buffe
 /* transfer.c. Requests the channels; frees what belongs to them. [thread] */
 int adma_channels_init(struct adma *adma, struct dma_core *core);
 void adma_channels_release(struct adma *adma);
-/* [thread] Begins a transfer whose ranges, source and target are set. When it returns, all of it has been
- * given to channels, or waits for their room, or it is done. `by` pays. */
+/* [thread] Begins a transfer whose ranges, source and target are set. When it returns, all of it
+ * has been given to channels, or waits for their room, or it is done. `by` pays. */
 void adma_transfer_start(struct adma_transfer *transfer, struct adma_process *by);
 /* [thread] Looks once; copies what the engine could not, or has not in time. */
 void adma_transfer_check(struct adma_transfer *transfer, struct adma_process *by);
-/* [thread] Does what can be done next, or waits for the engine, until_ps at the latest; callers loop on the
- * state of their request. */
+/* [thread] Does what can be done next, or waits for the engine, until_ps at the latest; callers
+ * loop on the state of their request. */
 void adma_transfer_step(struct adma_transfer *transfer, struct adma_process *by,
                         struct adma_request *waiter, uint64_t until_ps);
 /* requests.c: both sides get to know of it. Charges wake-ups. */

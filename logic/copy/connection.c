@@ -1,10 +1,11 @@
 /*
- * What it does: connections between two processes, and the matching of what they post: the oldest read of
- *   one end with the oldest write of the other. Whoever posts the second of both begins the transfer and
- *   releases the first one's semaphore at once (cases 1 and 2 of the paper); whoever finds the counterpart
- *   there does not sleep (case 3). A read takes at most what is left of one write.
- * Leaves out: backlogs of listeners, sockets that are passed on, buffering in the kernel: a write waits for
- *   its reader.
+ * What it does: connections between two processes, and the matching of what they post: the oldest
+ *   read of one end with the oldest write of the other. Whoever posts the second of both begins the
+ *   transfer and releases the first one's semaphore at once (cases 1 and 2 of the paper); whoever
+ *   finds the counterpart there does not sleep (case 3). A read takes at most what is left of one
+ *   write.
+ * Leaves out: backlogs of listeners, sockets that are passed on, buffering in the kernel: a write
+ *   waits for its reader.
  * Follows: sections 3.2 and 3.3 of the paper.
  * Costs: a system call each; pins of its buffer at posting; the transfer is paid by the second.
  */
@@ -18,7 +19,8 @@ static struct adma_endpoint *other_end(struct adma_endpoint *end)
     return end == &c->end[0] ? &c->end[1] : &c->end[0];
 }
 
-/* Calls that let time pass keep the connection; it goes with the last of them, when both ends have. */
+/* Calls that let time pass keep the connection; it goes with the last of them, when both ends
+ * have. */
 static void hold(struct adma_connection *c)
 {
     c->holds++;
@@ -32,7 +34,7 @@ static void let_go(struct adma_connection *c)
     k_free(c);
 }
 
-/* ---- Lists ------------------------------------------------------------------------------------ */
+/* ---- Lists ----------------------------------------------------------------------------------- */
 
 static void push(struct adma_request **first, struct adma_request **last, struct adma_request *r)
 {
@@ -79,7 +81,7 @@ void adma_withdraw(struct adma_request *r, int error)
         adma_request_end(r, error);
 }
 
-/* ---- Matching --------------------------------------------------------------------------------- */
+/* ---- Matching -------------------------------------------------------------------------------- */
 
 /* Both sides leave the lists, or the write keeps its rest there, before time passes. */
 static void match_one(struct adma_process *by, struct adma_endpoint *writer,
@@ -133,7 +135,7 @@ static void match(struct adma_process *by, struct adma_endpoint *writer,
         match_one(by, writer, reader);
 }
 
-/* ---- Posting ---------------------------------------------------------------------------------- */
+/* ---- Posting --------------------------------------------------------------------------------- */
 
 static struct adma_endpoint *endpoint_of(struct adma_process *process, int fd)
 {
@@ -218,7 +220,7 @@ int64_t adma_write(struct adma_process *process, int fd, struct uaddr from, uint
     return post_and_wait(process, ADMA_WRITE, fd, from, bytes, until_ps);
 }
 
-/* ---- Connections ------------------------------------------------------------------------------ */
+/* ---- Connections ----------------------------------------------------------------------------- */
 
 static int free_fd(const struct adma_process *process)
 {
@@ -238,7 +240,8 @@ static int join(struct adma_process *process, struct adma_connection *c, int fd)
     return fd;
 }
 
-/* Another thread of the process may disconnect meanwhile: then fd is free, or another connection. */
+/* Another thread of the process may disconnect meanwhile: then fd is free, or another
+ * connection. */
 static int wait_for_peer(struct adma_process *process, struct adma_connection *c, int fd,
                          uint64_t until_ps)
 {

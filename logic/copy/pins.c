@@ -1,14 +1,14 @@
 /*
- * What it does: pins the pages of buffers for an engine, and keeps them pinned for the next copy from or to
- *   the same memory. A table by page number finds pins; those without users are in order of last use,
- *   and the oldest go when the cache is full. Unmapping takes pins out of the table; those in use
- *   stay pinned for their buffers and go with the last of these, the others go at once. Threads of a
- *   process that pin the same page pin it once: all but the first wait until it is ready. A page that
- *   cannot be mapped for the engine leaves the table: the CPU copies it for the buffers that have it
- *   now, its pin goes with them, and the next buffer tries again.
+ * What it does: pins the pages of buffers for an engine, and keeps them pinned for the next copy
+ *   from or to the same memory. A table by page number finds pins; those without users are in order
+ *   of last use, and the oldest go when the cache is full. Unmapping takes pins out of the table;
+ *   those in use stay pinned for their buffers and go with the last of these, the others go at
+ *   once. Threads of a process that pin the same page pin it once: all but the first wait until it
+ *   is ready. A page that cannot be mapped for the engine leaves the table: the CPU copies it for
+ *   the buffers that have it now, its pin goes with them, and the next buffer tries again.
  * Leaves out: a limit for all processes together.
- * Follows: section 3.5 of the paper (pages stay locked; the module knows of freed memory); get_user_pages()
- *   and mmu notifiers of Linux.
+ * Follows: section 3.5 of the paper (pages stay locked; the module knows of freed memory);
+ *   get_user_pages() and mmu notifiers of Linux.
  * Costs: pin_lookup_cycles a buffer; k_pin() for each contiguous run of pages that are not pinned,
  *   a mapping for the device a page; k_unpin() and k_page_put() a page that goes.
  */
@@ -23,7 +23,7 @@ struct pin_chunk {
     struct adma_pin pin[CHUNK]; /* the first one links chunks */
 };
 
-/* ---- Lists ------------------------------------------------------------------------------------ */
+/* ---- Lists ----------------------------------------------------------------------------------- */
 
 static struct adma_pin **bucket_of(struct adma_process *process, uint64_t number)
 {
@@ -81,7 +81,7 @@ void adma_pins_release(struct adma_process *process)
     }
 }
 
-/* ---- One page --------------------------------------------------------------------------------- */
+/* ---- One page -------------------------------------------------------------------------------- */
 
 static struct k_device *engine_of(const struct adma *adma)
 {
@@ -133,7 +133,7 @@ static struct adma_pin *find(struct adma_process *process, uint64_t number)
     return pin;
 }
 
-/* ---- Buffers ---------------------------------------------------------------------------------- */
+/* ---- Buffers --------------------------------------------------------------------------------- */
 
 static void give_up(struct adma_process *process, struct adma_pin *pin)
 {
@@ -192,9 +192,9 @@ static void map(struct adma_process *process, struct adma_pin *pin, struct k_dev
     process->adma->stats.pages_not_mapped++;
 }
 
-/* Pays for the new pins [from, n_pins) of the buffer: a call for each run of contiguous pages. Memory may be
- * unmapped meanwhile, and others may find the pins: they wait until these are ready, as all of
- * them are at return, on an error, too. */
+/* Pays for the new pins [from, n_pins) of the buffer: a call for each run of contiguous pages.
+ * Memory may be unmapped meanwhile, and others may find the pins: they wait until these are ready,
+ * as all of them are at return, on an error, too. */
 static int pay(struct adma_process *process, struct adma_buffer *buffer, uint32_t from)
 {
     struct k_device *device = engine_of(process->adma);
@@ -223,8 +223,8 @@ static int pay(struct adma_process *process, struct adma_buffer *buffer, uint32_
     return error;
 }
 
-/* Until those who pin the buffer's pages, too, have done so. The buffer's own new pins are ready: two
- * threads do not wait for each other. */
+/* Until those who pin the buffer's pages, too, have done so. The buffer's own new pins are ready:
+ * two threads do not wait for each other. */
 static int wait_for_others(struct adma_process *process, const struct adma_buffer *buffer)
 {
     for (uint32_t i = 0; i < buffer->n_pins; i++) {
@@ -300,7 +300,7 @@ int adma_pin_buffer(struct adma_process *process, struct adma_buffer *buffer, st
     return error;
 }
 
-/* ---- Memory goes away ------------------------------------------------------------------------- */
+/* ---- Memory goes away ------------------------------------------------------------------------ */
 
 /* Of a range; n_pages UINT64_MAX: all. */
 static void drop(struct adma_process *process, uint64_t number, uint64_t n_pages)

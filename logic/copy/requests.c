@@ -1,14 +1,14 @@
 /*
  * What it does: what processes have posted: cookies, checks, waits, and copies within a process.
- * Follows: sections 3.1 and 3.3 of the paper: a request whose counterpart is missing waits on a binary
- *   semaphore; one that has it looks for the end of the DMA.
+ * Follows: sections 3.1 and 3.3 of the paper: a request whose counterpart is missing waits on a
+ *   binary semaphore; one that has it looks for the end of the DMA.
  * Costs: syscall_cycles a call; a sleep and a wake-up what the kernel charges for them.
  */
 #include <errno.h>
 
 #include "logic/copy/adma_internal.h"
 
-/* ---- Requests --------------------------------------------------------------------------------- */
+/* ---- Requests -------------------------------------------------------------------------------- */
 
 struct adma_request *adma_request_get(struct adma_process *process, enum adma_kind kind)
 {
@@ -102,7 +102,7 @@ static int64_t result(const struct adma_request *r)
     return r->error != 0 && r->moved == 0 ? r->error : (int64_t)r->moved;
 }
 
-/* ---- Transfers of requests -------------------------------------------------------------------- */
+/* ---- Transfers of requests ------------------------------------------------------------------- */
 
 static void write_ended(struct adma_request *w, struct adma_transfer *t)
 {
@@ -172,7 +172,7 @@ void adma_request_wait(struct adma_request *r, uint64_t until_ps)
     }
 }
 
-/* ---- Copies within a process ------------------------------------------------------------------ */
+/* ---- Copies within a process ----------------------------------------------------------------- */
 
 bool adma_overlap(struct uaddr a, struct uaddr b, uint64_t bytes)
 {
@@ -261,7 +261,7 @@ int adma_copy(struct adma_process *process, struct uaddr to, struct uaddr from, 
     return end_copy(r);
 }
 
-/* ---- Ends of reads and writes ----------------------------------------------------------------- */
+/* ---- Ends of reads and writes ---------------------------------------------------------------- */
 
 bool adma_check(struct adma_process *process, adma_cookie cookie, int64_t *of)
 {

@@ -1,10 +1,10 @@
 /*
- * What it does: chooses the channels of a transfer, whose pages then go round over them.
- *   round robin: all channels, the first page on the one behind the last page of the transfer before.
- *   dedicated: the last n_dedicated channels are those of small copies, the others those of large ones;
- *   each kind goes round over its own.
- *   adaptive: a small copy goes to the one channel that has the fewest bytes before it; a large one over all,
- *   but while small ones keep coming (one within reserve_ps) not over the last.
+ * What it does: chooses the channels of a transfer, whose pages then go round over them. round
+ *   robin: all channels, the first page on the one behind the last page of the transfer before.
+ *   dedicated: the last n_dedicated channels are those of small copies, the others those of large
+ *   ones; each kind goes round over its own. adaptive: a small copy goes to the one channel that
+ *   has the fewest bytes before it; a large one over all, but while small ones keep coming (one
+ *   within reserve_ps) not over the last.
  * Follows: section 3.6 of the paper (round robin; the others are what it leaves to later work).
  */
 #include "logic/copy/adma_internal.h"

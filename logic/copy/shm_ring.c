@@ -1,10 +1,12 @@
 /*
- * What it does: a ring of slots in shared memory, each with a line that says how many bytes are in it; 0:
- *   it is free. Writer and reader poll the line of their next slot. Two copies for each byte.
+ * What it does: a ring of slots in shared memory, each with a line that says how many bytes are in
+ *   it; 0: it is free. Writer and reader poll the line of their next slot. Two copies for each
+ *   byte.
  * Leaves out: the set-up by mmap(), queues of several writers.
- * Follows: the user-space shared memory of section 3.2 of the paper, as MPI libraries of the time have it.
- * Costs: two copies as umem_copy() makes them; a load of a slot's line a look, which misses when the
- *   other CPU has written it; POLL_CYCLES between looks.
+ * Follows: the user-space shared memory of section 3.2 of the paper, as MPI libraries of the time
+ *   have it.
+ * Costs: two copies as umem_copy() makes them; a load of a slot's line a look, which misses when
+ *   the other CPU has written it; POLL_CYCLES between looks.
  */
 #include "logic/copy/shm_ring.h"
 

@@ -1,6 +1,7 @@
 /*
- * Messages between two processes through memory that both have mapped, without the kernel: the writer
- * copies into slots of a ring, the reader out of them. One direction; one writer, one reader.
+ * Messages between two processes through memory that both have mapped, without the kernel: the
+ * writer copies into slots of a ring, the reader out of them. One direction; one writer, one
+ * reader.
  */
 #ifndef LOGIC_COPY_SHM_RING_H
 #define LOGIC_COPY_SHM_RING_H

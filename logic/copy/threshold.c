@@ -1,10 +1,11 @@
 /*
- * What it does: decides between the engine and the CPU. A fixed size, or one that is learnt: for each power
- *   of two of the size, and for memory that was pinned already (likely used before) or not, a running
- *   mean of the time that the module's calls have spent on a transfer, by either. The cheaper one copies;
- *   now and then the other is tried again, the more rarely the more often it has lost.
- * Leaves out: the load of the channels, and what the process could have computed meanwhile: time in calls is
- *   what it cannot use.
+ * What it does: decides between the engine and the CPU. A fixed size, or one that is learnt: for
+ *   each power of two of the size, and for memory that was pinned already (likely used before) or
+ *   not, a running mean of the time that the module's calls have spent on a transfer, by either.
+ *   The cheaper one copies; now and then the other is tried again, the more rarely the more often
+ *   it has lost.
+ * Leaves out: the load of the channels, and what the process could have computed meanwhile: time in
+ *   calls is what it cannot use.
  * Costs: none beyond two times that are read anyway.
  */
 #include "logic/copy/adma_internal.h"

@@ -1,10 +1,10 @@
 /*
- * What it does: moves one range of bytes between two pinned buffers: cuts it where a page ends on either
- *   side, gives the pieces to the lanes (channels) that schedule.c has chosen, and knows when all have
- *   ended. What a channel cannot take for want of room waits in its list, and goes on when copies end.
- *   What the engine has failed to copy, or has not in time, the CPU copies.
- * Follows: sections 3.1 and 3.4 of the paper. Linux' ioatdma (2.6.18) has the engine begin after every 20
- *   descriptors of a channel, and at the end of a call.
+ * What it does: moves one range of bytes between two pinned buffers: cuts it where a page ends on
+ *   either side, gives the pieces to the lanes (channels) that schedule.c has chosen, and knows
+ *   when all have ended. What a channel cannot take for want of room waits in its list, and goes on
+ *   when copies end. What the engine has failed to copy, or has not in time, the CPU copies.
+ * Follows: sections 3.1 and 3.4 of the paper. Linux' ioatdma (2.6.18) has the engine begin after
+ *   every 20 descriptors of a channel, and at the end of a call.
  * Costs: a descriptor and its doorbell what logic/dma charges; a check a look at each channel.
  */
 #include <errno.h>
@@ -19,7 +19,7 @@ static uint64_t min_u64(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* ---- The CPU ---------------------------------------------------------------------------------- */
+/* ---- The CPU --------------------------------------------------------------------------------- */
 
 /* A place of a buffer in memory, and how many bytes its page goes on. */
 static struct kaddr place(const struct adma_buffer *buffer, uint64_t at, uint64_t *left)
@@ -63,7 +63,7 @@ static void copy_by_cpu(struct adma_transfer *t, struct adma_process *by, uint64
     adma_transfer_ended(t);
 }
 
-/* ---- Ends of copies --------------------------------------------------------------------------- */
+/* ---- Ends of copies -------------------------------------------------------------------------- */
 
 static void settle(struct adma_transfer *t)
 {
@@ -157,7 +157,7 @@ static void copy_ended(void *arg, dma_cookie cookie, enum dma_state state)
         feed(channel);
 }
 
-/* ---- Giving copies to channels ---------------------------------------------------------------- */
+/* ---- Giving copies to channels --------------------------------------------------------------- */
 
 /* Where the unit ends, as a place in the transfer. */
 static uint64_t unit_end(const struct adma_transfer *t, uint64_t unit)
@@ -166,8 +166,8 @@ static uint64_t unit_end(const struct adma_transfer *t, uint64_t unit)
     return min_u64(t->bytes, (unit + 1) * K_PAGE_BYTES - in_page);
 }
 
-/* All of it has been given. Its transfer may end as soon as time passes, and its structure be another's:
- * so it leaves the list now, whose first it is if it waits. */
+/* All of it has been given. Its transfer may end as soon as time passes, and its structure be
+ * another's: so it leaves the list now, whose first it is if it waits. */
 static void close_lane(struct adma_lane *lane)
 {
     struct adma_channel *channel = lane->channel;
@@ -201,7 +201,8 @@ static bool refuse(struct adma_lane *lane, uint64_t bytes)
     return true;
 }
 
-/* Gives the next copy of the lane. False: the ring is full. What the engine refuses is the CPU's. */
+/* Gives the next copy of the lane. False: the ring is full. What the engine refuses is the
+ * CPU's. */
 static bool give(struct adma_lane *lane)
 {
     struct adma_transfer *t = lane->transfer;
@@ -341,7 +342,7 @@ void adma_transfer_start(struct adma_transfer *t, struct adma_process *by)
     settle(t);
 }
 
-/* ---- Checks and waits ------------------------------------------------------------------------- */
+/* ---- Checks and waits ------------------------------------------------------------------------ */
 
 static uint64_t deadline_of(const struct adma_transfer *t)
 {
@@ -426,7 +427,7 @@ void adma_transfer_step(struct adma_transfer *t, struct adma_process *by,
     t->spent_ps += took_ps;
 }
 
-/* ---- Channels --------------------------------------------------------------------------------- */
+/* ---- Channels -------------------------------------------------------------------------------- */
 
 static void init_channel(struct adma *adma, unsigned i, struct dma_channel *dma)
 {

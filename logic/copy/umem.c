@@ -1,11 +1,12 @@
 /*
  * What it does: a process's address space: areas of user virtual addresses, in order, each with the
- *   pieces of memory behind it; first fit, so that addresses are used again as malloc() and free() do.
+ *   pieces of memory behind it; first fit, so that addresses are used again as malloc() and free()
+ *   do.
  * Leaves out: page tables and their costs, faults (memory is there when it is mapped), protection,
  *   swapping, memory that two processes share.
  * Follows: mmap(), munmap(), mmu notifiers of Linux; memcpy() of a C library.
- * Costs: page_alloc_cycles and page_free_cycles a piece; a copy what k_copy() does, once for each run of
- *   memory that is contiguous on both sides.
+ * Costs: page_alloc_cycles and page_free_cycles a piece; a copy what k_copy() does, once for each
+ *   run of memory that is contiguous on both sides.
  */
 #include "logic/copy/umem.h"
 
@@ -62,7 +63,7 @@ void umem_free(struct umem *umem)
     k_free(umem);
 }
 
-/* ---- Mapping ---------------------------------------------------------------------------------- */
+/* ---- Mapping --------------------------------------------------------------------------------- */
 
 static bool fill(struct umem *umem, struct area *area, int node)
 {
@@ -141,7 +142,7 @@ void umem_notifier_remove(struct umem *umem, struct umem_notifier *notifier)
     K_LIST_REMOVE(umem->notifiers, notifier);
 }
 
-/* ---- What is where ---------------------------------------------------------------------------- */
+/* ---- What is where --------------------------------------------------------------------------- */
 
 static struct area *find(const struct umem *umem, uint64_t at)
 {

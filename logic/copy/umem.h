@@ -3,8 +3,8 @@
  * address spaces of its own (logic/kapi.h) gets what a copy module has to deal with: ranges whose
  * pages lie anywhere, that are freed while somebody uses them, and whose addresses are used again.
  *
- * A page has one reference of its mapping; whoever pins it takes another. So a page that is unmapped
- * while it is pinned stays what it is until it is unpinned, and is nobody else's before.
+ * A page has one reference of its mapping; whoever pins it takes another. So a page that is
+ * unmapped while it is pinned stays what it is until it is unpinned, and is nobody else's before.
  */
 #ifndef LOGIC_COPY_UMEM_H
 #define LOGIC_COPY_UMEM_H
@@ -38,8 +38,8 @@ struct kernel *umem_kernel(const struct umem *umem);
  * pages, in physically contiguous pieces of 2^order pages (the last one may be smaller). v is 0 if
  * there is no memory. */
 struct uaddr umem_map(struct umem *umem, int node, uint64_t bytes, unsigned order);
-/* [thread] Unmaps what one umem_map() has mapped, after all notifiers have been told; 0, or -EINVAL:
- * nothing begins at this address. */
+/* [thread] Unmaps what one umem_map() has mapped, after all notifiers have been told; 0, or
+ * -EINVAL: nothing begins at this address. */
 int umem_unmap(struct umem *umem, struct uaddr at);
 
 /* [at, at + bytes) is mapped. True for no bytes. */

@@ -8,7 +8,8 @@
  * Leaves out: operations other than copies; channels bound to devices (slaves, cyclic transfers);
  *   hot plug of users: they ask for a channel again by themselves.
  * Follows: Linux, Documentation/driver-api/dmaengine, drivers/dma/dmaengine.[ch] and virt-dma.h.
- * Costs: dma_prepare_cycles and dma_complete_cycles per copy, and what the driver's functions touch.
+ * Costs: dma_prepare_cycles and dma_complete_cycles per copy, and what the driver's functions
+ *   touch.
  */
 #include <errno.h>
 #include <string.h>
@@ -36,7 +37,7 @@ static struct dma_descriptor *slot_of(const struct dma_channel *c, uint64_t sequ
     return &c->slot[sequence & (c->device->limits.ring - 1)];
 }
 
-/* ---- Engines ---------------------------------------------------------------------------------- */
+/* ---- Engines --------------------------------------------------------------------------------- */
 
 struct dma_core *dma_core_new(struct kernel *kernel)
 {
@@ -84,7 +85,7 @@ unsigned dma_channels_free(const struct dma_core *core, const char *engine, unsi
     return n;
 }
 
-/* ---- Ends ------------------------------------------------------------------------------------- */
+/* ---- Ends ------------------------------------------------------------------------------------ */
 
 static void note_failure(struct dma_channel *c, const struct dma_descriptor *d, uint32_t code,
                          const char *text)
@@ -133,8 +134,8 @@ void dma_copies_complete(struct dma_channel *c, uint64_t end)
             dma_copy_ended(c, s, DMA_COMPLETE, 0, NULL);
 }
 
-/* Looks at what has ended, unless somebody else is doing so, who then looks once more, or is stopping
- * or restarting the engine, which ends with a look. */
+/* Looks at what has ended, unless somebody else is doing so, who then looks once more, or is
+ * stopping or restarting the engine, which ends with a look. */
 static void clean(struct dma_channel *c)
 {
     c->clean_again = true;
@@ -175,7 +176,7 @@ static void end_all(struct dma_channel *c)
     k_wake(kernel_of(c), &c->wait);
 }
 
-/* ---- Interrupts, errors ------------------------------------------------------------------------ */
+/* ---- Interrupts, errors ---------------------------------------------------------------------- */
 
 void dma_channel_interrupt(struct dma_channel *c)
 {
@@ -289,7 +290,7 @@ void dma_terminate(struct dma_channel *c)
     issue_wanted(c); /* what callbacks have submitted */
 }
 
-/* ---- Copies that do not come back --------------------------------------------------------------- */
+/* ---- Copies that do not come back ------------------------------------------------------------ */
 
 static void watch(struct dma_channel *c)
 {
@@ -326,7 +327,7 @@ static void watch_work(struct k_work *work)
         watch(c);
 }
 
-/* ---- Channels ---------------------------------------------------------------------------------- */
+/* ---- Channels -------------------------------------------------------------------------------- */
 
 static void channel_stop(struct dma_channel *c)
 {
@@ -475,7 +476,7 @@ unsigned dma_channel_pending(const struct dma_channel *c)
     return n;
 }
 
-/* ---- Copies ------------------------------------------------------------------------------------ */
+/* ---- Copies ---------------------------------------------------------------------------------- */
 
 static bool overlaps(uint64_t a, uint64_t b, uint64_t bytes)
 {
@@ -605,7 +606,7 @@ int dma_wait(struct dma_channel *c, dma_cookie cookie, enum dma_wait_how how, ui
     }
 }
 
-/* ---- Registration ------------------------------------------------------------------------------ */
+/* ---- Registration ---------------------------------------------------------------------------- */
 
 int dma_device_register(struct dma_core *core, struct dma_device *device)
 {

@@ -12,11 +12,11 @@
  *   dma_channel_release(c);                              [thread]
  *
  * Order. A channel starts its copies in the order of their cookies, and may work on several at a
- * time. A copy with DMA_FENCE has written all its bytes before a later copy of the channel begins to
- * read. Only if limits->in_order, a copy that is done means that all before it have ended.
+ * time. A copy with DMA_FENCE has written all its bytes before a later copy of the channel begins
+ * to read. Only if limits->in_order, a copy that is done means that all before it have ended.
  *
- * No copy is lost: each that was submitted ends with one status, whatever happens to the engine, and
- * its callback is called once. Nothing here allocates memory between dma_channel_request() and
+ * No copy is lost: each that was submitted ends with one status, whatever happens to the engine,
+ * and its callback is called once. Nothing here allocates memory between dma_channel_request() and
  * dma_channel_release(). All calls but those marked [thread] may also be made in a soft interrupt.
  * A shared channel may be used by several threads and CPUs at a time.
  */
@@ -28,7 +28,7 @@
 struct dma_core;
 struct dma_channel;
 
-/* ---- Engines and channels --------------------------------------------------------------------- */
+/* ---- Engines and channels -------------------------------------------------------------------- */
 
 /* The engines of one kernel. The caller owns the result, and frees it when no channel is requested
  * and no engine is registered any more. */
@@ -48,11 +48,11 @@ const char *dma_engine_name(const struct dma_core *core, unsigned i);
 /* With DMA_EXCLUSIVE: a failed copy stops the channel until dma_resume(). */
 #define DMA_HOLD_ERRORS 2u
 
-/* [thread] Requests a channel: of those that are allowed, the one with the fewest requests, then the
- * nearest to the calling CPU's node, then the first. NULL: there is none. */
+/* [thread] Requests a channel: of those that are allowed, the one with the fewest requests, then
+ * the nearest to the calling CPU's node, then the first. NULL: there is none. */
 struct dma_channel *dma_channel_request(struct dma_core *core, const char *engine, unsigned mode);
-/* [thread] Requests n different channels, chosen one after the other like that. Returns 0, or -ENODEV
- * and nothing. */
+/* [thread] Requests n different channels, chosen one after the other like that. Returns 0, or
+ * -ENODEV and nothing. */
 int dma_channels_request(struct dma_core *core, const char *engine, unsigned mode, unsigned n,
                          struct dma_channel **channels);
 /* [thread] Undoes one request. The last one of a channel ends what is still under way, as
@@ -75,7 +75,7 @@ unsigned dma_channel_room(const struct dma_channel *channel);
 /* Copies submitted, and not ended as far as the driver has seen. */
 unsigned dma_channel_pending(const struct dma_channel *channel);
 
-/* ---- Copies ----------------------------------------------------------------------------------- */
+/* ---- Copies ---------------------------------------------------------------------------------- */
 
 typedef int64_t dma_cookie; /* of a channel: 1, 2, ... in order of preparation */
 
@@ -125,15 +125,16 @@ void dma_issue_pending(struct dma_channel *channel);
 enum dma_state dma_status(struct dma_channel *channel, dma_cookie cookie);
 
 enum dma_wait_how {
-    DMA_POLL, /* the CPU looks again and again */
-    DMA_SLEEP, /* [thread] until the interrupt of this copy or of a later one, which needs DMA_INTERRUPT */
+    DMA_POLL,  /* the CPU looks again and again */
+    DMA_SLEEP, /* [thread] until the interrupt of this copy or of a later one, which needs
+                * DMA_INTERRUPT */
 };
 /* Waits for the end of a copy that was issued. 0: complete; -EIO; -ECANCELED: aborted; -ETIMEDOUT:
  * still in progress at until_ps (UINT64_MAX: no limit). [thread] */
 int dma_wait(struct dma_channel *channel, dma_cookie cookie, enum dma_wait_how how,
              uint64_t until_ps);
 
-/* ---- Errors, the end -------------------------------------------------------------------------- */
+/* ---- Errors, the end ------------------------------------------------------------------------- */
 
 /* What the engine said of the last copy that failed. */
 struct dma_failure {
@@ -147,11 +148,11 @@ const struct dma_failure *dma_channel_failure(const struct dma_channel *channel)
 
 /* The channel has stopped on an error, with copies behind it waiting. */
 bool dma_channel_halted(const struct dma_channel *channel);
-/* Goes on behind the failed copy. 0; -ENODEV; -EINVAL: it has not stopped, or is being terminated. [thread] Without
- * DMA_HOLD_ERRORS the driver does so by itself. */
+/* Goes on behind the failed copy. 0; -ENODEV; -EINVAL: it has not stopped, or is being terminated.
+ * [thread] Without DMA_HOLD_ERRORS the driver does so by itself. */
 int dma_resume(struct dma_channel *channel);
-/* Ends all copies: those that are done are complete, all others are aborted when it returns, and the
- * engine does not touch their memory any more. The channel can be used again. [thread] */
+/* Ends all copies: those that are done are complete, all others are aborted when it returns, and
+ * the engine does not touch their memory any more. The channel can be used again. [thread] */
 void dma_terminate(struct dma_channel *channel);
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * Driver of Intel's Data Streaming Accelerator: its functions.
  *
- * What it does: reads the capabilities; makes one group of all engines and of as many work queues as there
- *   are channels, dedicated ones of equal size, or of one shared queue with all entries; enables them;
- *   one interrupt vector per channel.
+ * What it does: reads the capabilities; makes one group of all engines and of as many work queues
+ *   as there are channels, dedicated ones of equal size, or of one shared queue with all entries;
+ *   enables them; one interrupt vector per channel.
  * Leaves out: several groups, priorities, limits of read buffers; the error interrupt (errors of
  *   descriptors have records); virtual devices.
  * Follows: Intel Data Streaming Accelerator Architecture Specification; Linux, drivers/dma/idxd
@@ -28,7 +28,7 @@ const struct dsa_drv_options dsa_drv_options_default = { .channels = 4,
                                                          .poll_ps = 50 * K_NS,
                                                          .timeout_ps = 200 * K_MS };
 
-/* ---- Commands ---------------------------------------------------------------------------------- */
+/* ---- Commands -------------------------------------------------------------------------------- */
 
 static int command(struct dsa_function *f, enum dsa_command code, uint32_t operand)
 {
@@ -54,7 +54,7 @@ int dsa_command(struct dsa_function *f, enum dsa_command code, uint32_t operand)
     return status;
 }
 
-/* ---- Interrupts -------------------------------------------------------------------------------- */
+/* ---- Interrupts ------------------------------------------------------------------------------ */
 
 static void channel_interrupt(void *arg)
 {
@@ -83,7 +83,7 @@ static int irqs_request(struct dsa_function *f)
     return status;
 }
 
-/* ---- Set-up ------------------------------------------------------------------------------------ */
+/* ---- Set-up ---------------------------------------------------------------------------------- */
 
 static unsigned log2_of(uint64_t value)
 {
@@ -205,7 +205,7 @@ static void set_up(struct dsa_function *f)
     }
 }
 
-/* ---- Life of a function ------------------------------------------------------------------------ */
+/* ---- Life of a function ---------------------------------------------------------------------- */
 
 static int probe(struct k_pci_dev *pci, void *context)
 {

@@ -1,7 +1,7 @@
 /*
- * Driver of Intel's Data Streaming Accelerator (hw/dsa_regs.h) behind logic/dma/dma.h. Its engines are of
- * the kind "dsa" and called "dsa0", "dsa1", ... in the order in which they were found. Without PASIDs: all
- * addresses are the device's.
+ * Driver of Intel's Data Streaming Accelerator (hw/dsa_regs.h) behind logic/dma/dma.h. Its engines
+ * are of the kind "dsa" and called "dsa0", "dsa1", ... in the order in which they were found.
+ * Without PASIDs: all addresses are the device's.
  *
  *   struct dsa_drv *dsa = dsa_drv_new(core, &options);
  *   k_pci_register(kernel, dsa_drv_driver(dsa));
@@ -16,7 +16,8 @@ struct dsa_drv;
 
 struct dsa_drv_options {
     unsigned channels; /* of each engine: 1 .. 16, at most its work queues unless they share one */
-    /* All channels submit to one shared work queue (ENQCMD); else each has a dedicated one (MOVDIR64B). */
+    /* All channels submit to one shared work queue (ENQCMD); else each has a dedicated one
+     * (MOVDIR64B). */
     bool shared;
     unsigned batch_max;  /* copies that are handed over as one batch at most: 1 .. 1024 */
     unsigned ring;       /* copies per channel: a power of two, 4 .. 32768 */

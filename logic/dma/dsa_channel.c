@@ -1,19 +1,19 @@
 /*
  * Channels of the driver of Intel's Data Streaming Accelerator.
  *
- * What it does: writes descriptors into a ring in memory; hands over a single one by a store of 64 bytes
- *   into a portal, several at once as a batch whose list they are; in a dedicated queue counts the
- *   entries that are free, in a shared one tries again what was refused; asks for interrupts as a queue
- *   fills, so that its entries are freed though nobody looks; finds ends by completion
- *   records, of a batch by the batch's, and in that of each copy only after a failure; keeps what
- *   follows a fence until the copies before it have ended. A channel does not stop on an error by itself:
- *   with DMA_HOLD_ERRORS copies are handed over one by one.
+ * What it does: writes descriptors into a ring in memory; hands over a single one by a store of 64
+ *   bytes into a portal, several at once as a batch whose list they are; in a dedicated queue
+ *   counts the entries that are free, in a shared one tries again what was refused; asks for
+ *   interrupts as a queue fills, so that its entries are freed though nobody looks; finds ends by
+ *   completion records, of a batch by the batch's, and in that of each copy only after a failure;
+ *   keeps what follows a fence until the copies before it have ended. A channel does not stop on an
+ *   error by itself: with DMA_HOLD_ERRORS copies are handed over one by one.
  * Leaves out: operations other than moves; PASIDs; waiting by UMWAIT.
- * Follows: Intel Data Streaming Accelerator Architecture Specification; Linux, drivers/dma/idxd (dma.c,
- *   submit.c, irq.c), which makes no batches.
- * Costs: those of dma.c; 64 bytes of the descriptor and 32 of its record per copy; a store of 64 bytes per
- *   submission, in a shared queue a round trip to the device; the record's line at each look, which
- *   misses after the engine has written it.
+ * Follows: Intel Data Streaming Accelerator Architecture Specification; Linux, drivers/dma/idxd
+ *   (dma.c, submit.c, irq.c), which makes no batches.
+ * Costs: those of dma.c; 64 bytes of the descriptor and 32 of its record per copy; a store of 64
+ *   bytes per submission, in a shared queue a round trip to the device; the record's line at each
+ *   look, which misses after the engine has written it.
  */
 #include <errno.h>
 
@@ -28,7 +28,7 @@ static struct kernel *kernel_of(const struct dsa_channel *ch)
     return ch->function->drv->kernel;
 }
 
-/* ---- Memory ------------------------------------------------------------------------------------ */
+/* ---- Memory ---------------------------------------------------------------------------------- */
 
 static uint64_t slot_of(const struct dsa_channel *ch, uint64_t sequence)
 {
@@ -85,14 +85,15 @@ static void fill(struct dma_channel *c, const struct dma_descriptor *d)
     clear_record(ch, d->sequence, false);
 }
 
-/* ---- Submission -------------------------------------------------------------------------------- */
+/* ---- Submission ------------------------------------------------------------------------------ */
 
 static const struct dma_descriptor *copy_of(const struct dsa_channel *ch, uint64_t sequence)
 {
     return &ch->dma->slot[slot_of(ch, sequence)];
 }
 
-/* Copies from ch->next on that can be handed over together: none behind a fence, within the ring. */
+/* Copies from ch->next on that can be handed over together: none behind a fence, within the
+ * ring. */
 static uint32_t run_length(const struct dsa_channel *ch)
 {
     const uint32_t ring = ch->function->dma.limits.ring;
@@ -116,9 +117,9 @@ static bool holds(const struct dsa_channel *ch, const struct dsa_run *run)
            (copy_of(ch, run->first + run->n - 1)->flags & DMA_FENCE) != 0;
 }
 
-/* Whether the run raises an interrupt of the driver's own, whose look frees entries and hands over what
- * waits for them. None as long as the channel's share of the queue is at most half full; beyond, one in
- * a quarter of it, so that a full queue always holds one. */
+/* Whether the run raises an interrupt of the driver's own, whose look frees entries and hands over
+ * what waits for them. None as long as the channel's share of the queue is at most half full;
+ * beyond, one in a quarter of it, so that a full queue always holds one. */
 static bool asks(const struct dsa_channel *ch)
 {
     const struct dsa_function *f = ch->function;
@@ -151,8 +152,8 @@ static struct dsa_descriptor describe(const struct dsa_channel *ch, const struct
     return d;
 }
 
-/* False: the shared queue is full. If nothing of this channel is with the engine, nobody would try again
- * later: it goes on until the device is gone. */
+/* False: the shared queue is full. If nothing of this channel is with the engine, nobody would try
+ * again later: it goes on until the device is gone. */
 static bool enqueue(const struct dsa_channel *ch, uint64_t portal, const struct dsa_descriptor *d)
 {
     struct dsa_drv *drv = ch->function->drv;
@@ -214,7 +215,7 @@ static void issue(struct dma_channel *c, uint64_t first, uint64_t end)
     submit(ch);
 }
 
-/* ---- Ends -------------------------------------------------------------------------------------- */
+/* ---- Ends ------------------------------------------------------------------------------------ */
 
 static const char *status_text(uint8_t status)
 {
@@ -311,7 +312,7 @@ static void rearm(struct dma_channel *c)
     (void)c; /* each record that was asked for an interrupt has one */
 }
 
-/* ---- Life of a channel ------------------------------------------------------------------------- */
+/* ---- Life of a channel ----------------------------------------------------------------------- */
 
 static int start(struct dma_channel *c)
 {
@@ -349,8 +350,9 @@ static int resume(struct dma_channel *c)
     return 0;
 }
 
-/* A queue of its own is aborted; of a shared one all is waited for that is in it. Somebody may have reset
- * the function, or another channel's recovery is under way, in which the command fails, too. */
+/* A queue of its own is aborted; of a shared one all is waited for that is in it. Somebody may have
+ * reset the function, or another channel's recovery is under way, in which the command fails,
+ * too. */
 static void abort_all(struct dma_channel *c)
 {
     struct dsa_channel *ch = c->driver;

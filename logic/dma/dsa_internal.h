@@ -65,12 +65,14 @@ struct dsa_drv {
 
 extern const struct dma_channel_ops dsa_channel_ops;
 
-/* [thread] One command, to its end. 0; -ENODEV: the device is gone; -ETIMEDOUT; -EIO: it has failed. */
+/* [thread] One command, to its end. 0; -ENODEV: the device is gone; -ETIMEDOUT; -EIO: it has
+ * failed. */
 int dsa_command(struct dsa_function *function, enum dsa_command command, uint32_t operand);
-/* [thread] After a command that has failed: resets the device and sets it up again, which ends what its
- * queues have under way. What other channels had with it does not come back: they abort it in their
- * turn. Once it returns, whatever it does, the engine accesses no memory for what was handed over before,
- * unless the device does not answer. 0; a negative errno: it does not work any more. */
+/* [thread] After a command that has failed: resets the device and sets it up again, which ends what
+ * its queues have under way. What other channels had with it does not come back: they abort it in
+ * their turn. Once it returns, whatever it does, the engine accesses no memory for what was handed
+ * over before, unless the device does not answer. 0; a negative errno: it does not work any
+ * more. */
 int dsa_recover(struct dsa_function *function);
 
 #endif

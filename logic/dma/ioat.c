@@ -2,9 +2,9 @@
  * Driver of Intel's DMA engine.
  *
  * What it does: a ring of descriptors per channel in memory, chained; one doorbell for all that was
- *   issued (1.2: APPEND, 3.2: DMACOUNT); every copy asks for a write of its completion, and ends are
- *   found by that value; interrupts only of copies that want one, not again before a look; after an
- *   error, the failed descriptor is reported, the channel reset and started behind it.
+ *   issued (1.2: APPEND, 3.2: DMACOUNT); every copy asks for a write of its completion, and ends
+ *   are found by that value; interrupts only of copies that want one, not again before a look;
+ *   after an error, the failed descriptor is reported, the channel reset and started behind it.
  * Leaves out: operations other than copies; idle channels that are put to sleep; moderation of
  *   interrupts by load (the delay is an option).
  * Follows: Intel 5000X MCH data sheet, DMA engine; Xeon E7 v2 data sheet, volume two, 14.5; Linux,
@@ -75,7 +75,7 @@ static bool is_v1(const struct ioat_channel *ch)
     return ch->function->version < 0x20;
 }
 
-/* ---- Registers --------------------------------------------------------------------------------- */
+/* ---- Registers ------------------------------------------------------------------------------- */
 
 static uint32_t read_reg(const struct ioat_channel *ch, uint32_t reg)
 {
@@ -127,7 +127,7 @@ static int reset(struct ioat_channel *ch)
     return -ETIMEDOUT;
 }
 
-/* ---- Descriptors ------------------------------------------------------------------------------- */
+/* ---- Descriptors ----------------------------------------------------------------------------- */
 
 static uint64_t slot_offset(const struct ioat_channel *ch, uint64_t sequence)
 {
@@ -198,7 +198,7 @@ static void issue(struct dma_channel *c, uint64_t first, uint64_t end)
     }
 }
 
-/* ---- Completions ------------------------------------------------------------------------------- */
+/* ---- Completions ----------------------------------------------------------------------------- */
 
 static const char *error_text(uint32_t error)
 {
@@ -225,8 +225,8 @@ static const char *error_text(uint32_t error)
     return "unknown error";
 }
 
-/* The sequence of the copy under way that has this descriptor; c->issued: there is none. Of those that
- * are under way, at most ring - 1, no two are in the same slot. */
+/* The sequence of the copy under way that has this descriptor; c->issued: there is none. Of those
+ * that are under way, at most ring - 1, no two are in the same slot. */
 static uint64_t sequence_of(const struct dma_channel *c, uint64_t address)
 {
     const struct ioat_channel *ch = c->driver;
@@ -236,8 +236,8 @@ static uint64_t sequence_of(const struct dma_channel *c, uint64_t address)
     return slot < ring && sequence < c->issued ? sequence : c->issued;
 }
 
-/* The address that a halted channel has written need not be that of a copy since its last start: the
- * register of the current descriptor tells which one has failed. */
+/* The address that a halted channel has written need not be that of a copy since its last start:
+ * the register of the current descriptor tells which one has failed. */
 static void clean_halted(struct dma_channel *c)
 {
     struct ioat_channel *ch = c->driver;
@@ -280,7 +280,7 @@ static void spin(struct dma_channel *c, uint64_t until_ps)
     k_spin(ioat->kernel, ch->completion, &seen, sizeof seen, ioat->options.poll_ps, until_ps);
 }
 
-/* ---- Interrupts -------------------------------------------------------------------------------- */
+/* ---- Interrupts ------------------------------------------------------------------------------ */
 
 /* 3.2: of one channel. */
 static void channel_interrupt(void *arg)
@@ -355,7 +355,7 @@ static void rearm(struct dma_channel *c)
     (void)read_reg(ch, IOAT_CHANERR);
 }
 
-/* ---- Life of a channel ------------------------------------------------------------------------- */
+/* ---- Life of a channel ----------------------------------------------------------------------- */
 
 static void set_up_registers(const struct ioat_channel *ch)
 {
@@ -413,8 +413,8 @@ static int resume(struct dma_channel *c)
     return 0;
 }
 
-/* A function-level reset clears base addresses, command register, vectors and registers. Other channels
- * that have copies under way get no doorbell until they abort them in their turn. */
+/* A function-level reset clears base addresses, command register, vectors and registers. Other
+ * channels that have copies under way get no doorbell until they abort them in their turn. */
 static int recover(struct ioat_function *f)
 {
     int status = k_pci_restore(f->pci);
@@ -476,7 +476,7 @@ static const struct dma_channel_ops channel_ops = {
     .abort = abort_all,
 };
 
-/* ---- Life of a function ------------------------------------------------------------------------ */
+/* ---- Life of a function ---------------------------------------------------------------------- */
 
 /* What the registers say; -ENODEV: nothing that we know. */
 static int identify(struct ioat_function *f)

@@ -1,7 +1,7 @@
 /*
- * Driver of Intel's DMA engine (hw/ioat_regs.h): I/OAT of version 1.2 (5000 series) and 3.2 (Xeon E5
- * v4), behind logic/dma/dma.h. Its engines are of the kind "ioat" and called "ioat0", "ioat1", ... in
- * the order in which they were found; each has the channels of one PCI function.
+ * Driver of Intel's DMA engine (hw/ioat_regs.h): I/OAT of version 1.2 (5000 series) and 3.2 (Xeon
+ * E5 v4), behind logic/dma/dma.h. Its engines are of the kind "ioat" and called "ioat0", "ioat1",
+ * ... in the order in which they were found; each has the channels of one PCI function.
  *
  *   struct ioat_drv *ioat = ioat_drv_new(core, &options);
  *   k_pci_register(kernel, ioat_drv_driver(ioat));

@@ -1,9 +1,9 @@
 /*
  * A client of an NVMe controller that another process manages.
  *
- * What it does: Connects to its mailbox and to the controller's registers by each of its paths, registers
- *   with the manager, renews its lease in a thread of its own; memory for data, mapped for the device by
- *   each path.
+ * What it does: Connects to its mailbox and to the controller's registers by each of its paths,
+ *   registers with the manager, renews its lease in a thread of its own; memory for data, mapped
+ *   for the device by each path.
  * Follows: SmartIO, 6.2 and 6.3.
  * Costs: A heartbeat eight times a lease: a store by each path and a read over the fabric.
  */

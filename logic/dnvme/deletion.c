@@ -1,10 +1,10 @@
 /*
  * How the manager deletes queue pairs.
  *
- * What it does: Deletes the submission queue, then the completion queue, by admin commands that nothing waits
- *   for: the first ends when the last command of the queue has, which for a host that is gone may take as
- *   long as the controller's completion time-out. One entry of the admin queue is left to commands that
- *   are waited for; deletions that find no other wait for one.
+ * What it does: Deletes the submission queue, then the completion queue, by admin commands that
+ *   nothing waits for: the first ends when the last command of the queue has, which for a host that
+ *   is gone may take as long as the controller's completion time-out. One entry of the admin queue
+ *   is left to commands that are waited for; deletions that find no other wait for one.
  * Follows: NVM Express 1.3, sections 5.5, 5.6.
  * Costs: Two admin commands.
  */

@@ -24,9 +24,9 @@ int dnvme_code(enum sisci_error status, const struct lend_error *error);
 struct dnvme_server_ops {
     /* wire->sq_bus may be WIRE_SQ_IN_CMB; *sq_bus: where the submission queue is. */
     int (*create)(void *context, uint16_t id, const struct wire_create *wire, uint64_t *sq_bus);
-    /* Begins to delete a queue pair; dnvme_server_deleted() follows, from here or in the same thread. It
-     * may take as long as commands of the pair do, which others must not wait for. Not called again for
-     * the pair before that. */
+    /* Begins to delete a queue pair; dnvme_server_deleted() follows, from here or in the same
+     * thread. It may take as long as commands of the pair do, which others must not wait for. Not
+     * called again for the pair before that. */
     void (*delete_pair)(void *context, uint16_t id);
     int (*admin)(void *context, const struct nvme_sqe *sqe, struct wire_admin *reply);
     int (*namespace)(void *context, uint32_t nsid, struct wire_namespace *reply);
@@ -74,18 +74,18 @@ struct dnvme_server {
 };
 /* Fields above `private` are set. */
 void dnvme_server_init(struct dnvme_server *server);
-/* Looks at all mailboxes once: registers clients, answers, ends leases. Once a lease begins again the deletions
- * of orphaned pairs that have failed. */
+/* Looks at all mailboxes once: registers clients, answers, ends leases. Once a lease begins again
+ * the deletions of orphaned pairs that have failed. */
 void dnvme_server_round(struct dnvme_server *server);
-/* Queue pair `id` is deleted; or, with an error, it may still be there: its owner may ask again, and
- * dnvme_server_round() does if it has none. */
+/* Queue pair `id` is deleted; or, with an error, it may still be there: its owner may ask again,
+ * and dnvme_server_round() does if it has none. */
 void dnvme_server_deleted(struct dnvme_server *server, uint16_t id, int status);
 /* Ends all clients; their queue pairs are being deleted. */
 void dnvme_server_end(struct dnvme_server *server);
 /* Frees memory. */
 void dnvme_server_release(struct dnvme_server *server);
 
-/* ---- deletion.c: how the manager deletes queue pairs ------------------------------------------ */
+/* ---- deletion.c: how the manager deletes queue pairs ----------------------------------------- */
 
 struct dnvme_deletion {
     struct nvme_user_command command;
@@ -101,9 +101,9 @@ struct dnvme_deletions {
     struct dnvme_deletion pair[NVME_QUEUES_MAX];
     unsigned n_waiting;
 };
-/* Submits the command that deletes the submission queue; the rest follows as the admin queue is polled.
- * In the end dnvme_server_deleted() is called, perhaps from here. -ENODEV: the controller is gone; -EIO:
- * it refuses; asked again it goes on with the queue that is left. */
+/* Submits the command that deletes the submission queue; the rest follows as the admin queue is
+ * polled. In the end dnvme_server_deleted() is called, perhaps from here. -ENODEV: the controller
+ * is gone; -EIO: it refuses; asked again it goes on with the queue that is left. */
 void dnvme_deletions_begin(struct dnvme_deletions *deletions, uint16_t id);
 /* Submits what has waited for room in the admin queue; to be called after it was polled. */
 void dnvme_deletions_continue(struct dnvme_deletions *deletions);
@@ -120,8 +120,8 @@ struct dnvme_mail {
     uint64_t timeout_ps;
     struct k_wait_queue wait;
     bool busy; /* one request at a time */
-    /* A request that was given up and whose effect has to be undone, first: to create a queue pair, or to delete
-     * it then. Type 0: none. */
+    /* A request that was given up and whose effect has to be undone, first: to create a queue pair,
+     * or to delete it then. Type 0: none. */
     struct wire_message unsettled;
     /* ---- the lease --------------------------------------------------------------------------- */
     uint64_t lease_ps;
@@ -131,16 +131,18 @@ struct dnvme_mail {
     bool echoed;             /* the manager has seen the last heartbeat */
     bool over;
 };
-/* Fields down to timeout_ps are set, and `incarnation` differs from that of any earlier client of the
- * mailbox. Registers with the manager. -EBUSY: the mailbox has a client whose lease is not over. */
+/* Fields down to timeout_ps are set, and `incarnation` differs from that of any earlier client of
+ * the mailbox. Registers with the manager. -EBUSY: the mailbox has a client whose lease is not
+ * over. */
 int dnvme_mail_open(struct dnvme_mail *mail, struct wire_hello *hello);
-/* Sends a request, again and again, until its reply is there. 0 or the manager's error, also that to the
- * deletion of a pair that was created too late, without which no request is sent; -EPROTO: the reply has
- * another length; -ETIMEDOUT; -EHOSTUNREACH: no map is valid; -ESTALE: the manager does not know us any
- * more. */
+/* Sends a request, again and again, until its reply is there. 0 or the manager's error, also that
+ * to the deletion of a pair that was created too late, without which no request is sent; -EPROTO:
+ * the reply has another length; -ETIMEDOUT; -EHOSTUNREACH: no map is valid; -ESTALE: the manager
+ * does not know us any more. */
 int dnvme_mail_call(struct dnvme_mail *mail, enum wire_type type, const void *body, size_t bytes,
                     void *reply, size_t reply_bytes);
-/* Sends a heartbeat; to be called DNVME_HEARTBEATS times a lease, and more often while it is not `echoed`. */
+/* Sends a heartbeat; to be called DNVME_HEARTBEATS times a lease, and more often while it is not
+ * `echoed`. */
 void dnvme_mail_heartbeat(struct dnvme_mail *mail);
 /* Looks which heartbeat has been seen. False: the lease is over. */
 bool dnvme_mail_look(struct dnvme_mail *mail);
@@ -181,17 +183,18 @@ struct dnvme_client {
 bool dnvme_path_works(const struct dnvme_client *client, unsigned i);
 /* Connects a path anew if its maps are lost. 0 or a negative errno. */
 int dnvme_path_connect(struct dnvme_client *client, unsigned i);
-/* Makes a path whose link is up usable again: connects it if its mappings are lost (*rebuilt), and maps all
- * buffers that are not mapped by it. 0 or a negative errno. */
+/* Makes a path whose link is up usable again: connects it if its mappings are lost (*rebuilt), and
+ * maps all buffers that are not mapped by it. 0 or a negative errno. */
 int dnvme_path_restore(struct dnvme_client *client, unsigned i, bool *rebuilt);
 /* A number for a segment of this host; *number. -ENOSPC: all are in use. */
 int dnvme_segment_number(struct dnvme_client *client, uint32_t *number, struct lend_error *error);
 void dnvme_number_free(struct dnvme_client *client, uint32_t number);
 /* Removes the segment and gives its number back. */
 void dnvme_segment_free(struct dnvme_client *client, struct sisci_segment *segment);
-/* For a segment near the device, which stays as long as the device is borrowed. No other client of the
- * device has the number: a mailbox has one client at a time, and the lender may keep segments of a host
- * that is dead while the mailbox has a client on another one. -ENOSPC: the client has had all. */
+/* For a segment near the device, which stays as long as the device is borrowed. No other client of
+ * the device has the number: a mailbox has one client at a time, and the lender may keep segments
+ * of a host that is dead while the mailbox has a client on another one. -ENOSPC: the client has had
+ * all. */
 int dnvme_near_number(struct dnvme_client *client, uint32_t *number, struct lend_error *error);
 
 struct dnvme_pair {
@@ -210,7 +213,7 @@ struct dnvme_pair {
     bool sq_windowed;
 };
 
-/* ---- multi.c; its head has the states ---------------------------------------------------------- */
+/* ---- multi.c; its head has the states -------------------------------------------------------- */
 
 enum dnvme_path_state { DNVME_PATH_UP, DNVME_PATH_DOWN, DNVME_PATH_DELETED, DNVME_PATH_NONE };
 

@@ -1,13 +1,13 @@
 /*
  * A client's side of its mailbox: requests to the manager, and the lease.
  *
- * What it does: Writes a request through the map of the mailbox and reads for the reply, with growing
- *   sleeps; writes it again after a while, by the other path if there are two. Sends heartbeats, and knows
- *   until when the manager certainly keeps the lease: a lease's time after the last heartbeat that it has
- *   echoed was sent, less an eighth. A queue pair may have been created though no reply came; before the next
- *   request it is deleted.
- * Costs: A request is written in 8-byte stores (2 to 16), each look at the reply is one read over the
- *   fabric. A heartbeat is a store, then a read.
+ * What it does: Writes a request through the map of the mailbox and reads for the reply, with
+ *   growing sleeps; writes it again after a while, by the other path if there are two. Sends
+ *   heartbeats, and knows until when the manager certainly keeps the lease: a lease's time after
+ *   the last heartbeat that it has echoed was sent, less an eighth. A queue pair may have been
+ *   created though no reply came; before the next request it is deleted.
+ * Costs: A request is written in 8-byte stores (2 to 16), each look at the reply is one read over
+ *   the fabric. A heartbeat is a store, then a read.
  */
 #include "logic/dnvme/dnvme_internal.h"
 
@@ -111,9 +111,10 @@ static void message(struct dnvme_mail *mail, enum wire_type type, const void *bo
     m->header.check = wire_check(m, mail->incarnation);
 }
 
-/* Finds out what became of a request to create a queue pair, and deletes that. The request is still the last
- * one, so the manager carries it out once. -EPERM to the deletion: the pair is not there any more. If it is
- * refused it is a new request the next time, as the manager has answered this one. */
+/* Finds out what became of a request to create a queue pair, and deletes that. The request is still
+ * the last one, so the manager carries it out once. -EPERM to the deletion: the pair is not there
+ * any more. If it is refused it is a new request the next time, as the manager has answered this
+ * one. */
 static int settle(struct dnvme_mail *mail)
 {
     struct wire_message *m = &mail->unsettled, answer;

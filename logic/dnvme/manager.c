@@ -1,13 +1,13 @@
 /*
  * The manager of an NVMe controller.
  *
- * What it does: Takes the controller exclusively, resets it, sets up the admin queue in a segment of its
- *   host, has the number of queues set before the first one exists (a sequence error afterwards),
- *   identifies the namespaces, finds the memory buffer; then shares the device and serves mailboxes in
- *   a thread. The controller sees the admin queue by the address that SISCI resolves, so the manager's
- *   host may be any.
- * Leaves out: asynchronous events; a reset once clients are there: if the controller stops answering, all
- *   lose it.
+ * What it does: Takes the controller exclusively, resets it, sets up the admin queue in a segment
+ *   of its host, has the number of queues set before the first one exists (a sequence error
+ *   afterwards), identifies the namespaces, finds the memory buffer; then shares the device and
+ *   serves mailboxes in a thread. The controller sees the admin queue by the address that SISCI
+ *   resolves, so the manager's host may be any.
+ * Leaves out: asynchronous events; a reset once clients are there: if the controller stops
+ *   answering, all lose it.
  * Follows: SmartIO, 6.2; NVM Express 1.3, sections 3.1.11 (CMBLOC), 5.21.1.7, 7.6.
  * Costs: A look at the mailboxes every poll_ps.
  */
@@ -165,9 +165,10 @@ static int open_controller(struct dnvme_manager *m, uint16_t *n_queues)
     return status;
 }
 
-/* The address by which the controller itself finds its buffer: that of the register in the lender's tree,
- * which is what a window leads to if no IOMMU translates the controller's requests. Then two windows of the
- * same bytes have the same address; else each has its own, and a request to it would leave the controller. */
+/* The address by which the controller itself finds its buffer: that of the register in the lender's
+ * tree, which is what a window leads to if no IOMMU translates the controller's requests. Then two
+ * windows of the same bytes have the same address; else each has its own, and a request to it would
+ * leave the controller. */
 static bool bus_address(struct dnvme_manager *m, uint64_t offset, uint64_t bytes)
 {
     struct sisci_window other;

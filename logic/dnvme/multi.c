@@ -1,12 +1,13 @@
 /*
  * A queue pair for each of a client's two paths, of which one is in use.
  *
- * What it does: Finds that the path in use has failed, by the event of its link or as no command ends for
- *   a while; sends what follows by the other at once. The failed pair is deleted by the manager, asked by the
- *   path that is left; a deletion is complete when the last command that the controller had fetched has
- *   ended. Then what was under way is issued again, so no two executions overlap. A write that was executed
- *   before is executed twice with the same data: its buffer is the driver's until done(), and the caller
- *   has no other write of its blocks under way. The path that has taken over stays in use until it fails.
+ * What it does: Finds that the path in use has failed, by the event of its link or as no command
+ *   ends for a while; sends what follows by the other at once. The failed pair is deleted by the
+ *   manager, asked by the path that is left; a deletion is complete when the last command that the
+ *   controller had fetched has ended. Then what was under way is issued again, so no two executions
+ *   overlap. A write that was executed before is executed twice with the same data: its buffer is
+ *   the driver's until done(), and the caller has no other write of its blocks under way. The path
+ *   that has taken over stays in use until it fails.
  *
  *     path     its pair                              next                                      done by
  *     UP       for I/O                               DOWN: the link is down, or no progress    I/O thread
@@ -94,8 +95,8 @@ static void fail(struct dnvme_multi *m, unsigned i)
     wake_recovery(m);
 }
 
-/* 0: it is in the queue of the active path. The device may not have been told: ring_again() does that.
- * -EBUSY, -ESTALE: it is not, and can be later. Others: it never can. */
+/* 0: it is in the queue of the active path. The device may not have been told: ring_again() does
+ * that. -EBUSY, -ESTALE: it is not, and can be later. Others: it never can. */
 static int issue(struct dnvme_multi *m, struct dnvme_io *io)
 {
     const unsigned i = m->active;

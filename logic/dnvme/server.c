@@ -1,10 +1,11 @@
 /*
  * The manager's side of mailboxes, whatever the controller is.
  *
- * What it does: Registers clients, carries their requests out once each, answers; gives queue numbers,
- *   remembers whose they are and where they lie; ends leases that were not renewed and deletes the
- *   queues of clients that are gone. Refuses queues and data that lie over queues of others or of the
- *   manager, queues that are not the client's, and admin commands that change the controller for all.
+ * What it does: Registers clients, carries their requests out once each, answers; gives queue
+ *   numbers, remembers whose they are and where they lie; ends leases that were not renewed and
+ *   deletes the queues of clients that are gone. Refuses queues and data that lie over queues of
+ *   others or of the manager, queues that are not the client's, and admin commands that change the
+ *   controller for all.
  * Leaves out: whether an address that no queue has is the client's: the lender's IOMMU knows that.
  * Follows: SmartIO, 6.2 ("relaying admin commands on behalf of clients").
  * Costs: Two loads per mailbox and round; what a request costs is the controller's time.
@@ -145,8 +146,8 @@ void dnvme_server_deleted(struct dnvme_server *s, uint16_t q, int status)
         reply_write(s, queue.owner - 1, WIRE_DELETE, status, NULL, 0);
 }
 
-/* DEFERRED: the reply comes when it is done. Asked again meanwhile, or after a failure, the same: so a
- * queue that is not the client's is one that the controller does not have any more. */
+/* DEFERRED: the reply comes when it is done. Asked again meanwhile, or after a failure, the same:
+ * so a queue that is not the client's is one that the controller does not have any more. */
 #define DEFERRED 1
 static int delete_pair(struct dnvme_server *s, unsigned i, uint64_t handle)
 {
@@ -162,8 +163,8 @@ static int delete_pair(struct dnvme_server *s, unsigned i, uint64_t handle)
 
 /* ---- Admin commands -------------------------------------------------------------------------- */
 
-/* The bytes of the command's data, of which those that clients may have take 4 KiB at most. False: it
- * is no such command. */
+/* The bytes of the command's data, of which those that clients may have take 4 KiB at most. False:
+ * it is no such command. */
 static bool is_allowed(const struct dnvme_server *s, unsigned i, struct nvme_sqe *sqe,
                        uint64_t *bytes)
 {

@@ -1,8 +1,8 @@
 /*
- * What it does: Gives the library of NVMe queue pairs (logic/nvme/nvme_user.h) registers and memory that
- *   lie behind maps of SISCI.
- * Costs: Those of the map. Whole lines are drained before a doorbell follows; on hardware the doorbell,
- *   a store to uncached memory, does that by itself.
+ * What it does: Gives the library of NVMe queue pairs (logic/nvme/nvme_user.h) registers and memory
+ *   that lie behind maps of SISCI.
+ * Costs: Those of the map. Whole lines are drained before a doorbell follows; on hardware the
+ *   doorbell, a store to uncached memory, does that by itself.
  */
 #include "logic/dnvme/dnvme_internal.h"
 

@@ -1,16 +1,17 @@
 /*
  * What the manager of an NVMe controller and its clients exchange: mailboxes in a segment of the
- * manager's host, one per client. A client writes heartbeat and request and reads the rest; the manager reads
- * and writes its own memory alone, so that no client that is gone holds it up. Both ends are
- * little-endian and of the same version; structures are copied as they stand.
+ * manager's host, one per client. A client writes heartbeat and request and reads the rest; the
+ * manager reads and writes its own memory alone, so that no client that is gone holds it up. Both
+ * ends are little-endian and of the same version; structures are copied as they stand.
  *
- * A request is written body first, its first word last, and carries a check of all of it: a link that
- * went down and up again meanwhile may have dropped words before the last one. The client repeats the
- * request as it is until the reply has its sequence number; the manager carries a sequence number out
- * once, and none that is older than the last.
+ * A request is written body first, its first word last, and carries a check of all of it: a link
+ * that went down and up again meanwhile may have dropped words before the last one. The client
+ * repeats the request as it is until the reply has its sequence number; the manager carries a
+ * sequence number out once, and none that is older than the last.
  *
- * A client has a mailbox until it says so or its lease is over. If another, such as a process that was
- * started again in its place, comes before that, the manager tells it so and does not look at its requests.
+ * A client has a mailbox until it says so or its lease is over. If another, such as a process that
+ * was started again in its place, comes before that, the manager tells it so and does not look at
+ * its requests.
  */
 #ifndef LOGIC_DNVME_WIRE_INTERNAL_H
 #define LOGIC_DNVME_WIRE_INTERNAL_H
@@ -38,7 +39,9 @@ _Static_assert(sizeof(struct wire_message) == 128, "two lines");
 #define WIRE_HEARTBEAT  0u   /* client: incarnation << 32 | counter */
 #define WIRE_REQUEST    64u  /* client */
 #define WIRE_REGISTERED 192u /* manager: incarnation << 32 | last heartbeat seen; 0: none */
-#define WIRE_REFUSED    200u /* manager: incarnation << 32 of whoever came last to a mailbox in use */
+#define WIRE_REFUSED \
+    200u                     /* manager: incarnation << 32 of whoever came last to a mailbox in
+                              * use */
 #define WIRE_REPLY      256u /* manager */
 #define WIRE_SLOT_BYTES 512u
 _Static_assert(WIRE_REQUEST + sizeof(struct wire_message) <= WIRE_REGISTERED, "no overlap");
@@ -74,8 +77,8 @@ struct wire_created {
     uint64_t handle; /* WIRE_HANDLE() */
     uint64_t sq_bus;
 };
-/* The number of both queues, and how many pairs had it before: to delete a pair again that is gone must not
- * delete the next one. */
+/* The number of both queues, and how many pairs had it before: to delete a pair again that is gone
+ * must not delete the next one. */
 #define WIRE_HANDLE(number, serial) ((uint64_t)(serial) << 16 | (number))
 #define WIRE_HANDLE_NUMBER(handle)  ((uint16_t)(handle))
 struct wire_admin {
@@ -88,8 +91,8 @@ _Static_assert(sizeof(struct wire_created) == 16, "layout");
 _Static_assert(sizeof(struct wire_admin) == 8, "layout");
 _Static_assert(sizeof(struct nvme_sqe) <= WIRE_BODY_BYTES, "fits");
 
-/* FNV-1a of a message as words, seeded with the incarnation of the client that it comes from or goes
- * to; header.check itself does not count. */
+/* FNV-1a of a message as words, seeded with the incarnation of the client that it comes from or
+ * goes to; header.check itself does not count. */
 static inline uint32_t wire_check(const struct wire_message *message, uint32_t incarnation)
 {
     const struct wire_header *h = &message->header;

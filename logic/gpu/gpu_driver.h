@@ -67,8 +67,8 @@ int gpu_map_device(struct gpu_drv *gpu, struct k_device *device, unsigned bar, u
 /* [thread] Undoes one gpu_map_host(), gpu_map_peer() or gpu_map_device(). */
 void gpu_unmap(struct gpu_drv *gpu, struct gpu_mapping *mapping);
 
-/* [thread] The other way (GPUDirect): *dma is where `device` finds these bytes of device memory, until
- * k_dma_unmap_resource(). They lie within the window. */
+/* [thread] The other way (GPUDirect): *dma is where `device` finds these bytes of device memory,
+ * until k_dma_unmap_resource(). They lie within the window. */
 int gpu_map_for_device(struct gpu_drv *gpu, struct k_device *device, uint64_t offset,
                        uint64_t bytes, uint64_t *dma);
 /* Writes to device memory through the window, 8 bytes at a time; posted. -EINVAL: the place or the

@@ -109,8 +109,8 @@ static int table_full(const struct lend_adapter *adapter, const struct lend_tabl
                      holders);
 }
 
-/* Writes to registers take time. Without the lock, a thread that shares an entry would use it while the
- * thread that added it is still writing it. */
+/* Writes to registers take time. Without the lock, a thread that shares an entry would use it while
+ * the thread that added it is still writing it. */
 static void tables_lock(struct lend_adapter *adapter)
 {
     while (adapter->busy)

@@ -76,8 +76,9 @@ void lend_adapter_release(struct lend_adapter *adapter, bool gone);
 /* True: a cable is plugged in and its link is trained. */
 bool lend_adapter_link_up(struct lend_adapter *adapter);
 
-/* What adds, shares and removes entries below is for threads: one at a time changes the tables, others
- * wait. When a function returns, the entries that it gave are in the registers, whoever wrote them. */
+/* What adds, shares and removes entries below is for threads: one at a time changes the tables,
+ * others wait. When a function returns, the entries that it gave are in the registers, whoever
+ * wrote them. */
 
 /* ---- Windows --------------------------------------------------------------------------------- */
 
@@ -99,8 +100,8 @@ uint64_t lend_map_read(struct lend_adapter *adapter, const struct lend_map *map,
                        unsigned bytes);
 void lend_map_write(struct lend_adapter *adapter, const struct lend_map *map, uint64_t offset,
                     unsigned bytes, uint64_t value);
-/* Stores whole cache lines, write-combining (k_write_lines()); lend_map_drain() waits until they have
- * left the CPU. */
+/* Stores whole cache lines, write-combining (k_write_lines()); lend_map_drain() waits until they
+ * have left the CPU. */
 void lend_map_write_lines(struct lend_adapter *adapter, const struct lend_map *map, uint64_t offset,
                           const void *from, size_t bytes);
 void lend_map_drain(struct lend_adapter *adapter);

@@ -5,11 +5,11 @@
  * Follows: SmartIO, 2.2, 3.3; docs/models/ntb.md.
  * Costs: register accesses over the fabric; a thread of the peer answers a hello.
  *
- * Hellos. The caller prepares its side (mailbox, windows), writes a word into one of the peer's four
- * hello scratchpads, chosen by its node number, and rings the doorbell. The peer clears the word,
- * prepares its own side and answers in the caller's acknowledgement scratchpad. Two callers that use
- * the same scratchpad at a time overwrite each other's word, so a caller that gets no answer writes
- * it again.
+ * Hellos. The caller prepares its side (mailbox, windows), writes a word into one of the peer's
+ * four hello scratchpads, chosen by its node number, and rings the doorbell. The peer clears the
+ * word, prepares its own side and answers in the caller's acknowledgement scratchpad. Two callers
+ * that use the same scratchpad at a time overwrite each other's word, so a caller that gets no
+ * answer writes it again.
  *
  * Numbers. Each side gives the connection a number and names it: the caller in its hello, the peer
  * in its answer. A hello with a number that is not that of the peer's connection says that the

@@ -1,13 +1,13 @@
 /*
  * What it does: finds other hosts and the paths to them: the node at the other end of each cable
  *   and, behind a switch, every node that switches name as a neighbour. There are no routes through
- *   other hosts; a change of the fabric is noticed at the next discovery only. A host with a list of the
- *   nodes of each peer looks there and nowhere else.
- * Follows: SmartIO, 2.2, 3.3, 4.4; docs/models/ntb.md. The list is what a cluster's configuration file
- *   has (dishosts.conf of Dolphin's drivers).
+ *   other hosts; a change of the fabric is noticed at the next discovery only. A host with a list
+ *   of the nodes of each peer looks there and nowhere else.
+ * Follows: SmartIO, 2.2, 3.3, 4.4; docs/models/ntb.md. The list is what a cluster's configuration
+ *   file has (dishosts.conf of Dolphin's drivers).
  * Costs: three reads over the fabric for each adapter, about twelve for each switch; an entry for
- *   our CPUs in each switch, until it is over. By a list: the same reads for the peer's adapters, and
- *   those that find the way to them (route.c), whatever the cluster's size.
+ *   our CPUs in each switch, until it is over. By a list: the same reads for the peer's adapters,
+ *   and those that find the way to them (route.c), whatever the cluster's size.
  */
 #include <stdio.h>
 #include <string.h>

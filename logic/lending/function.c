@@ -1,12 +1,13 @@
 /*
  * What it does: the lender's changes to a leased device's configuration space: it quiets the
- *   device, sets its payload size, resets it, answers for registers that a virtual function lacks, and
- *   filters what a borrower may write. Between two guests, and between a host and a guest, it resets a
- *   device, so that the next one finds nothing of the last one in it; a guest that goes on at another host
- *   keeps its device as it is. It does not reset the bus of devices that have no function-level
- *   reset. A virtual function is reset at the end of each lease: its physical one does not change hands,
- *   so no driver of the next borrower sets up the whole device anew.
- * Follows: PCI Local Bus 3.0, chapter 6; PCI Express Base 3.1, 6.6.2 (reset), 7.8; SR-IOV 1.1, 3.4, 3.5.
+ *   device, sets its payload size, resets it, answers for registers that a virtual function lacks,
+ *   and filters what a borrower may write. Between two guests, and between a host and a guest, it
+ *   resets a device, so that the next one finds nothing of the last one in it; a guest that goes on
+ *   at another host keeps its device as it is. It does not reset the bus of devices that have no
+ *   function-level reset. A virtual function is reset at the end of each lease: its physical one
+ *   does not change hands, so no driver of the next borrower sets up the whole device anew.
+ * Follows: PCI Local Bus 3.0, chapter 6; PCI Express Base 3.1, 6.6.2 (reset), 7.8; SR-IOV 1.1, 3.4,
+ *   3.5.
  * Costs: configuration accesses; 100 ms after a function-level reset.
  */
 #include "hw/pci_regs.h"
@@ -22,8 +23,8 @@ static void config_update(struct k_pci_dev *dev, unsigned offset, uint32_t clear
     k_config_write(dev, offset, 2, (value & ~clear) | set);
 }
 
-/* What vendor, device and base address registers of a virtual function would say: its own read as ones
- * and zeros, the physical one's extended capability has them (SR-IOV 1.1, 3.4.1). */
+/* What vendor, device and base address registers of a virtual function would say: its own read as
+ * ones and zeros, the physical one's extended capability has them (SR-IOV 1.1, 3.4.1). */
 static void header_emulate(struct lend_device *d)
 {
     struct k_pci_dev *pf = d->pci->pf;

@@ -58,8 +58,8 @@ struct lend_options {
     bool (*want)(const struct k_pci_dev *dev, void *context);
     unsigned (*dma_bits)(const struct k_pci_dev *dev, void *context);
     /* Where the adapters of each host are, as a list that an administrator keeps says: writes the
-     * numbers of their nodes and returns how many, LEND_ADAPTERS_MAX at most. NULL: there is no such
-     * list, hosts are found by lend_discover(). */
+     * numbers of their nodes and returns how many, LEND_ADAPTERS_MAX at most. NULL: there is no
+     * such list, hosts are found by lend_discover(). */
     unsigned (*nodes)(uint32_t peer, uint32_t node[LEND_ADAPTERS_MAX], void *context);
     void *context;
     uint64_t timeout_ps; /* a peer that has not answered for so long is lost */

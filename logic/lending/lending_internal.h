@@ -31,7 +31,8 @@ struct lend_mutex {
 
 #define LEND_HOPS_MAX 16u
 
-/* The cluster switches between one of our adapters and a node, nearest first; none: back to back. */
+/* The cluster switches between one of our adapters and a node, nearest first; none: back to
+ * back. */
 struct lend_route {
     unsigned n;
     uint16_t hop[LEND_HOPS_MAX]; /* nodes */
@@ -332,7 +333,8 @@ int lend_route_take(struct lend_host *host, struct lend_adapter *adapter,
 /* [thread] The device sends no more. */
 void lend_route_give(struct lend_host *host, struct lend_adapter *adapter,
                      const struct lend_route *route, unsigned device);
-/* 0; -EMSGSIZE: a switch of the route, which the message names, drops TLPs of `bytes` of payload. */
+/* 0; -EMSGSIZE: a switch of the route, which the message names, drops TLPs of `bytes` of
+ * payload. */
 int lend_route_payload(const struct lend_route *route, unsigned bytes, struct lend_error *error);
 /* [thread] 0; -ENOSPC: a table on the way is full; -EHOSTUNREACH: a switch does not answer. The
  * message names the switch. */
@@ -412,8 +414,8 @@ void lend_lender_init(struct lend_host *host);
 /* The device that this host offers under that requester ID, or NULL. */
 struct lend_device *lend_device_find(struct lend_host *host, uint16_t id);
 void lend_device_info(const struct lend_device *device, struct lend_info *info);
-/* Puts the leased device into an IOMMU domain of its own, if this host has an IOMMU, and begins with
- * its addresses. */
+/* Puts the leased device into an IOMMU domain of its own, if this host has an IOMMU, and begins
+ * with its addresses. */
 int lend_lease_isolate(struct lend_lease *lease, struct lend_error *error);
 /* Releases what the lease holds so far, in reverse order, and frees it. The device is quiet. */
 void lend_lease_release(struct lend_lease *lease);
@@ -461,23 +463,24 @@ uint32_t lend_device_read(struct lend_device *device, unsigned offset, unsigned 
 void lend_device_restore(struct lend_device *device, bool forced);
 /* A lease of `guest` (0: of a host) has ended. */
 void lend_device_used(struct lend_device *device, uint64_t guest);
-/* Whether the device may go to `guest` (0: to a host) now. If another guest had it last, or a guest is
- * to have what a host had, it is reset first, as lend_device_reset() does it: -EAGAIN until then. A
- * device without function-level reset goes as it is. */
+/* Whether the device may go to `guest` (0: to a host) now. If another guest had it last, or a guest
+ * is to have what a host had, it is reset first, as lend_device_reset() does it: -EAGAIN until
+ * then. A device without function-level reset goes as it is. */
 int lend_device_ready(struct lend_device *device, uint64_t guest, struct lend_error *error);
 /* The same reset. If the device has a lease when it is over, it keeps its payload size and may send
  * again. -EOPNOTSUPP: it has no function-level reset. */
 int lend_device_reset(struct lend_device *device, struct lend_error *error);
-/* [thread] The same of a device that has neither a lease nor a host of device lending: of Device Control,
- * it keeps the payload size only. Takes 100 ms; nothing happens if it has no function-level reset. */
+/* [thread] The same of a device that has neither a lease nor a host of device lending: of Device
+ * Control, it keeps the payload size only. Takes 100 ms; nothing happens if it has no
+ * function-level reset. */
 void lend_device_reset_now(struct lend_device *device);
 
 /* ---- peer_lender.c --------------------------------------------------------------------------- */
 
 /* A mapping without anything in it. */
 struct lend_mapping *lend_mapping_new(struct lend_lease *lease);
-/* Makes the source a requester of one of our adapters, as far as the node, and fills in the reply but
- * for `mapping` and `dma`. */
+/* Makes the source a requester of one of our adapters, as far as the node, and fills in the reply
+ * but for `mapping` and `dma`. */
 int lend_mapping_reach(struct lend_lease *lease, struct lend_mapping *mapping,
                        const struct lend_path *path, struct msg_peer_opened *reply,
                        struct lend_error *error);
@@ -513,7 +516,8 @@ void lend_borrower_lost(struct lend_connection *connection);
 void lend_borrows_return(struct lend_host *host);
 /* Frees their memory; the host is dead. */
 void lend_borrows_free(struct lend_host *host);
-/* [thread] Like lend_borrow(), for virtual machine `guest`: the device does not appear in our tree. */
+/* [thread] Like lend_borrow(), for virtual machine `guest`: the device does not appear in our
+ * tree. */
 int lend_borrow_vm(struct lend_host *host, uint32_t peer, uint16_t id, struct lend_mdev *mdev,
                    uint64_t guest, struct lend_borrow **borrow, struct lend_error *error);
 

@@ -211,8 +211,8 @@ void lend_mail_free(struct lend_connection *c)
 
 /* ---- Threads --------------------------------------------------------------------------------- */
 
-/* A link went down or came up: peers behind links that are down are lost, unless they are given the time
- * that they have for a heartbeat. */
+/* A link went down or came up: peers behind links that are down are lost, unless they are given the
+ * time that they have for a heartbeat. */
 static void link_changed(struct lend_host *host)
 {
     for (unsigned i = 0; i < host->n_adapters; i++) {
@@ -236,7 +236,8 @@ static void link_changed(struct lend_host *host)
     }
 }
 
-/* Somebody whose hello nobody answers has rung for a request: the interrupt of the hello may be lost. */
+/* Somebody whose hello nobody answers has rung for a request: the interrupt of the hello may be
+ * lost. */
 static void look_for_hellos(struct lend_host *host)
 {
     for (unsigned i = 0; i < host->n_adapters; i++)
@@ -281,8 +282,9 @@ static void is_lost(struct lend_connection *c, unsigned doorbell, const char *wh
     lend_doorbell_lost(c->host, c->adapter, doorbell);
 }
 
-/* A doorbell whose interrupt gets lost stays rung, and the chip raises no other for it. What has been here since the
- * last heartbeat, and nobody looks after it, is looked after as if the interrupt had come. */
+/* A doorbell whose interrupt gets lost stays rung, and the chip raises no other for it. What has
+ * been here since the last heartbeat, and nobody looks after it, is looked after as if the
+ * interrupt had come. */
 static void look_for_request(struct lend_connection *c)
 {
     struct lend_host *host = c->host;

@@ -1,7 +1,7 @@
 /*
  * What it does: SmartIO's pass-through of borrowed devices.
- *   - It borrows the device when the guest is reset, without adding it to this host's tree; if the lender
- *     resets the device before (another guest had it), it waits for that.
+ *   - It borrows the device when the guest is reset, without adding it to this host's tree; if the
+ *     lender resets the device before (another guest had it), it waits for that.
  *   - When the guest enables DMA (Bus Master) it probes the guest's memory, whose layout nobody
  *     tells, from where low and high memory begin on an x86 machine; pins it; makes each of the two
  *     ranges contiguous in our IOMMU; and has the lender map them at guest-physical addresses.

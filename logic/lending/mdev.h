@@ -22,9 +22,10 @@
 
 struct lend_mdev;
 
-/* Records the device for guest `guest`, not 0; asks nothing of the peer yet. The caller owns the result.
- * The number stands for the guest's UUID: the guest keeps it when it goes on at another host, and finds in
- * the device what it left there; for any other guest the device is reset first, if it can be. */
+/* Records the device for guest `guest`, not 0; asks nothing of the peer yet. The caller owns the
+ * result. The number stands for the guest's UUID: the guest keeps it when it goes on at another
+ * host, and finds in the device what it left there; for any other guest the device is reset first,
+ * if it can be. */
 struct lend_mdev *lend_mdev_new(struct lend_host *host, uint32_t peer, uint16_t id, uint64_t guest);
 /* The function to give to vm_add(). */
 struct k_vm_function *lend_mdev_function(struct lend_mdev *mdev);

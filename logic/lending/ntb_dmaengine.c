@@ -45,7 +45,8 @@ struct lend_dma {
     uint16_t function;     /* number of the engine's function; kept after it has gone */
     unsigned n_channels;
     struct lend_dma_channel channel[NTB_DMA_CHANNELS_MAX];
-    /* Of all below: a thread that asks the peer sleeps, and another one must not take its entry away. */
+    /* Of all below: a thread that asks the peer sleeps, and another one must not take its entry
+     * away. */
     struct lend_mutex entry_lock;
     int outgoing; /* the engine's entry in the adapter, or NO_ENTRY */
     unsigned n_segments;

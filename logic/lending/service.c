@@ -1,6 +1,6 @@
 /*
- * What it does: what a service on top of device lending needs of it: connections, requests, notice of
- *   losses, and the lender's means for devices that the service has itself (service.h).
+ * What it does: what a service on top of device lending needs of it: connections, requests, notice
+ *   of losses, and the lender's means for devices that the service has itself (service.h).
  * Follows: SmartIO, 6: what Device Lending, MDEV and the SISCI extension have in common.
  * Costs: those of the functions that it calls.
  */

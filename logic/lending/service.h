@@ -4,8 +4,8 @@
  * instead of a borrower. A host has at most one service.
  *
  * Calls marked [thread] may sleep. Those marked [locked] are made under the lender's lock, which
- * lend_service_lock() takes and which the server holds while it calls serve(). Whoever holds it must
- * not wait for another host.
+ * lend_service_lock() takes and which the server holds while it calls serve(). Whoever holds it
+ * must not wait for another host.
  */
 #ifndef LOGIC_LENDING_SERVICE_H
 #define LOGIC_LENDING_SERVICE_H
@@ -21,12 +21,12 @@ struct lend_mapping;
 
 struct lend_service_ops {
     /* [thread] [locked] Answers a request of the peer. `body` has LEND_SERVICE_BYTES, with zeros
-     * behind the request. 0: *bytes of `reply` (at most LEND_SERVICE_BYTES) go back; negative errno:
-     * the text of *error does. */
+     * behind the request. 0: *bytes of `reply` (at most LEND_SERVICE_BYTES) go back; negative
+     * errno: the text of *error does. */
     int (*serve)(void *context, struct lend_connection *connection, const void *body, void *reply,
                  size_t *bytes, struct lend_error *error);
-    /* [thread] The connection has just ended; requests of the peer's CPUs do not pass any more. Must
-     * not wait for other hosts. lost(), from a thread of its own, comes later and may. */
+    /* [thread] The connection has just ended; requests of the peer's CPUs do not pass any more.
+     * Must not wait for other hosts. lost(), from a thread of its own, comes later and may. */
     void (*cut)(void *context, struct lend_connection *connection);
     void (*lost)(void *context, struct lend_connection *connection);
     /* [thread] The link of an adapter has changed. Must not wait for other hosts. */
@@ -48,10 +48,10 @@ const struct lend_options *lend_options_of(const struct lend_host *host);
 
 /* ---- Connections ----------------------------------------------------------------------------- */
 
-/* [thread] Finds the best path to the peer (LEND_ANY: any adapter, of ours and the peer's), discovers
- * the cluster if none is known, and connects. 0: the caller is a user of the connection until
- * lend_service_put(). -EHOSTUNREACH: no path, also if one of the wanted adapters is not on any; or
- * an error of the connection. */
+/* [thread] Finds the best path to the peer (LEND_ANY: any adapter, of ours and the peer's),
+ * discovers the cluster if none is known, and connects. 0: the caller is a user of the connection
+ * until lend_service_put(). -EHOSTUNREACH: no path, also if one of the wanted adapters is not on
+ * any; or an error of the connection. */
 int lend_service_connect(struct lend_host *host, uint32_t peer, unsigned adapter,
                          unsigned peer_adapter, struct lend_connection **connection,
                          struct lend_error *error);
@@ -70,8 +70,8 @@ uint32_t lend_service_node(const struct lend_connection *connection);
 unsigned lend_service_peer_adapter(const struct lend_connection *connection);
 /* Differs after each start of the peer; never 0. */
 uint32_t lend_service_incarnation(const struct lend_connection *connection);
-/* A connection with the peer, in this incarnation (0: any), that is up; rather one whose link is not
- * down. NULL: none. The caller does not become a user. */
+/* A connection with the peer, in this incarnation (0: any), that is up; rather one whose link is
+ * not down. NULL: none. The caller does not become a user. */
 struct lend_connection *lend_service_find(struct lend_host *host, uint32_t peer,
                                           uint32_t incarnation);
 /* Max_Payload_Size of the tree that the adapter is in. [thread] */
@@ -109,8 +109,8 @@ bool lend_offered(struct lend_host *host, unsigned i, struct lend_info *info,
  * domain). */
 int lend_claim(struct lend_host *host, uint16_t id, struct lend_lease **lease,
                struct lend_error *error);
-/* [thread] [locked] Stops the device, undoes all mappings and gives it back. forced: a thread resets
- * it as well, if it has function-level reset. */
+/* [thread] [locked] Stops the device, undoes all mappings and gives it back. forced: a thread
+ * resets it as well, if it has function-level reset. */
 void lend_claim_end(struct lend_lease *lease, bool forced);
 /* [thread] [locked] Enables Bus Master. */
 void lend_claim_enable(struct lend_lease *lease);
@@ -133,8 +133,8 @@ int lend_claim_path(struct lend_host *host, unsigned near, uint32_t peer, struct
                     struct lend_error *error);
 /* Index of the adapter that is nearest to the device. */
 unsigned lend_claim_near(const struct lend_lease *lease);
-/* The device that device lending has lent to `peer` with this requester ID, or that is claimed; NULL:
- * neither. */
+/* The device that device lending has lent to `peer` with this requester ID, or that is claimed;
+ * NULL: neither. */
 struct k_pci_dev *lend_leased_to(struct lend_host *host, uint16_t id, uint32_t peer);
 /* The lender and requester ID there of a shadow device of this host. False: it is none, or it is
  * going back. */
@@ -152,8 +152,8 @@ struct lend_requester {
     unsigned n_cpus;        /* this host's root complexes may ask in its place: 0 .. n_cpus - 1 */
     unsigned payload_bytes; /* of its tree */
 };
-/* [thread] [locked] Opens a way for the device to a node, through our adapter. *mapping has no bytes
- * yet. 0, or an error of the tables here and of the switches on the way. */
+/* [thread] [locked] Opens a way for the device to a node, through our adapter. *mapping has no
+ * bytes yet. 0, or an error of the tables here and of the switches on the way. */
 int lend_claim_open(struct lend_lease *lease, const struct lend_path *path,
                     struct lend_mapping **mapping, struct lend_requester *requester,
                     struct lend_error *error);

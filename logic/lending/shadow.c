@@ -242,8 +242,9 @@ static void unmap_pages(struct lend_borrow *b, uint64_t dma, size_t bytes)
     lend_pages_give(&b->pages, lend_order_of(n_pages), (uint32_t)(offset / K_PAGE_BYTES));
 }
 
-/* The addresses were chosen when the device was borrowed, for the bits that the lender knows of; its
- * driver is asked only now. Out of its reach is out of reach, as for a local device without an IOMMU. */
+/* The addresses were chosen when the device was borrowed, for the bits that the lender knows of;
+ * its driver is asked only now. Out of its reach is out of reach, as for a local device without an
+ * IOMMU. */
 static int shadow_map(struct k_device *device, struct kaddr at, size_t bytes,
                       enum k_dma_direction direction, uint64_t *dma)
 {

@@ -5,7 +5,8 @@
  *   interrupts and signals eventfds. A device that a guest had before is reset for the next one.
  *   It posts no interrupts, forwards no legacy ones and resets no buses.
  * Follows: Linux 4.18, drivers/vfio (vfio_iommu_type1.c, pci/vfio_pci_intrs.c); SmartIO, 5.1, 7.3.
- * Costs: pins and mappings when the device is opened, 100 ms for a reset before; a handler for each interrupt.
+ * Costs: pins and mappings when the device is opened, 100 ms for a reset before; a handler for each
+ *   interrupt.
  */
 #include "logic/lending/vfio.h"
 

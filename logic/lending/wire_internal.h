@@ -15,14 +15,16 @@
 enum {
     PAD_MAGIC, /* LEND_MAGIC; written last */
     PAD_HOST,
-    PAD_SHAPE, /* index of the adapter 7:0, CPUs in its outgoing table 15:8, log2 of the pool 23:16 */
+    PAD_SHAPE,       /* index of the adapter 7:0, CPUs in its outgoing table 15:8, log2 of the pool
+                * 23:16 */
     PAD_INCARNATION, /* differs after each start of the host */
     PAD_POOL_LOW,    /* address of the pool on the fabric */
     PAD_POOL_HIGH,
     PAD_ACK_NUMBERS,  /* of the answer: our number of the connection 31:16, the peer's 15:0 */
     PAD_HELLO,        /* N_HELLOS words, written by peers that open or close a connection */
     PAD_ACK = 11,     /* written by a peer: its answer to our hello */
-    PAD_HELLO_NUMBER, /* of each word: node of the sender 31:16, its number of the connection 15:0 */
+    PAD_HELLO_NUMBER, /* of each word: node of the sender 31:16, its number of the connection
+                       * 15:0 */
 };
 #define N_HELLOS 4u
 _Static_assert(PAD_HELLO + N_HELLOS == PAD_ACK, "pads");
@@ -34,7 +36,9 @@ enum { HELLO_CONNECT = 1, HELLO_BYE = 2, HELLO_REFUSED = 3 };
 #define HELLO(node, mailbox, kind) ((uint32_t)(node) << 16 | (uint32_t)(mailbox) << 4 | (kind))
 
 #define HELLO_NUMBER(node, number) ((uint32_t)(node) << 16 | (uint32_t)(number))
-#define HELLO_NUMBER_OF_WORD       (PAD_HELLO_NUMBER - PAD_HELLO) /* pads from a word to its number */
+#define HELLO_NUMBER_OF_WORD \
+    (PAD_HELLO_NUMBER - PAD_HELLO) /* pads from a word to its
+                                                                   * number */
 
 enum { DOORBELL_HELLO, DOORBELL_REQUEST, DOORBELL_REPLY, DOORBELL_EVENT, N_DOORBELLS };
 

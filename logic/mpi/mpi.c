@@ -3,14 +3,15 @@
  *
  * What it does: one MX endpoint per process, connected with all others. A message's 64 bits are the
  *   communicator's context (16), the sender's rank in it (16) and the tag (32); a receive from any
- *   source or with any tag masks these bits out, so MX matches whatever MPI asks for. Small messages,
- *   rendezvous and messages within a host are MX's as well. A communicator has a second context for
- *   its collectives, whose tag is their number, so that they never meet messages of the program.
+ *   source or with any tag masks these bits out, so MX matches whatever MPI asks for. Small
+ *   messages, rendezvous and messages within a host are MX's as well. A communicator has a second
+ *   context for its collectives, whose tag is their number, so that they never meet messages of the
+ *   program.
  * Leaves out: data types (messages are contiguous bytes), persistent and synchronous sends, probes,
  *   groups beyond mpi_split(), which keeps the order of the communicator.
  * Follows: Open MPI 1.2 with its messages matched by MX (the mtl/mx component: the bits above).
- * Costs: mpi_call_cycles for each message at either side: when it is sent, when its receive has ended;
- *   docs/sources.md#mpi.
+ * Costs: mpi_call_cycles for each message at either side: when it is sent, when its receive has
+ *   ended; docs/sources.md#mpi.
  */
 #include "logic/kcosts.h"
 #include "logic/mpi/mpi_internal.h"

@@ -1,6 +1,6 @@
 /*
- * The Message Passing Interface, as much of it as IMB and the NAS benchmarks need, over an endpoint of
- * Myrinet Express (logic/mx/mx.h), which matches messages and moves them.
+ * The Message Passing Interface, as much of it as IMB and the NAS benchmarks need, over an endpoint
+ * of Myrinet Express (logic/mx/mx.h), which matches messages and moves them.
  *
  *   process = mpi_new(ep, rank, n, places, until_ps, &error);     every process, [thread]
  *   struct mpi_comm *world = mpi_world(process);
@@ -10,12 +10,13 @@
  *   mpi_alltoall(world, from, to, bytes);                         every process of `world`
  *   mpi_free(process);
  *
- * Messages are contiguous bytes; tags are 0 to MPI_TAG_MAX. Elements of reductions are words of eight
- * bytes. A process calls from one thread, which polls while it waits. All functions but those that
- * only look are [thread].
+ * Messages are contiguous bytes; tags are 0 to MPI_TAG_MAX. Elements of reductions are words of
+ * eight bytes. A process calls from one thread, which polls while it waits. All functions but those
+ * that only look are [thread].
  *
- * Returns 0, or the first error of the process, which later calls return, too, without doing anything:
- * -EMSGSIZE: a receive was shorter than its message; -ECONNRESET: a peer is gone; -ENOMEM.
+ * Returns 0, or the first error of the process, which later calls return, too, without doing
+ * anything: -EMSGSIZE: a receive was shorter than its message; -ECONNRESET: a peer is gone;
+ * -ENOMEM.
  */
 #ifndef LOGIC_MPI_MPI_H
 #define LOGIC_MPI_MPI_H
@@ -47,13 +48,13 @@ struct mpi_status {
 typedef void mpi_op(struct kernel *kernel, struct kaddr into, struct kaddr with, uint64_t bytes);
 mpi_op mpi_sum, mpi_max; /* of unsigned words of 64 bits */
 
-/* MPI_Init(): connects to the endpoints of all n processes, which may not be open yet, until until_ps.
- * Uses `ep` until mpi_free(), and does not close it. NULL: *error is -ETIMEDOUT or that of
- * mx_connect(). */
+/* MPI_Init(): connects to the endpoints of all n processes, which may not be open yet, until
+ * until_ps. Uses `ep` until mpi_free(), and does not close it. NULL: *error is -ETIMEDOUT or that
+ * of mx_connect(). */
 struct mpi_process *mpi_new(struct mx_endpoint *ep, unsigned rank, unsigned n,
                             const struct mpi_place *place, uint64_t until_ps, int *error);
-/* Frees the process and its communicators. No request may be under way, and no process may still have
- * to receive from this one: a barrier before it sees to that. */
+/* Frees the process and its communicators. No request may be under way, and no process may still
+ * have to receive from this one: a barrier before it sees to that. */
 void mpi_free(struct mpi_process *process);
 struct mpi_comm *mpi_world(struct mpi_process *process);
 struct mpi_process *mpi_process_of(const struct mpi_comm *comm);
@@ -61,8 +62,8 @@ unsigned mpi_rank(const struct mpi_comm *comm);
 unsigned mpi_size(const struct mpi_comm *comm);
 /* The first error, or 0. */
 int mpi_error(const struct mpi_process *process);
-/* MPI_Comm_split(): by all processes of `comm`. *part: those that gave the same colour, in the order
- * of `comm`; belongs to the process. */
+/* MPI_Comm_split(): by all processes of `comm`. *part: those that gave the same colour, in the
+ * order of `comm`; belongs to the process. */
 int mpi_split(struct mpi_comm *comm, uint32_t colour, struct mpi_comm **part);
 
 /* ---- Point to point -------------------------------------------------------------------------- */
@@ -84,7 +85,7 @@ int mpi_recv(struct mpi_comm *comm, struct kaddr to, uint64_t bytes, int from, i
 int mpi_sendrecv(struct mpi_comm *comm, struct kaddr out, uint64_t out_bytes, unsigned to,
                  struct kaddr in, uint64_t in_bytes, int from, int tag);
 
-/* ---- Collectives: by all processes of the communicator, in the same order ---------------------- */
+/* ---- Collectives: by all processes of the communicator, in the same order -------------------- */
 
 int mpi_barrier(struct mpi_comm *comm);
 int mpi_bcast(struct mpi_comm *comm, struct kaddr at, uint64_t bytes, unsigned root);
@@ -116,8 +117,8 @@ enum mpi_algorithm {
     MPI_BINARY,
     MPI_PIPELINE
 };
-/* What the collectives use for so many processes and bytes (per block, or in all), and the bytes of a
- * segment (0: not segmented). */
+/* What the collectives use for so many processes and bytes (per block, or in all), and the bytes of
+ * a segment (0: not segmented). */
 enum mpi_algorithm mpi_barrier_algorithm(unsigned n);
 enum mpi_algorithm mpi_alltoall_algorithm(unsigned n, uint64_t bytes);
 enum mpi_algorithm mpi_allreduce_algorithm(unsigned n, uint64_t bytes);

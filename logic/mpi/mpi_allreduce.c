@@ -1,10 +1,11 @@
 /*
  * Barriers and reductions whose result all have.
  *
- * What it does: below 10,000 bytes recursive doubling: log2 n exchanges of all words; of n that is no
- *   power of two, the first n - 2^k even processes leave theirs with their neighbour and get the result from
- *   it. Otherwise a ring: each of n parts goes round once to be reduced and once to be known. Barriers:
- *   the same doubling with empty messages, or, if n is no power of two, dissemination.
+ * What it does: below 10,000 bytes recursive doubling: log2 n exchanges of all words; of n that is
+ *   no power of two, the first n - 2^k even processes leave theirs with their neighbour and get the
+ *   result from it. Otherwise a ring: each of n parts goes round once to be reduced and once to be
+ *   known. Barriers: the same doubling with empty messages, or, if n is no power of two,
+ *   dissemination.
  * Follows: Open MPI 1.2, coll/tuned; docs/sources.md#mpi.
  * Costs: the words' lines, loaded and stored; messages.
  */

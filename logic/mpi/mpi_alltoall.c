@@ -1,10 +1,10 @@
 /*
  * Everybody sends to everybody.
  *
- * What it does: chooses by size, as Open MPI does. Bruck: ceil(log2 n) messages, each of the blocks whose
- *   distance has that bit; they are packed into one message. Linear: all receives, then all sends, then
- *   waits for all. Pairwise: n - 1 steps, in each a message to one process and one from another.
- *   Blocks of different sizes are exchanged linearly.
+ * What it does: chooses by size, as Open MPI does. Bruck: ceil(log2 n) messages, each of the blocks
+ *   whose distance has that bit; they are packed into one message. Linear: all receives, then all
+ *   sends, then waits for all. Pairwise: n - 1 steps, in each a message to one process and one from
+ *   another. Blocks of different sizes are exchanged linearly.
  * Follows: Open MPI 1.2, coll/tuned (decision from measurements with MX) and coll/basic;
  *   docs/sources.md#mpi.
  * Costs: copies of blocks line by line; messages.
@@ -54,7 +54,8 @@ static int pairwise(struct mpi_comm *comm, struct kaddr from, struct kaddr to, u
     return comm->process->error;
 }
 
-/* The blocks of `work` whose number has this bit, between there and `packed`. Returns their bytes. */
+/* The blocks of `work` whose number has this bit, between there and `packed`. Returns their
+ * bytes. */
 static uint64_t pack(struct mpi_comm *comm, struct kaddr work, struct kaddr packed, unsigned bit,
                      uint64_t bytes, bool unpacks)
 {

@@ -1,11 +1,11 @@
 /*
  * Broadcasts and reductions along a tree, whole or in segments.
  *
- * What it does: the root's bytes go down, or the words of all up, one segment after the other; a process
- *   receives a segment while it passes on the one before. Trees: linear (the root with all others),
- *   binomial, binary, a chain ("pipeline").
- * Leaves out: the split binary tree of broadcasts between 2 KiB and 362 KiB, whose halves go down one
- *   side each: there it is a whole binary tree.
+ * What it does: the root's bytes go down, or the words of all up, one segment after the other; a
+ *   process receives a segment while it passes on the one before. Trees: linear (the root with all
+ *   others), binomial, binary, a chain ("pipeline").
+ * Leaves out: the split binary tree of broadcasts between 2 KiB and 362 KiB, whose halves go down
+ *   one side each: there it is a whole binary tree.
  * Follows: Open MPI 1.2, coll/tuned: its decisions by size and processes; docs/sources.md#mpi.
  * Costs: the words' lines, loaded and stored; messages.
  */

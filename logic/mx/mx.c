@@ -13,7 +13,7 @@ const struct mx_options mx_options_default = { .resend_ps = K_S / 2,
                                                .linger_ps = 2 * K_S,
                                                .poll_ps = 50 * K_NS };
 
-/* ---- Calls that begin something: the program is in the library meanwhile ------------------------- */
+/* ---- Calls that begin something: the program is in the library meanwhile --------------------- */
 
 static int isend(struct mx_endpoint *ep, const struct mx_segment *segment, unsigned n,
                  const struct mx_peer *to, uint64_t match, void *context,
@@ -34,7 +34,7 @@ static int irecv(struct mx_endpoint *ep, const struct mx_segment *segment, unsig
     return result;
 }
 
-/* ---- Requests ------------------------------------------------------------------------------------ */
+/* ---- Requests -------------------------------------------------------------------------------- */
 
 /* The caller has the result. */
 static void collect(struct mx_lib *lib, struct mx_request *r, struct mx_status *status)
@@ -108,7 +108,7 @@ void mx_stats_get(struct mx_endpoint *ep, struct mx_stats *stats)
     *stats = mx_lib_of(ep)->stats;
 }
 
-/* ---- The endpoint -------------------------------------------------------------------------------- */
+/* ---- The endpoint ---------------------------------------------------------------------------- */
 
 static bool all_acked(const struct mx_lib *lib)
 {
@@ -127,8 +127,8 @@ static void drain(struct mx_lib *lib, struct mx_link *list)
     }
 }
 
-/* Nothing is sent any more: requests that the lists of the endpoint do not have are those of partners,
- * and pulls. */
+/* Nothing is sent any more: requests that the lists of the endpoint do not have are those of
+ * partners, and pulls. */
 static void drop_all(struct mx_lib *lib)
 {
     for (struct mx_partner *p = lib->all_partners; p != NULL; p = p->all)

@@ -1,7 +1,7 @@
 /*
- * Message passing in the form of Myrinet Express, as middleware sees it: endpoints, matched messages,
- * requests. Behind it stand Open-MX (logic/openmx/: a kernel module on any Ethernet device) or native MX
- * (events and data from the firmware of the NIC straight to user space).
+ * Message passing in the form of Myrinet Express, as middleware sees it: endpoints, matched
+ * messages, requests. Behind it stand Open-MX (logic/openmx/: a kernel module on any Ethernet
+ * device) or native MX (events and data from the firmware of the NIC straight to user space).
  *
  *   mx_open(board, endpoint_id, key, &mx_options_default, &ep);      [thread]
  *   mx_connect(ep, nic_id, endpoint_id, key, until_ps, &peer);       [thread] once per peer
@@ -10,14 +10,14 @@
  *   mx_wait(ep, &r, until_ps, &status);          or mx_test() from time to time
  *   mx_close(ep);
  *
- * Matching. A message meets the first receive, in the order of mx_irecv(), for which
- * (message's match & mask) == (receive's match & mask); if there is none, it waits among the unexpected
- * ones in the order in which the sender sent it. Messages of one pair of endpoints are matched in the
+ * Matching. A message meets the first receive, in the order of mx_irecv(), for which (message's
+ * match & mask) == (receive's match & mask); if there is none, it waits among the unexpected ones
+ * in the order in which the sender sent it. Messages of one pair of endpoints are matched in the
  * order of mx_isend(), whatever the wire did with their packets.
  *
- * Progress is made in calls only (and by the kernel module for what it does by itself): an endpoint is
- * used by one thread at a time, which polls. Nobody waits for ever on a peer that is gone: requests end
- * with MX_PEER_DEAD once a message has been sent mx_options.resends_max times in vain.
+ * Progress is made in calls only (and by the kernel module for what it does by itself): an endpoint
+ * is used by one thread at a time, which polls. Nobody waits for ever on a peer that is gone:
+ * requests end with MX_PEER_DEAD once a message has been sent mx_options.resends_max times in vain.
  *
  * Sizes are in bytes, times in picoseconds, errors negative errno values.
  */
@@ -112,23 +112,23 @@ struct mx_stats {
 };
 void mx_stats_get(struct mx_endpoint *ep, struct mx_stats *stats);
 
-/* [thread] Opens endpoint `id` of a board for the calling thread. The caller owns *ep until mx_close().
- * 0; -EBUSY: the endpoint is open; -ENOMEM; -ENODEV: the board is gone. */
+/* [thread] Opens endpoint `id` of a board for the calling thread. The caller owns *ep until
+ * mx_close(). 0; -EBUSY: the endpoint is open; -ENOMEM; -ENODEV: the board is gone. */
 int mx_open(struct mx_board *board, uint8_t id, uint32_t key, const struct mx_options *options,
             struct mx_endpoint **ep);
 
-/* [thread] Makes a peer known: the endpoint `endpoint_id` of the NIC `nic_id`, opened with `key`. Own
- * NIC, own endpoint included. 0; -ETIMEDOUT: nobody answered until until_ps; -ENOENT: it has no such
- * endpoint; -EPERM: another key. The peer may connect at the same time. */
+/* [thread] Makes a peer known: the endpoint `endpoint_id` of the NIC `nic_id`, opened with `key`.
+ * Own NIC, own endpoint included. 0; -ETIMEDOUT: nobody answered until until_ps; -ENOENT: it has no
+ * such endpoint; -EPERM: another key. The peer may connect at the same time. */
 static inline int mx_connect(struct mx_endpoint *ep, uint64_t nic_id, uint8_t endpoint_id,
                              uint32_t key, uint64_t until_ps, struct mx_peer *peer)
 {
     return ep->ops->connect(ep, nic_id, endpoint_id, key, until_ps, peer);
 }
 /* Begins to send the bytes of n segments (0: an empty message) as one message. They must not change
- * before the request has ended, and it has ended when they may change: the receiver need not have it
- * yet. Returns 0 and the request; -ENOMEM; -EINVAL: too many segments, or more bytes than
- * 32 bits count. */
+ * before the request has ended, and it has ended when they may change: the receiver need not have
+ * it yet. Returns 0 and the request; -ENOMEM; -EINVAL: too many segments, or more bytes than 32
+ * bits count. */
 static inline int mx_isend(struct mx_endpoint *ep, const struct mx_segment *segment, unsigned n,
                            const struct mx_peer *to, uint64_t match, void *context,
                            struct mx_request **request)
@@ -148,7 +148,8 @@ static inline bool mx_test(struct mx_endpoint *ep, struct mx_request **request,
 {
     return ep->ops->test(ep, request, status);
 }
-/* The same of any request whose message (a receive's: its match & mask) fits; the first to have ended. */
+/* The same of any request whose message (a receive's: its match & mask) fits; the first to have
+ * ended. */
 static inline bool mx_test_any(struct mx_endpoint *ep, uint64_t match, uint64_t mask,
                                struct mx_status *status)
 {
@@ -166,14 +167,14 @@ static inline bool mx_iprobe(struct mx_endpoint *ep, uint64_t match, uint64_t ma
 {
     return ep->ops->iprobe(ep, match, mask, status);
 }
-/* Takes back a receive that has met no message yet. True: it is gone and *request is NULL; false: too
- * late, it will end by itself. Sends cannot be cancelled. */
+/* Takes back a receive that has met no message yet. True: it is gone and *request is NULL; false:
+ * too late, it will end by itself. Sends cannot be cancelled. */
 static inline bool mx_cancel(struct mx_endpoint *ep, struct mx_request **request)
 {
     return ep->ops->cancel(ep, request);
 }
-/* [thread] Waits, for linger_ps at most, until all that was sent is acknowledged; then ends all requests and
- * frees the endpoint. What others still send to it is refused. */
+/* [thread] Waits, for linger_ps at most, until all that was sent is acknowledged; then ends all
+ * requests and frees the endpoint. What others still send to it is refused. */
 static inline void mx_close(struct mx_endpoint *ep)
 {
     ep->ops->close(ep);

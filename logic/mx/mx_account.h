@@ -1,6 +1,6 @@
 /*
- * What the cache accesses of message passing are for: accounts of k_account(), by which misses are told
- * apart. A thread of a program counts under MX_ACCOUNT_USER when it is in none of these.
+ * What the cache accesses of message passing are for: accounts of k_account(), by which misses are
+ * told apart. A thread of a program counts under MX_ACCOUNT_USER when it is in none of these.
  */
 #ifndef LOGIC_MX_MX_ACCOUNT_H
 #define LOGIC_MX_MX_ACCOUNT_H

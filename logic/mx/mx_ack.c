@@ -1,8 +1,9 @@
 /*
- * What it does: Acknowledgements and sending again. Every message carries the number up to which all of its
- *   receiver's messages have arrived; an acknowledgement goes by itself if none has gone with a message
- *   for ack_delay_ps, at once if acks_max messages wait for it, or if a message came again. What is not
- *   acknowledged within resend_ps is sent again, resends_max times; then the peer is dead.
+ * What it does: Acknowledgements and sending again. Every message carries the number up to which
+ *   all of its receiver's messages have arrived; an acknowledgement goes by itself if none has gone
+ *   with a message for ack_delay_ps, at once if acks_max messages wait for it, or if a message came
+ *   again. What is not acknowledged within resend_ps is sent again, resends_max times; then the
+ *   peer is dead.
  * Follows: Open-MX 0.9.2 libopen-mx/omx_ack.c, omx_recv.c (not_acked_max), omx_lib.h (delays).
  */
 #include "logic/mx/mx_internal.h"
@@ -14,7 +15,7 @@ uint16_t mx_ack_of(const struct mx_partner *partner)
     return MX_ITEM(partner->partial.next, partial)->arrival.sequence;
 }
 
-/* ---- Ours ---------------------------------------------------------------------------------------- */
+/* ---- Ours ------------------------------------------------------------------------------------ */
 
 static void need(struct mx_partner *partner, enum mx_need how)
 {
@@ -70,7 +71,7 @@ void mx_acks_send(struct mx_lib *lib, uint64_t now_ps, bool all)
     }
 }
 
-/* ---- The peers' ---------------------------------------------------------------------------------- */
+/* ---- The peers' ------------------------------------------------------------------------------ */
 
 void mx_ack_received(struct mx_partner *partner, uint16_t ack)
 {
@@ -96,7 +97,7 @@ void mx_ack_event(struct mx_lib *lib, const union mx_event *event)
     mx_ack_received(partner, source->ack);
 }
 
-/* ---- Sending again ------------------------------------------------------------------------------- */
+/* ---- Sending again --------------------------------------------------------------------------- */
 
 void mx_unacked_add(struct mx_request *r)
 {
@@ -121,7 +122,8 @@ void mx_resend(struct mx_lib *lib, uint64_t now_ps)
         mx_list_append(&lib->unacked, &r->unacked);
         r->sent_ps = now_ps;
         if (r->n_sending > 0 || lib->n_expected + r->n_slots > MX_SENT_EVENTS)
-            continue; /* the board has not even sent all of it; or there is no room for its events */
+            continue; /* the board has not even sent all of it; or there is no room for its
+                       * events */
         r->resends++;
         lib->stats.resent++;
         mx_send_again(r);

@@ -1,9 +1,10 @@
 /*
- * The inside of the library of Myrinet Express. An endpoint belongs to one thread; what a board does at the
- * same time, it does to event queues and rings alone.
+ * The inside of the library of Myrinet Express. An endpoint belongs to one thread; what a board
+ * does at the same time, it does to event queues and rings alone.
  *
- * Messages from one endpoint to another have numbers (16 bits, from 1 on for a pair of sessions). Each of
- * tiny, small, medium, rendezvous and notification takes one, and is kept until it is acknowledged.
+ * Messages from one endpoint to another have numbers (16 bits, from 1 on for a pair of sessions).
+ * Each of tiny, small, medium, rendezvous and notification takes one, and is kept until it is
+ * acknowledged.
  */
 #ifndef LOGIC_MX_MX_INTERNAL_H
 #define LOGIC_MX_MX_INTERNAL_H
@@ -26,10 +27,10 @@
 #define MX_SENT_EVENTS    (MX_EVENTS - MX_REGIONS) /* the rest of the expected queue is for pulls */
 #define MX_RETRY_PS       (100 * K_US)
 
-/* ---- Lists: circular, the head is an item of no request ---------------------------------------- */
+/* ---- Lists: circular, the head is an item of no request -------------------------------------- */
 
-/* may_alias: gcc 12.2 at -O2 keeps head->next in a register while a loop empties the list, although each
- * item's removal stores it (-fno-tree-loop-im or -fno-strict-aliasing helps, too). */
+/* may_alias: gcc 12.2 at -O2 keeps head->next in a register while a loop empties the list, although
+ * each item's removal stores it (-fno-tree-loop-im or -fno-strict-aliasing helps, too). */
 struct mx_link {
     struct mx_link *next, *before;
 } __attribute__((may_alias));
@@ -60,14 +61,14 @@ static inline void mx_list_remove(struct mx_link *item)
 }
 #define MX_ITEM(link, field) K_CONTAINER(link, struct mx_request, field)
 
-/* ---- Sequence numbers ---------------------------------------------------------------------------- */
+/* ---- Sequence numbers ------------------------------------------------------------------------ */
 
 static inline int mx_after(uint16_t a, uint16_t b) /* how far a is behind b */
 {
     return (int16_t)(uint16_t)(a - b);
 }
 
-/* ---- Objects ------------------------------------------------------------------------------------- */
+/* ---- Objects --------------------------------------------------------------------------------- */
 
 struct mx_lib;
 
@@ -218,7 +219,7 @@ static inline struct mx_lib *mx_lib_of(struct mx_endpoint *ep)
     return K_CONTAINER(ep, struct mx_lib, ep);
 }
 
-/* ---- mx_memory.c --------------------------------------------------------------------------------- */
+/* ---- mx_memory.c ----------------------------------------------------------------------------- */
 
 /* Never NULL, or NULL: no memory. Stores the request's first line. */
 struct mx_request *mx_request_get(struct mx_lib *lib, enum mx_kind kind);
@@ -233,8 +234,8 @@ void mx_buffer_put(struct mx_lib *lib, struct mx_buffer *buffer);
 void mx_memory_release(struct mx_lib *lib);
 /* Copies from the ring into such memory. */
 void mx_buffer_fill(struct mx_lib *lib, struct kaddr to, struct kaddr from, uint64_t bytes);
-/* Copy between the request's segments, from `offset` on, and contiguous memory. Bytes beyond the segments
- * are left out; returns how many were copied. */
+/* Copy between the request's segments, from `offset` on, and contiguous memory. Bytes beyond the
+ * segments are left out; returns how many were copied. */
 uint64_t mx_scatter(struct mx_lib *lib, const struct mx_request *r, uint64_t offset,
                     struct kaddr from, uint64_t bytes);
 uint64_t mx_gather(struct mx_lib *lib, const struct mx_request *r, uint64_t offset, struct kaddr to,
@@ -244,7 +245,7 @@ uint64_t mx_scatter_bytes(struct mx_lib *lib, const struct mx_request *r, const 
                           uint64_t bytes);
 void mx_gather_bytes(struct mx_lib *lib, const struct mx_request *r, void *to, uint64_t bytes);
 
-/* ---- mx_partner.c -------------------------------------------------------------------------------- */
+/* ---- mx_partner.c ---------------------------------------------------------------------------- */
 
 struct mx_partner *mx_partner_find(struct mx_lib *lib, uint64_t nic_id, uint8_t endpoint);
 /* NULL: no memory. */
@@ -263,7 +264,7 @@ void mx_partners_ping(struct mx_lib *lib, uint64_t now_ps);
 void mx_hope(struct mx_request *r);
 void mx_hope_ends(struct mx_request *r);
 
-/* ---- mx_ack.c ------------------------------------------------------------------------------------ */
+/* ---- mx_ack.c -------------------------------------------------------------------------------- */
 
 /* All messages before it have arrived whole. */
 uint16_t mx_ack_of(const struct mx_partner *partner);
@@ -282,7 +283,7 @@ void mx_resend(struct mx_lib *lib, uint64_t now_ps);
 /* The earliest time at which one of these has something to do. */
 uint64_t mx_next_deadline(const struct mx_lib *lib);
 
-/* ---- mx_send.c ----------------------------------------------------------------------------------- */
+/* ---- mx_send.c ------------------------------------------------------------------------------- */
 
 int mx_send_post(struct mx_endpoint *ep, const struct mx_segment *segment, unsigned n,
                  const struct mx_peer *to, uint64_t match, void *context,
@@ -297,7 +298,7 @@ void mx_send_acked(struct mx_request *r, enum mx_code code);
 void mx_send_notify(struct mx_lib *lib, struct mx_partner *partner, uint8_t region,
                     uint8_t region_sequence, uint32_t bytes);
 
-/* ---- mx_receive.c -------------------------------------------------------------------------------- */
+/* ---- mx_receive.c ---------------------------------------------------------------------------- */
 
 int mx_receive_post(struct mx_endpoint *ep, const struct mx_segment *segment, unsigned n,
                     uint64_t match, uint64_t mask, void *context, struct mx_request **request);
@@ -309,7 +310,7 @@ void mx_receive_ends(struct mx_request *r, enum mx_code code, uint64_t bytes);
 /* The partner has ended: neither its unexpected messages that are not whole, nor early ones. */
 void mx_receive_forget(struct mx_partner *partner, enum mx_code code);
 
-/* ---- mx_large.c ---------------------------------------------------------------------------------- */
+/* ---- mx_large.c ------------------------------------------------------------------------------ */
 
 /* Begins to pull for a receive that has met a rendezvous. */
 void mx_large_pull(struct mx_request *r);
@@ -322,7 +323,7 @@ int mx_region_get(struct mx_lib *lib, struct mx_request *r, uint64_t bytes);
 void mx_region_put(struct mx_lib *lib, struct mx_request *r);
 void mx_regions_free(struct mx_lib *lib);
 
-/* ---- mx_progress.c ------------------------------------------------------------------------------- */
+/* ---- mx_progress.c --------------------------------------------------------------------------- */
 
 /* Reads events and does what is due. */
 void mx_progress(struct mx_lib *lib);

@@ -1,13 +1,14 @@
 /*
- * What it does: Large messages: the regions that are registered for them, and kept for the next use of the same
- *   buffer; the receiver's pull and its notification of the sender.
- * Leaves out: a region that is kept is not given up when its memory is unmapped, as nothing here unmaps.
+ * What it does: Large messages: the regions that are registered for them, and kept for the next use
+ *   of the same buffer; the receiver's pull and its notification of the sender.
+ * Leaves out: a region that is kept is not given up when its memory is unmapped, as nothing here
+ *   unmaps.
  * Follows: Open-MX 0.9.2 libopen-mx/omx_large.c (region cache, pull, notify).
  * Costs: pin_lookup_cycles where a kept region is found; else what the board takes.
  */
 #include "logic/mx/mx_internal.h"
 
-/* ---- Regions ------------------------------------------------------------------------------------- */
+/* ---- Regions --------------------------------------------------------------------------------- */
 
 static void region_free(struct mx_lib *lib, struct mx_region *region)
 {
@@ -113,7 +114,7 @@ void mx_regions_free(struct mx_lib *lib)
             region_free(lib, lib->region[i]);
 }
 
-/* ---- The receiver -------------------------------------------------------------------------------- */
+/* ---- The receiver ---------------------------------------------------------------------------- */
 
 static uint64_t pull_bytes(const struct mx_request *r)
 {
@@ -222,7 +223,7 @@ void mx_large_pulled_event(struct mx_lib *lib, const union mx_event *event)
         mx_receive_ends(r, MX_PEER_DEAD, 0);
 }
 
-/* ---- The sender ---------------------------------------------------------------------------------- */
+/* ---- The sender ------------------------------------------------------------------------------ */
 
 static struct mx_request *find_large(struct mx_link *list, const union mx_event *event)
 {

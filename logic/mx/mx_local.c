@@ -1,5 +1,6 @@
 /*
- * What it does: Fills the events of messages within a host, and copies between the segments of two processes.
+ * What it does: Fills the events of messages within a host, and copies between the segments of two
+ *   processes.
  * Follows: Open-MX 0.9.2 driver/linux/omx_shared.c.
  * Costs: an event costs its board what storing it costs; a copy goes line by line.
  */

@@ -1,6 +1,7 @@
 /*
- * Messages between endpoints of one host: the events that a packet would have brought, for boards that deliver
- * them without their NIC. Fields of the source that the board knows are left out: mx_local_source().
+ * Messages between endpoints of one host: the events that a packet would have brought, for boards
+ * that deliver them without their NIC. Fields of the source that the board knows are left out:
+ * mx_local_source().
  */
 #ifndef LOGIC_MX_MX_LOCAL_H
 #define LOGIC_MX_MX_LOCAL_H
@@ -19,8 +20,8 @@ union mx_event mx_local_ack(uint32_t number, uint16_t ack);
 /* What the sender gets if `to` takes no packet `sequence` of that type. */
 union mx_event mx_local_refusal(const struct mx_port *from, const struct mx_destination *to,
                                 enum mx_packet_type type, uint16_t sequence, enum mx_nack nack);
-/* Completes the source of an event from one of the functions above but the last; its acknowledgement
- * stays. */
+/* Completes the source of an event from one of the functions above but the last; its
+ * acknowledgement stays. */
 void mx_local_source(union mx_event *event, const struct mx_port *from,
                      const struct mx_destination *to, uint16_t sequence);
 /* [thread] Copies the first `bytes`, which both have. */

@@ -1,8 +1,9 @@
 /*
- * What it does: Memory of an endpoint: requests with the cache lines that represent them, buffers for
- *   messages that nobody has asked for, copies between a request's segments and contiguous memory.
- *   What was allocated stays with the endpoint until it is closed.
- * Costs: a request stores its first line when it is taken. Copies go line by line through the caches.
+ * What it does: Memory of an endpoint: requests with the cache lines that represent them, buffers
+ *   for messages that nobody has asked for, copies between a request's segments and contiguous
+ *   memory. What was allocated stays with the endpoint until it is closed.
+ * Costs: a request stores its first line when it is taken. Copies go line by line through the
+ *   caches.
  */
 #include "logic/mx/mx_internal.h"
 
@@ -120,7 +121,7 @@ void mx_memory_release(struct mx_lib *lib)
     }
 }
 
-/* ---- Segments ------------------------------------------------------------------------------------ */
+/* ---- Segments -------------------------------------------------------------------------------- */
 
 enum how { SCATTER, GATHER, SCATTER_BYTES, GATHER_BYTES };
 

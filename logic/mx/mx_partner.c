@@ -1,10 +1,12 @@
 /*
- * What it does: Partners: the endpoints that this one has connected to, or that have connected to it, each
- *   known by NIC, number and session. A connection is a request and a reply, repeated until one comes.
- *   A partner ends when it does not acknowledge, when its NIC says that the endpoint is not there (or is
- *   there anew), or when it does not answer while something is hoped from it that it need not
- *   acknowledge: then it is asked, by a request to connect, every resend_ps.
- * Leaves out: throttling by session; the asking is not in Open-MX, whose large messages wait for ever.
+ * What it does: Partners: the endpoints that this one has connected to, or that have connected to
+ *   it, each known by NIC, number and session. A connection is a request and a reply, repeated
+ *   until one comes. A partner ends when it does not acknowledge, when its NIC says that the
+ *   endpoint is not there (or is there anew), or when it does not answer while something is hoped
+ *   from it that it need not acknowledge: then it is asked, by a request to connect, every
+ *   resend_ps.
+ * Leaves out: throttling by session; the asking is not in Open-MX, whose large messages wait for
+ *   ever.
  * Follows: Open-MX 0.9.2 libopen-mx/omx_partner.c.
  */
 #include "logic/mx/mx_internal.h"
@@ -73,7 +75,7 @@ struct mx_partner *mx_partner_get(struct mx_lib *lib, uint64_t nic_id, uint8_t e
     return partner;
 }
 
-/* ---- Ends ---------------------------------------------------------------------------------------- */
+/* ---- Ends ------------------------------------------------------------------------------------ */
 
 static void end_waiting(struct mx_partner *partner, enum mx_code code)
 {
@@ -120,7 +122,7 @@ void mx_partner_free_all(struct mx_lib *lib)
     lib->all_partners = NULL;
 }
 
-/* ---- Connections --------------------------------------------------------------------------------- */
+/* ---- Connections ----------------------------------------------------------------------------- */
 
 static void ask(struct mx_partner *partner)
 {
@@ -241,7 +243,7 @@ void mx_partner_nack_event(struct mx_lib *lib, const union mx_event *event)
         mx_partner_ends(partner, MX_BAD_ENDPOINT);
 }
 
-/* ---- Is it there? -------------------------------------------------------------------------------- */
+/* ---- Is it there? ---------------------------------------------------------------------------- */
 
 void mx_hope(struct mx_request *r)
 {

@@ -1,9 +1,9 @@
 /*
- * What it does: Progress of an endpoint: reads the events of all queues, sends acknowledgements and what has
- *   to be sent again; polls when there is nothing to do.
+ * What it does: Progress of an endpoint: reads the events of all queues, sends acknowledgements and
+ *   what has to be sent again; polls when there is nothing to do.
  * Follows: Open-MX 0.9.2 libopen-mx/omx_lib.c (omx__progress, omx__process_event).
- * Costs: a look loads the line of the next slot of each queue; an event costs mx_lib_event_cycles and the
- *   store of its type. Polling looks every poll_ps.
+ * Costs: a look loads the line of the next slot of each queue; an event costs mx_lib_event_cycles
+ *   and the store of its type. Polling looks every poll_ps.
  */
 #include "logic/mx/mx_internal.h"
 

@@ -1,11 +1,12 @@
 /*
- * What it does: Receives messages: brings those of a partner into the order of their numbers, finds the
- *   receive that each meets, puts medium ones together from their fragments. A message that comes before
- *   its turn is kept as if nobody had asked for it, and looks for its receive when its turn comes.
+ * What it does: Receives messages: brings those of a partner into the order of their numbers, finds
+ *   the receive that each meets, puts medium ones together from their fragments. A message that
+ *   comes before its turn is kept as if nobody had asked for it, and looks for its receive when its
+ *   turn comes.
  * Leaves out: tables of matching (the lists are searched one by one).
  * Follows: Open-MX 0.9.2 libopen-mx/omx_recv.c (omx__process_recv, early packets, partial mediums).
- * Costs: mx_lib_call_cycles per receive posted; the copies from ring to segments, or to a buffer and
- *   from there; the lines of request and partner.
+ * Costs: mx_lib_call_cycles per receive posted; the copies from ring to segments, or to a buffer
+ *   and from there; the lines of request and partner.
  */
 #include "logic/mx/mx_internal.h"
 
@@ -33,7 +34,7 @@ void mx_receive_ends(struct mx_request *r, enum mx_code code, uint64_t bytes)
     mx_done(r, code, bytes < r->bytes ? bytes : r->bytes);
 }
 
-/* ---- Data ---------------------------------------------------------------------------------------- */
+/* ---- Data ------------------------------------------------------------------------------------ */
 
 /* False: the fragment was there. */
 static bool add_fragment(struct mx_lib *lib, struct mx_request *r, const union mx_event *event,
@@ -116,7 +117,7 @@ static struct mx_request *keep(struct mx_lib *lib, struct mx_partner *partner,
     return r;
 }
 
-/* ---- Meeting ------------------------------------------------------------------------------------- */
+/* ---- Meeting --------------------------------------------------------------------------------- */
 
 static struct mx_request *find_posted(struct mx_lib *lib, uint64_t match)
 {
@@ -195,7 +196,7 @@ static void introduce(struct mx_lib *lib, struct mx_request *u)
     }
 }
 
-/* ---- Events -------------------------------------------------------------------------------------- */
+/* ---- Events ---------------------------------------------------------------------------------- */
 
 /* A message of an earlier number: a fragment, or it has come twice. */
 static void old_event(struct mx_lib *lib, struct mx_partner *partner, const union mx_event *event,
@@ -314,7 +315,7 @@ void mx_receive_forget(struct mx_partner *partner, enum mx_code code)
     }
 }
 
-/* ---- Calls --------------------------------------------------------------------------------------- */
+/* ---- Calls ----------------------------------------------------------------------------------- */
 
 int mx_receive_post(struct mx_endpoint *ep, const struct mx_segment *segment, unsigned n,
                     uint64_t match, uint64_t mask, void *context, struct mx_request **request)

@@ -1,10 +1,13 @@
 /*
- * What it does: Sends messages. Tiny, small and medium ones are kept (in the request, or in slots of the send
- *   ring) until they are acknowledged, and have ended for the caller as soon as they are there. A large
- *   one is announced by a rendezvous, pulled by the receiver, and ends when that says so. A message
- *   without room (slots, a region, the window of its pair) waits for it, and those of its pair behind it.
- * Follows: Open-MX 0.9.2 libopen-mx/omx_send.c (omx__submit_isend_*, omx__notify_request_done_early).
- * Costs: mx_lib_call_cycles per message; the copy into what is kept; the lines of request and partner.
+ * What it does: Sends messages. Tiny, small and medium ones are kept (in the request, or in slots
+ *   of the send ring) until they are acknowledged, and have ended for the caller as soon as they
+ *   are there. A large one is announced by a rendezvous, pulled by the receiver, and ends when that
+ *   says so. A message without room (slots, a region, the window of its pair) waits for it, and
+ *   those of its pair behind it.
+ * Follows: Open-MX 0.9.2 libopen-mx/omx_send.c (omx__submit_isend_*,
+ *   omx__notify_request_done_early).
+ * Costs: mx_lib_call_cycles per message; the copy into what is kept; the lines of request and
+ *   partner.
  */
 #include "logic/mx/mx_internal.h"
 
@@ -26,7 +29,7 @@ static enum mx_kind kind_of(const struct mx_lib *lib, const struct mx_partner *p
     return bytes <= medium_bytes ? MX_KIND_MEDIUM : MX_KIND_LARGE;
 }
 
-/* ---- Commands ------------------------------------------------------------------------------------ */
+/* ---- Commands -------------------------------------------------------------------------------- */
 
 static void send_medium(struct mx_lib *lib, struct mx_request *r, const struct mx_send *s)
 {
@@ -71,7 +74,7 @@ void mx_send_again(struct mx_request *r)
     mx_ack_sent(partner);
 }
 
-/* ---- Beginning ----------------------------------------------------------------------------------- */
+/* ---- Beginning ------------------------------------------------------------------------------- */
 
 /* False: there is no room. */
 static bool take_room(struct mx_lib *lib, struct mx_request *r)
@@ -177,7 +180,7 @@ void mx_send_waiting(struct mx_lib *lib)
     }
 }
 
-/* ---- Ends ---------------------------------------------------------------------------------------- */
+/* ---- Ends ------------------------------------------------------------------------------------ */
 
 static void free_kept(struct mx_lib *lib, struct mx_request *r)
 {

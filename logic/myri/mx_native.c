@@ -1,13 +1,13 @@
 /*
- * What it does: Drives adapters with the firmware of Myrinet Express. The kernel's part: endpoints, whose
- *   queues and rings it allocates and tells the adapter of; regions, which it pins and maps. The
- *   process's part, without the kernel: a line for each packet; data of small messages in two lines
- *   before it. How far the library has read its queues is told every 128 events. Messages within the
- *   host: mx_native_local.c.
+ * What it does: Drives adapters with the firmware of Myrinet Express. The kernel's part: endpoints,
+ *   whose queues and rings it allocates and tells the adapter of; regions, which it pins and maps.
+ *   The process's part, without the kernel: a line for each packet; data of small messages in two
+ *   lines before it. How far the library has read its queues is told every 128 events. Messages
+ *   within the host: mx_native_local.c.
  * Leaves out: sleeping until an interrupt comes; regions of more than 256 segments.
  * Follows: Open-MX 0.9.2, which has the interface of MX's firmware (omx_reg.c, omx_endpoint.c).
- * Costs: a packet: the line, and a fence; data of small messages are copied together first. Regions: a system
- *   call, pin_cycles and pin_page_cycles, a command if a message leaves the host.
+ * Costs: a packet: the line, and a fence; data of small messages are copied together first.
+ *   Regions: a system call, pin_cycles and pin_page_cycles, a command if a message leaves the host.
  */
 #include "logic/myri/mx_native_internal.h"
 
@@ -20,7 +20,7 @@ struct mx_native {
     struct k_pci_driver pci;
 };
 
-/* ---- Commands of the kernel ---------------------------------------------------------------------- */
+/* ---- Commands of the kernel ------------------------------------------------------------------ */
 
 /* Gives the adapter a table. */
 static int table_command(struct native_board *board, uint32_t command, const void *table,
@@ -41,7 +41,7 @@ static int command(struct native_board *board, uint32_t what, uint32_t data0)
     return myri_command(&board->commands, what, &data0, 0, 0);
 }
 
-/* ---- Memory of endpoints ------------------------------------------------------------------------- */
+/* ---- Memory of endpoints --------------------------------------------------------------------- */
 
 static int page_new(struct native_board *board, unsigned order, struct k_page **page, uint64_t *dma)
 {
@@ -155,7 +155,7 @@ static int native_open(struct mx_board *b, uint8_t id, struct mx_port **result)
     return 0;
 }
 
-/* ---- Regions ------------------------------------------------------------------------------------- */
+/* ---- Regions --------------------------------------------------------------------------------- */
 
 /* Undoes the first n segments. */
 static void unmap_region(struct native_board *board, struct native_region *region, unsigned n)
@@ -184,7 +184,8 @@ static int map_region(struct native_board *board, struct native_region *region)
     return 0;
 }
 
-/* The adapter gets to know the region before it is to carry the first message that leaves the host. */
+/* The adapter gets to know the region before it is to carry the first message that leaves the
+ * host. */
 static int announce_region(struct native_port *port, unsigned number)
 {
     struct native_region *region = port->region[number];
@@ -272,7 +273,7 @@ static void native_close(struct mx_port *p)
     native_port_put(port);
 }
 
-/* ---- Requests of the process --------------------------------------------------------------------- */
+/* ---- Requests of the process ----------------------------------------------------------------- */
 
 static uint64_t window_of(const struct native_port *port)
 {
@@ -444,7 +445,7 @@ static const struct mx_board_ops native_ops = { .open = native_open,
                                                 .local_data = native_local_data,
                                                 .local_done = native_local_done };
 
-/* ---- The driver ---------------------------------------------------------------------------------- */
+/* ---- The driver ------------------------------------------------------------------------------ */
 
 static int attach(struct native_board *board)
 {

@@ -14,15 +14,15 @@
 /* One per kernel. */
 struct mx_native;
 
-/* shared_memory: messages between processes of the host do not go through the adapter. MX does so unless
- * MX_DISABLE_SHMEM is set. */
+/* shared_memory: messages between processes of the host do not go through the adapter. MX does so
+ * unless MX_DISABLE_SHMEM is set. */
 struct mx_native *mx_native_new(struct kernel *kernel, bool shared_memory);
 /* For k_pci_register(). Takes adapters whose firmware is that of Myrinet Express. */
 const struct k_pci_driver *mx_native_pci(const struct mx_native *driver);
 /* [thread] All adapters must be removed. */
 void mx_native_free(struct mx_native *driver);
-/* The board of the i-th adapter that appeared; NULL: there are fewer. It is valid until the adapter is
- * removed, when all endpoints must be closed. */
+/* The board of the i-th adapter that appeared; NULL: there are fewer. It is valid until the adapter
+ * is removed, when all endpoints must be closed. */
 struct mx_board *mx_native_board(const struct mx_native *driver, unsigned i);
 struct k_pci_dev *mx_native_device(struct mx_board *board);
 /* Regions registered that nobody has given back. */

@@ -1,6 +1,6 @@
 /*
- * The inside of the driver for the firmware of Myrinet Express: its objects, and shared memory between the
- * processes of a host (mx_native_local.c).
+ * The inside of the driver for the firmware of Myrinet Express: its objects, and shared memory
+ * between the processes of a host (mx_native_local.c).
  */
 #ifndef LOGIC_MYRI_MX_NATIVE_INTERNAL_H
 #define LOGIC_MYRI_MX_NATIVE_INTERNAL_H
@@ -62,18 +62,19 @@ struct native_board {
     struct mx_native_stats stats;
 };
 
-/* ---- mx_native.c --------------------------------------------------------------------------------- */
+/* ---- mx_native.c ----------------------------------------------------------------------------- */
 
 /* The last reference frees the port. */
 void native_port_put(struct native_port *port);
 
-/* ---- mx_native_local.c --------------------------------------------------------------------------- */
+/* ---- mx_native_local.c ----------------------------------------------------------------------- */
 
 /* Whether messages to this NIC stay in the host. */
 bool native_is_local(const struct native_port *port, uint64_t nic_id);
 /* 0; -ENOMEM. */
 int native_local_open(struct native_port *port);
-/* These are commands of struct mx_board_ops to an endpoint of this host. 0 also if nobody gets it. */
+/* These are commands of struct mx_board_ops to an endpoint of this host. 0 also if nobody gets
+ * it. */
 int native_local_connect(struct native_port *port, const struct mx_connect_command *c);
 int native_local_tiny(struct native_port *port, const struct mx_send *s, const void *data);
 /* Above 0: the slot has been sent; the receiver reads it before it acknowledges the message. */

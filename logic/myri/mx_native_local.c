@@ -1,15 +1,15 @@
 /*
- * What it does: Messages of native MX between processes of one host, which do not go through the adapter. Each
- *   endpoint has a queue of events in shared memory, where the senders store; data up to
- *   LOCAL_BYTES stay in the sender's send ring, from where the receiver copies them before it
+ * What it does: Messages of native MX between processes of one host, which do not go through the
+ *   adapter. Each endpoint has a queue of events in shared memory, where the senders store; data up
+ *   to LOCAL_BYTES stay in the sender's send ring, from where the receiver copies them before it
  *   acknowledges. Larger ones are copied once by the kernel, from process to process, when the
  *   receiver pulls. What finds the queue full is lost, and sent again by the library.
  * Leaves out: a queue for each pair of processes.
- * Follows: MX 1.2's shared memory, of which it is published that there is some (Open MPI switches it off by
- *   MX_DISABLE_SHMEM); the threshold, the protocol and the one copy are Open-MX's (omx_shared.c), which has
- *   MX's interface. The arrangement is ours.
- * Costs: the line of index and lock and the event's line, which move from cache to cache; a large message: a
- *   system call and the copy.
+ * Follows: MX 1.2's shared memory, of which it is published that there is some (Open MPI switches
+ *   it off by MX_DISABLE_SHMEM); the threshold, the protocol and the one copy are Open-MX's
+ *   (omx_shared.c), which has MX's interface. The arrangement is ours.
+ * Costs: the line of index and lock and the event's line, which move from cache to cache; a large
+ *   message: a system call and the copy.
  */
 #include "logic/mx/mx_account.h"
 #include "logic/mx/mx_local.h"
@@ -96,7 +96,7 @@ static int deliver(struct native_port *from, const struct mx_destination *to,
     return 0;
 }
 
-/* ---- Commands ------------------------------------------------------------------------------------ */
+/* ---- Commands -------------------------------------------------------------------------------- */
 
 int native_local_connect(struct native_port *port, const struct mx_connect_command *c)
 {
@@ -142,7 +142,7 @@ int native_local_ack(struct native_port *port, const struct mx_destination *to, 
     return deliver(port, to, MX_PACKET_ACK, 0, &event);
 }
 
-/* ---- Data ---------------------------------------------------------------------------------------- */
+/* ---- Data ------------------------------------------------------------------------------------ */
 
 struct kaddr native_local_data(struct mx_port *p, const union mx_event *event)
 {

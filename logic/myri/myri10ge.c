@@ -1,16 +1,18 @@
 /*
  * Adapters with Ethernet firmware: probe, open, stop, remove.
  *
- * What it does: A PCI driver that makes a network device of each adapter, with as many slices as the
- *   firmware has receive queues and there are CPUs. Slice i belongs to CPU i, or to the CPU that is
- *   asked for; Open-MX packets for endpoint e come in slice e modulo their number.
- *   A watchdog looks once a second, in place of the stack's, as the send queue is long (Linux says so): where
- *   packets were under way a second ago and none of them has gone, the interface is closed and opened. Of what
- *   receive queues hold it knows nothing: a lost interrupt of received packets waits for the next packet sent.
- * Leaves out: firmware loading, the test of DMA rates by which Linux chooses the firmware, ethtool; recovery of
- *   an adapter that has rebooted itself, and that the watchdog leaves a sender in PAUSE alone.
- * Follows: Linux 2.6.26 drivers/net/myri10ge/myri10ge.c (myri10ge_probe, myri10ge_open, myri10ge_close,
- *   myri10ge_watchdog_timer, myri10ge_watchdog).
+ * What it does: A PCI driver that makes a network device of each adapter, with as many slices as
+ *   the firmware has receive queues and there are CPUs. Slice i belongs to CPU i, or to the CPU
+ *   that is asked for; Open-MX packets for endpoint e come in slice e modulo their number. A
+ *   watchdog looks once a second, in place of the stack's, as the send queue is long (Linux says
+ *   so): where packets were under way a second ago and none of them has gone, the interface is
+ *   closed and opened. Of what receive queues hold it knows nothing: a lost interrupt of received
+ *   packets waits for the next packet sent.
+ * Leaves out: firmware loading, the test of DMA rates by which Linux chooses the firmware, ethtool;
+ *   recovery of an adapter that has rebooted itself, and that the watchdog leaves a sender in PAUSE
+ *   alone.
+ * Follows: Linux 2.6.26 drivers/net/myri10ge/myri10ge.c (myri10ge_probe, myri10ge_open,
+ *   myri10ge_close, myri10ge_watchdog_timer, myri10ge_watchdog).
  */
 #include "logic/myri/myri10ge_internal.h"
 
@@ -111,7 +113,7 @@ static int set_up(struct myri10ge_dev *myri)
     return error;
 }
 
-/* ---- The watchdog ----------------------------------------------------------------------------- */
+/* ---- The watchdog ---------------------------------------------------------------------------- */
 
 static void watchdog_start(struct myri10ge_dev *myri);
 static void stop_all(struct myri10ge_dev *myri);
@@ -123,8 +125,8 @@ static bool is_stuck(const struct myri10ge_dev *myri)
     return myri->tx.done == myri->seen_done && myri->seen_requested != myri->seen_done;
 }
 
-/* myri10ge_watchdog(), of a device whose bus mastering is on: looks once more, then closes and opens. One that has
- * disappeared is left alone. */
+/* myri10ge_watchdog(), of a device whose bus mastering is on: looks once more, then closes and
+ * opens. One that has disappeared is left alone. */
 static void reset_body(void *arg)
 {
     struct myri10ge_dev *myri = arg;

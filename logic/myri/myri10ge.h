@@ -1,7 +1,7 @@
 /*
- * The driver of Myri-10G adapters with Ethernet firmware (data sheet: hw/myri_regs.h), built like Linux'
- * myri10ge of 2008: a slice per receive queue (two rings of buffers, completions, an interrupt, one poll
- * function), one send queue, write-combined lines of requests.
+ * The driver of Myri-10G adapters with Ethernet firmware (data sheet: hw/myri_regs.h), built like
+ * Linux' myri10ge of 2008: a slice per receive queue (two rings of buffers, completions, an
+ * interrupt, one poll function), one send queue, write-combined lines of requests.
  *
  * Calls marked [thread] may sleep. Errors are negative errno values.
  */
@@ -27,8 +27,9 @@ extern const struct myri10ge_params myri10ge_params_default;
 /* One per kernel. */
 struct myri10ge;
 
-/* Creates the driver. The parameters are copied. `prefix` names the devices (prefix0, prefix1, ... in the
- * order in which they appear) and must outlive the driver. NULL: a parameter is out of range. */
+/* Creates the driver. The parameters are copied. `prefix` names the devices (prefix0, prefix1, ...
+ * in the order in which they appear) and must outlive the driver. NULL: a parameter is out of
+ * range. */
 struct myri10ge *myri10ge_new(struct net *net, struct kernel *kernel,
                               const struct myri10ge_params *params, const char *prefix);
 /* For k_pci_register(). Takes adapters with Ethernet firmware. Devices are registered closed. */
@@ -38,7 +39,7 @@ void myri10ge_free(struct myri10ge *driver);
 /* The device of the i-th adapter that appeared; NULL: there are fewer. */
 struct net_device *myri10ge_device(const struct myri10ge *driver, unsigned i);
 
-/* ---- Devices of this driver -------------------------------------------------------------------- */
+/* ---- Devices of this driver ------------------------------------------------------------------ */
 
 /* Moves the interrupt of a receive queue to another CPU (/proc/irq/N/smp_affinity): net_device's
  * rx_queue_of_cpu follows. The device must be open. 0 or a negative errno. */

@@ -45,8 +45,8 @@ struct myri_tx_ring {
     bool locked;
 };
 
-/* Lines of structures that CPUs share, about where Linux has them (what lies how near matters to prefetchers): of
- * net_device, then of the driver's own, in one page; a page for each slice. */
+/* Lines of structures that CPUs share, about where Linux has them (what lies how near matters to
+ * prefetchers): of net_device, then of the driver's own, in one page; a page for each slice. */
 enum myri_line {
     MYRI_LINE_STATE =
         1, /* net_device: state, with the bit of who runs the queue and that of its stop */
@@ -83,7 +83,8 @@ struct myri10ge_slice {
     struct myri10ge_stats stats;
 };
 
-/* Packets that were sent, to be freed by a soft interrupt of a CPU; Linux: softnet_data's completion_queue. */
+/* Packets that were sent, to be freed by a soft interrupt of a CPU; Linux: softnet_data's
+ * completion_queue. */
 struct myri_sent {
     struct myri10ge_dev *myri;
     struct k_napi napi;
@@ -167,7 +168,8 @@ static inline void myri10ge_change_slice(struct myri10ge_slice *slice, unsigned 
 int myri10ge_tx_new(struct myri10ge_dev *myri);
 void myri10ge_tx_free(struct myri10ge_dev *myri);
 enum net_xmit myri10ge_start_xmit(struct sk_buff *skb, struct net_device *dev);
-/* [hard interrupt] Takes what the device has sent from the ring; a soft interrupt of this CPU frees it. */
+/* [hard interrupt] Takes what the device has sent from the ring; a soft interrupt of this CPU frees
+ * it. */
 void myri10ge_tx_done(struct myri10ge_dev *myri);
 void myri10ge_sent_init(struct myri10ge_dev *myri);
 /* A CPU has yet to free some. */

@@ -1,19 +1,19 @@
 /*
  * Receiving: rings of buffers in the adapter, completions in memory, a poll function per slice.
  *
- * What it does: Posts parts of pages, eight in a line: small ones for packets of up to 1518 bytes (126 with
- *   an MTU of 1500), big ones of a page, of which a longer packet takes several. A completion of
- *   4 bytes is new when its length is not 0, which the driver then clears. A packet goes up as
- *   headers and one fragment per buffer; where its headers end is known for IPv4 only. The interrupt
- *   of slice 0 comes with a block of counters. It is acknowledged at once, and once more when the
- *   poll function has found nothing.
+ * What it does: Posts parts of pages, eight in a line: small ones for packets of up to 1518 bytes
+ *   (126 with an MTU of 1500), big ones of a page, of which a longer packet takes several. A
+ *   completion of 4 bytes is new when its length is not 0, which the driver then clears. A packet
+ *   goes up as headers and one fragment per buffer; where its headers end is known for IPv4 only.
+ *   The interrupt of slice 0 comes with a block of counters. It is acknowledged at once, and once
+ *   more when the poll function has found nothing.
  * Leaves out: LRO in software (Linux' inet_lro; the stack's GRO does the same), INTx.
  * Follows: Linux 2.6.26 drivers/net/myri10ge/myri10ge.c (myri10ge_alloc_rx_pages, myri10ge_rx_done,
  *   myri10ge_clean_rx_done, myri10ge_poll, myri10ge_intr).
- * Costs: per interrupt driver_irq_cycles and the block's line; per poll driver_poll_cycles; per packet
- *   driver_receive_cycles, the lines of completion, books, the first 64 bytes, which are copied, and those
- *   of the slice's and the device's state that a packet changes (enum myri_line); per
- *   buffer driver_refill_cycles, a new page where one begins.
+ * Costs: per interrupt driver_irq_cycles and the block's line; per poll driver_poll_cycles; per
+ *   packet driver_receive_cycles, the lines of completion, books, the first 64 bytes, which are
+ *   copied, and those of the slice's and the device's state that a packet changes (enum myri_line);
+ *   per buffer driver_refill_cycles, a new page where one begins.
  */
 #include "logic/myri/myri10ge_internal.h"
 
@@ -314,7 +314,8 @@ void myri10ge_schedule(struct myri10ge_slice *slice)
     k_napi_schedule(&slice->napi);
 }
 
-/* Slice 0's block, and what it tells of sent packets. True: there is something for the poll function. */
+/* Slice 0's block, and what it tells of sent packets. True: there is something for the poll
+ * function. */
 static bool read_status(struct myri10ge_dev *myri)
 {
     struct myri_status status;

@@ -1,18 +1,19 @@
 /*
  * Sending: a ring in the adapter's SRAM that the driver writes.
  *
- * What it does: A packet is a request of 16 bytes for its headers and one for each part of a fragment up to
- *   a boundary of 4 KiB, all of them mapped. Four requests are a line, written through a write-combining
- *   mapping; a window of the adapter says how many of the line count. The queue stops while there may
- *   not be room for the largest packet. What has been sent is taken from the ring by the interrupt handler of
- *   slice 0, which learns of it by the count in the block that comes with an interrupt, and freed by a soft
- *   interrupt of the same CPU. An interrupt that tells of sent packets only does not begin to poll.
- * Leaves out: segmentation, several send queues, packets of more than 12 requests (dropped; Linux copies
- *   them).
+ * What it does: A packet is a request of 16 bytes for its headers and one for each part of a
+ *   fragment up to a boundary of 4 KiB, all of them mapped. Four requests are a line, written
+ *   through a write-combining mapping; a window of the adapter says how many of the line count. The
+ *   queue stops while there may not be room for the largest packet. What has been sent is taken
+ *   from the ring by the interrupt handler of slice 0, which learns of it by the count in the block
+ *   that comes with an interrupt, and freed by a soft interrupt of the same CPU. An interrupt that
+ *   tells of sent packets only does not begin to poll.
+ * Leaves out: segmentation, several send queues, packets of more than 12 requests (dropped; Linux
+ *   copies them).
  * Follows: Linux 2.6.26 drivers/net/myri10ge/myri10ge.c (myri10ge_xmit, myri10ge_submit_req_wc,
  *   myri10ge_tx_done), net/core/dev.c (dev_kfree_skb_irq, net_tx_action).
- * Costs: Per packet driver_transmit_cycles and driver_fragment_cycles, mappings, the line of books, the
- *   lines of requests, the lines of locks and counts (enum myri_line); when it was sent
+ * Costs: Per packet driver_transmit_cycles and driver_fragment_cycles, mappings, the line of books,
+ *   the lines of requests, the lines of locks and counts (enum myri_line); when it was sent
  *   driver_complete_cycles, driver_put_page_cycles per fragment, two such lines.
  */
 #include "logic/myri/myri10ge_internal.h"

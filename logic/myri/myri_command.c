@@ -1,8 +1,9 @@
 /*
- * What it does: Commands to the firmware: a line with the command, and a poll of memory for its answer.
- *   Reads the strings of the EEPROM for the address.
+ * What it does: Commands to the firmware: a line with the command, and a poll of memory for its
+ *   answer. Reads the strings of the EEPROM for the address.
  * Leaves out: loading of firmware, the test of DMA rates, dummy reads for old chipsets.
- * Follows: Linux 2.6.26 drivers/net/myri10ge/myri10ge.c (myri10ge_send_cmd, myri10ge_read_mac_addr).
+ * Follows: Linux 2.6.26 drivers/net/myri10ge/myri10ge.c (myri10ge_send_cmd,
+ *   myri10ge_read_mac_addr).
  * Costs: one line; polls for 20 us, then looks at the answer every 20 us.
  */
 #include "logic/myri/myri_command.h"

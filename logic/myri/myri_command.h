@@ -15,8 +15,9 @@ struct myri_commands {
 /* 0 or a negative errno. */
 int myri_commands_init(struct myri_commands *commands, struct k_pci_dev *pci);
 void myri_commands_release(struct myri_commands *commands);
-/* [thread] Has the firmware execute a command; *data0: as the command needs it, and then what it answers.
- * 0; -ENOSYS: the firmware does not know it; -ERANGE, -EIO: it refuses; -ETIMEDOUT: no answer. */
+/* [thread] Has the firmware execute a command; *data0: as the command needs it, and then what it
+ * answers. 0; -ENOSYS: the firmware does not know it; -ERANGE, -EIO: it refuses; -ETIMEDOUT: no
+ * answer. */
 int myri_command(struct myri_commands *commands, uint32_t command, uint32_t *data0, uint32_t data1,
                  uint32_t data2);
 /* The same with an address. */

@@ -2,10 +2,10 @@
  * What it does: Generic receive offload: segments of a flow that follow each other in a poll become
  *   one buffer: payload fragments up to NET_FRAGS_MAX, then a list of buffers, less than 64 KiB
  *   with headers. As in Linux 4.14 a segment is merged if it continues the flow and has the same
- *   acknowledgement number, the same timestamps, no SACK blocks and no flags but ACK and PSH. A buffer goes up as
- *   soon as it ends with PSH, with a segment shorter than the ones before or with a segment that
- *   may not be merged; when 8 flows are held (the oldest of them); and at the end of the poll. A
- *   segment with a wrong checksum is not merged.
+ *   acknowledgement number, the same timestamps, no SACK blocks and no flags but ACK and PSH. A
+ *   buffer goes up as soon as it ends with PSH, with a segment shorter than the ones before or with
+ *   a segment that may not be merged; when 8 flows are held (the oldest of them); and at the end of
+ *   the poll. A segment with a wrong checksum is not merged.
  * Leaves out: GRO of UDP, of tunnels; IP identification (0 with DF, which never flushes); ageing
  *   over several polls (HZ < 1000).
  * Follows: Linux 4.14 net/core/dev.c (dev_gro_receive, napi_gro_flush), net/ipv4/tcp_offload.c

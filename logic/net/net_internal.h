@@ -176,11 +176,11 @@ struct tcp {
     uint32_t delivered;                         /* acknowledged, by SACK or in order, ever */
     uint32_t highest_sack; /* where the highest buffer begins that is sacked; sacked_out 0: void */
     uint32_t reordering;   /* so many segments may overtake one that is not lost */
-    /* ---- RACK: the segment sent last of those that have arrived ------------------------------- */
+    /* ---- RACK: the segment sent last of those that have arrived ------------------------------ */
     uint64_t rack_sent_ps, rack_rtt_ps, min_rtt_ps;
     uint32_t rack_end;
     bool rack_advanced, rack_reordered;
-    /* ---- a loss probe that repeats; proportional rate reduction; undoing ---------------------- */
+    /* ---- a loss probe that repeats; proportional rate reduction; undoing --------------------- */
     bool probe_out;
     uint32_t probe_end; /* snd_nxt at the probe */
     uint32_t prior_cwnd, prr_delivered, prr_out;
@@ -520,8 +520,8 @@ void tcp_send_probe(struct socket *sk);
 /* Sends one buffer of new data, past the congestion window; false: the other side's does not take
  * it. */
 bool tcp_send_new_probe(struct socket *sk);
-/* Repeats at most so many segments of a buffer; a probe's repetition is not counted. False: a copy of
- * it is at the device still, or the window does not take it. */
+/* Repeats at most so many segments of a buffer; a probe's repetition is not counted. False: a copy
+ * of it is at the device still, or the window does not take it. */
 bool tcp_retransmit(struct socket *sk, struct sk_buff *skb, uint32_t segments, bool probe);
 uint32_t tcp_burst_segments(const struct socket *sk); /* of one buffer for the device */
 bool tcp_small_queue_full(struct socket *sk, const struct sk_buff *skb, unsigned shift);

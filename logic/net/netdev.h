@@ -89,18 +89,18 @@ struct sk_buff {
     /* ---- transmit ---------------------------------------------------------------------------- */
     bool ooo_okay;  /* no packet of the socket is outstanding: the queue may change */
     bool xmit_more; /* another packet follows at once: the doorbell may wait */
-    /* Of written data: TCP's scoreboard (net_internal.h). Of a received segment: where in its headers
-     * the blocks of a SACK option begin; 0: there are none. */
+    /* Of written data: TCP's scoreboard (net_internal.h). Of a received segment: where in its
+     * headers the blocks of a SACK option begin; 0: there are none. */
     uint8_t tcp_sacked;
     uint16_t held_frags; /* so many of frag[] have a reference, though n_frags are fewer */
     uint64_t time_ps;    /* when it was given to the device / completed by the device */
     uint64_t sequence;   /* for tests: per flow, set by the sender */
-    /* Protocols beside IPv4: called once when the packet is freed, sent or not, after its references to
-     * pages are dropped. Any context but hard interrupts. NULL: nobody asks. */
+    /* Protocols beside IPv4: called once when the packet is freed, sent or not, after its
+     * references to pages are dropped. Any context but hard interrupts. NULL: nobody asks. */
     void (*freed)(struct sk_buff *skb);
     void *freed_arg;
-    /* So many first bytes the driver has copied beside the packet, as Linux' drivers do: what is copied on from
-     * there is a piece of its own. The fragments have them, too. */
+    /* So many first bytes the driver has copied beside the packet, as Linux' drivers do: what is
+     * copied on from there is a piece of its own. The fragments have them, too. */
     uint16_t copied_bytes;
     struct skb_frag frag[NET_FRAGS_MAX];
 };
@@ -123,8 +123,9 @@ enum net_xmit {
 /* Packets of Myrinet Express come in on mx_endpoint_queue() (hw/mx_wire.h) of n_rx_queues. */
 #define NET_FEATURE_MX_QUEUES 0x10u
 
-/* A rule for received packets of an Ethernet type beside IPv4's: those whose words, 32 bits big endian from
- * byte `offset` of the packet's headers on, have the bits of `value` where `mask` has ones. mask 0: all. */
+/* A rule for received packets of an Ethernet type beside IPv4's: those whose words, 32 bits big
+ * endian from byte `offset` of the packet's headers on, have the bits of `value` where `mask` has
+ * ones. mask 0: all. */
 #define NET_RX_RULE_WORDS 2u
 struct net_rx_rule {
     uint16_t ether_type;
@@ -191,11 +192,11 @@ struct net_device_ops {
      * gone, once no poll of it runs. Charges no time, so the answer still holds when the caller
      * acts on it. From any context. NULL: the device cannot tell. */
     bool (*rx_passed)(struct net_device *dev, uint16_t rxq, struct net_rx_mark *mark);
-    /* Sets rule `number`, in place of an earlier one: packets that match come in on receive queue rxq. Of
-     * several rules the lowest number counts. `rule` NULL: deletes it. When it returns, the rule is in
-     * force; packets that came before may still lie in another queue. It stays while the device is
-     * closed, or its function away. From a thread; the device is open. 0; -ENOSPC; -EINVAL; -ENOENT:
-     * there was none to delete; -ENODEV: gone, or closed. NULL: not supported. */
+    /* Sets rule `number`, in place of an earlier one: packets that match come in on receive queue
+     * rxq. Of several rules the lowest number counts. `rule` NULL: deletes it. When it returns, the
+     * rule is in force; packets that came before may still lie in another queue. It stays while the
+     * device is closed, or its function away. From a thread; the device is open. 0; -ENOSPC;
+     * -EINVAL; -ENOENT: there was none to delete; -ENODEV: gone, or closed. NULL: not supported. */
     int (*rx_rule)(struct net_device *dev, uint16_t number, const struct net_rx_rule *rule,
                    uint16_t rxq);
     /* The receive queue to which packets for `cpu` should move from rxq. NULL: rx_queue_of_cpu. */
@@ -263,18 +264,20 @@ void net_receive(struct sk_buff *skb);
 
 /* Protocols beside IPv4. `fn` is called in a soft interrupt, on the CPU that polls the receive
  * queue, and takes the packet: dev, queue, head, head_bytes (see skb_header_set()), fragments and
- * bytes are set; the flow is zero; the checksum says nothing; short frames may be padded at the end.
- * It is not merged, and not steered by software. -EEXIST: the Ethernet type is taken (IPv4 is); -ENOSPC. */
+ * bytes are set; the flow is zero; the checksum says nothing; short frames may be padded at the
+ * end. It is not merged, and not steered by software. -EEXIST: the Ethernet type is taken (IPv4
+ * is); -ENOSPC. */
 typedef void net_protocol_fn(struct sk_buff *skb, void *arg);
 int net_protocol_register(struct net *net, uint16_t ether_type, net_protocol_fn *fn, void *arg);
 /* [thread] Packets that come in from now on are dropped; at return no call of `fn` goes on. */
 void net_protocol_unregister(struct net *net, uint16_t ether_type);
-/* Makes the headers of a received packet `bytes` long: moves the border between `head` and the first
- * fragment. A protocol calls it with the size of its headers before it uses the fragments, as
+/* Makes the headers of a received packet `bytes` long: moves the border between `head` and the
+ * first fragment. A protocol calls it with the size of its headers before it uses the fragments, as
  * drivers know only those of IPv4. False, with nothing changed: the packet is shorter, or headers
  * and data do not lie behind each other. Charges nothing. */
 bool skb_header_set(struct sk_buff *skb, uint16_t bytes);
-/* How many of n bytes of data from `offset` on lie together, as far as copied_bytes divides them. */
+/* How many of n bytes of data from `offset` on lie together, as far as copied_bytes divides
+ * them. */
 static inline uint64_t skb_together(const struct sk_buff *skb, uint32_t offset, uint64_t n)
 {
     const uint32_t own = skb->copied_bytes > skb->head_bytes

@@ -1,8 +1,8 @@
 /*
  * What it does: Processes acknowledgements at the sender: updates the window, measures round trips
  *   (Karn), frees what is acknowledged and wakes writers, grows the congestion window, computes the
- *   pacing rate that sizes buffers. What SACK says is read in tcp_sack.c, what is lost is decided in
- *   tcp_recovery.c.
+ *   pacing rate that sizes buffers. What SACK says is read in tcp_sack.c, what is lost is decided
+ *   in tcp_recovery.c.
  * Leaves out: ECN; round trips by time stamps where segments were repeated.
  * Follows: RFC 5681, 6298, 7323; Linux 4.14 net/ipv4/tcp_input.c (tcp_ack, tcp_clean_rtx_queue,
  *   tcp_ack_update_rtt, tcp_rtt_estimator, tcp_cong_control, tcp_update_pacing_rate,

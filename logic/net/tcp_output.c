@@ -3,8 +3,8 @@
  *   congestion window, Nagle in Minshall's form, TSO deferral, TSO autosizing by pacing rate, small
  *   queues); sends a copy of the buffer that shares its pages with the original, which waits for
  *   the acknowledgement.
- * Leaves out: pacing itself (fq), fast open, smaller segments beside SACK blocks, urgent data, MTU probing,
- *   software segmentation (without TSO every segment passes TCP alone, as with GSO off).
+ * Leaves out: pacing itself (fq), fast open, smaller segments beside SACK blocks, urgent data, MTU
+ *   probing, software segmentation (without TSO every segment passes TCP alone, as with GSO off).
  * Follows: Linux 4.14 net/ipv4/tcp_output.c (tcp_write_xmit, tcp_tso_autosize,
  *   tcp_tso_should_defer, tcp_mss_split_point, tcp_small_queue_check, tcp_transmit_skb),
  *   net/ipv4/tcp.c (tcp_xmit_size_goal); RFC 896, draft-minshall-nagle, RFC 7323.

@@ -353,7 +353,7 @@ static bool undo_partial(struct socket *sk, const struct tcp_acked *acked)
     return true;
 }
 
-/* ---- An acknowledgement that is not ordinary --------------------------------------------------- */
+/* ---- An acknowledgement that is not ordinary ------------------------------------------------- */
 
 /* True: what is lost may be sent again now, and nothing else is to be looked at. */
 static bool in_loss(struct socket *sk, struct tcp_acked *acked, bool *go_on)

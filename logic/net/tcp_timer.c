@@ -1,8 +1,9 @@
 /*
  * What it does: TCP's timers: one for what is in flight (retransmission with back-off, loss probes,
- *   the end of patience with reordering, zero window probes), one for delayed acknowledgements; the ends of FIN_WAIT2 and TIME_WAIT. RTO = SRTT + max(4 RTTVAR, rto_min),
- *   doubled per expiry, at most 120 s; 1 s before the first sample. The connection ends after 15
- *   repetitions (6 of a SYN, 5 of a SYN with ACK).
+ *   the end of patience with reordering, zero window probes), one for delayed acknowledgements; the
+ *   ends of FIN_WAIT2 and TIME_WAIT. RTO = SRTT + max(4 RTTVAR, rto_min), doubled per expiry, at
+ *   most 120 s; 1 s before the first sample. The connection ends after 15 repetitions (6 of a SYN,
+ *   5 of a SYN with ACK).
  * Leaves out: keep-alive, orphan limits.
  * Follows: RFC 6298; Linux 4.14 net/ipv4/tcp_timer.c, include/net/tcp.h (TCP_RTO_MAX, TCP_RETR2,
  *   TCP_SYN_RETRIES, TCP_SYNACK_RETRIES, TCP_TIMEWAIT_LEN).

@@ -37,8 +37,8 @@ struct nic_driver_params {
     bool lro;     /* the NIC merges segments into buffers of 64 KiB */
     bool octo_sg; /* fragments on another function's node are fetched through that function */
     uint32_t mtu_bytes;
-    /* After so long without progress of a send queue with entries under way the driver looks for lost
-     * interrupts, then makes the channels anew; 0: never. */
+    /* After so long without progress of a send queue with entries under way the driver looks for
+     * lost interrupts, then makes the channels anew; 0: never. */
     uint64_t watchdog_ps;
     uint32_t n_filters;      /* ARFS filters of the driver; limited by those of the device */
     uint64_t filter_scan_ps; /* period in which the driver looks for expired filters */
@@ -78,13 +78,15 @@ bool nic_dev_present(const struct net_device *dev);
 int nic_dev_switch_set(struct net_device *dev, const struct flow_key *flow, unsigned function);
 /* [thread] Deletes such a rule in the same way. -ENOENT: there is none. */
 int nic_dev_switch_delete(struct net_device *dev, const struct flow_key *flow);
-/* [thread] The same for packets beside IPv4's: sets rule `number` of the switch (net_device_ops.rx_rule: the
- * lowest number counts). `rule` NULL: deletes it; -ENOENT: there is none. */
+/* [thread] The same for packets beside IPv4's: sets rule `number` of the switch
+ * (net_device_ops.rx_rule: the lowest number counts). `rule` NULL: deletes it; -ENOENT: there is
+ * none. */
 int nic_dev_switch_rule(struct net_device *dev, uint16_t number, const struct net_rx_rule *rule,
                         unsigned function);
 /* [thread] Sets the number of virtual functions of a physical function, like sriov_numvfs
- * (k_pci_configure_vfs() does the same). Those that no other driver takes become devices of this driver,
- * named after their physical function and their number (pf0v0, ...); all are removed before it. Returns 0; -ENODEV, an error of the device, or one of k_pci_set_vfs(). */
+ * (k_pci_configure_vfs() does the same). Those that no other driver takes become devices of this
+ * driver, named after their physical function and their number (pf0v0, ...); all are removed before
+ * it. Returns 0; -ENODEV, an error of the device, or one of k_pci_set_vfs(). */
 int nic_dev_set_vfs(struct net_device *dev, unsigned n);
 /* [thread] The number of packets that the function dropped for lack of a buffer, or a negative
  * errno. */
@@ -97,7 +99,8 @@ struct nic_drv_stats { /* of one channel since its device was created */
     uint64_t cache_hits, cache_busy, cache_empty, cache_full; /* of the receive page cache */
     uint64_t page_failures; /* no page was free; the driver retries */
     uint64_t tx_packets, tx_wqes, tx_doorbells, tx_completions, tx_stops, tx_wakes;
-    /* Times that all channels were made anew, since its send queue or its receive queue had failed. */
+    /* Times that all channels were made anew, since its send queue or its receive queue had
+     * failed. */
     uint64_t tx_recoveries, rx_recoveries;
     uint64_t tx_timeouts; /* times that its send queue was stuck */
     uint64_t eq_rearms;   /* of those, with events that no interrupt had told of */

@@ -183,7 +183,7 @@ void nic_drv_channels_close(struct nic_drv *nic);
 /* Schedules the channel's poll function. From an interrupt or a timer on its CPU. */
 void nic_drv_channel_schedule(struct nic_channel *channel);
 
-/* ---- The watchdog: nic_watchdog.c ------------------------------------------------------------- */
+/* ---- The watchdog: nic_watchdog.c ------------------------------------------------------------ */
 
 void nic_drv_watchdog_init(struct nic_drv *nic);
 /* [thread] Begins to look after the device, which is open. */
@@ -203,7 +203,7 @@ void nic_drv_flows_start(struct nic_flows *flows);
 int nic_drv_rx_flow_steer(struct net_device *dev, const struct sk_buff *skb, uint16_t rxq,
                           uint32_t flow_id);
 
-/* ---- Rules for packets beside IPv4's: nic_rule.c ---------------------------------------------- */
+/* ---- Rules for packets beside IPv4's: nic_rule.c --------------------------------------------- */
 
 /* See net_device_ops.rx_rule. */
 int nic_drv_rx_rule(struct net_device *dev, uint16_t number, const struct net_rx_rule *rule,
@@ -220,8 +220,8 @@ int nic_drv_command(struct nic_drv *nic, struct nic_command *command);
 
 /* ---- A function: nic_main.c ------------------------------------------------------------------ */
 
-/* A queue has failed: closes and opens all of the device's, from a thread of its own; counts it, unless one is at
- * work. */
+/* A queue has failed: closes and opens all of the device's, from a thread of its own; counts it,
+ * unless one is at work. */
 void nic_drv_recover(struct nic_drv *nic, uint64_t *counter);
 
 struct nic_card { /* functions of one card */

@@ -1,8 +1,9 @@
 /*
  * Rules for packets beside IPv4's, of a function and of the multi-PF switch.
  *
- * What it does: Brings a rule into the device's table by a command. Remembers those of the function, which
- *   the device forgets in a reset or when it is pulled, and sets them again when it is opened.
+ * What it does: Brings a rule into the device's table by a command. Remembers those of the
+ *   function, which the device forgets in a reset or when it is pulled, and sets them again when it
+ *   is opened.
  * Leaves out: a table of the few places that hardware can compare.
  * Follows: ethtool's ntuple filters with user-defined data; docs/sources.md#a5 (rules by words).
  * Costs: a command each.

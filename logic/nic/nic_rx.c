@@ -275,8 +275,8 @@ static bool sensible(const struct nic_drv_rq *rq, const struct nic_cqe *cqe)
            cqe->bytes <= rq->buffer_bytes - NIC_RX_HEADROOM && cqe->bytes >= cqe->header_bytes;
 }
 
-/* The device could not read the queue's entries or their number: it drops what comes until the queue is made
- * anew. */
+/* The device could not read the queue's entries or their number: it drops what comes until the
+ * queue is made anew. */
 static void queue_failed(struct nic_channel *channel)
 {
     struct nic_drv *nic = channel->nic;

@@ -1,17 +1,17 @@
 /*
  * The watchdog of the NIC's driver: send queues that are stuck.
  *
- * What it does: Once in watchdog_ps it looks at each send queue of a device with carrier. One that had entries
- *   under way when it looked last, and of which none has been completed since, is stuck. If there are events in
- *   memory, their interrupt was lost: the event queue is armed again with the consumer index up to which the driver
- *   has seen them, and the device, which has written more, raises the interrupt once more. If there are none, all
- *   channels are made anew.
- * Leaves out: byte queue limits, by which Linux stops a queue whose completions stay away, so that its watchdog
- *   sees it; entries under way stand for that.
- * Follows: Linux net/sched/sch_generic.c (dev_watchdog), 4.14 mlx5/core/en_main.c (watchdog_timeo of 15 s,
- *   mlx5e_tx_timeout), en/reporter_tx.c of 5.0 (mlx5e_tx_reporter_timeout_recover: events first, since a
- *   channel that is made anew keeps its event queue). A channel on which nothing is sent is not looked at: mlx5e has
- *   nothing for a lost interrupt of received packets alone.
+ * What it does: Once in watchdog_ps it looks at each send queue of a device with carrier. One that
+ *   had entries under way when it looked last, and of which none has been completed since, is
+ *   stuck. If there are events in memory, their interrupt was lost: the event queue is armed again
+ *   with the consumer index up to which the driver has seen them, and the device, which has written
+ *   more, raises the interrupt once more. If there are none, all channels are made anew.
+ * Leaves out: byte queue limits, by which Linux stops a queue whose completions stay away, so that
+ *   its watchdog sees it; entries under way stand for that.
+ * Follows: Linux net/sched/sch_generic.c (dev_watchdog), 4.14 mlx5/core/en_main.c (watchdog_timeo
+ *   of 15 s, mlx5e_tx_timeout), en/reporter_tx.c of 5.0 (mlx5e_tx_reporter_timeout_recover: events
+ *   first, since a channel that is made anew keeps its event queue). A channel on which nothing is
+ *   sent is not looked at: mlx5e has nothing for a lost interrupt of received packets alone.
  */
 #include "logic/nic/nic_internal.h"
 

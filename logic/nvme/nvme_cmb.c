@@ -9,7 +9,8 @@
  *   data in the buffer, shares of it for other devices.
  * Follows: NVM Express 1.3, sections 3.1.11, 3.1.12, 4.7; Linux 4.14, drivers/nvme/host/pci.c,
  *   nvme_map_cmb(), nvme_cmb_qdepth(), nvme_alloc_sq_cmds().
- * Costs: Two reads of registers by a controller with more base addresses than that of its registers.
+ * Costs: Two reads of registers by a controller with more base addresses than that of its
+ *   registers.
  */
 #include "logic/nvme/nvme_internal.h"
 

@@ -143,7 +143,8 @@ int nvme_drv_configure_vfs(struct k_pci_dev *pci, unsigned n);
 /* After a reset of the primary controller, too. 0 or a negative errno. */
 int nvme_drv_vfs_online(struct nvme_drv *nvme);
 void nvme_drv_vfs_disable(struct nvme_drv *nvme);
-/* A virtual function whose controller this driver, which has the primary one, has yet to take online. */
+/* A virtual function whose controller this driver, which has the primary one, has yet to take
+ * online. */
 bool nvme_drv_is_offline_vf(const struct k_pci_dev *pci, const struct nvme_driver *driver);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * An NVMe controller in the hands of one process, in the manner of SPDK: the process is bound to the
- * PCI function, has the queues in pinned memory of its own, rings doorbells and polls for
+ * An NVMe controller in the hands of one process, in the manner of SPDK: the process is bound to
+ * the PCI function, has the queues in pinned memory of its own, rings doorbells and polls for
  * completions itself. The kernel has no driver for the function.
  *
  * Calls marked [thread] may sleep. Errors are negative errno values.
@@ -19,15 +19,16 @@ struct nvme_local_params {
 };
 extern const struct nvme_local_params nvme_local_params_default;
 
-/* [thread] Takes the function: resets the controller, creates the queue pairs. Memory is on the node of
- * the device. -EBUSY: a driver or a process has the function; -EINVAL; -ENOMEM; those of
+/* [thread] Takes the function: resets the controller, creates the queue pairs. Memory is on the
+ * node of the device. -EBUSY: a driver or a process has the function; -EINVAL; -ENOMEM; those of
  * nvme_user_controller_open(). With an error nothing is left behind. */
 int nvme_local_open(struct k_pci_dev *dev, const struct nvme_local_params *params,
                     struct nvme_local **out);
-/* [thread] Deletes the queues, shuts the controller down, frees all memory. No command is under way. */
+/* [thread] Deletes the queues, shuts the controller down, frees all memory. No command is under
+ * way. */
 void nvme_local_close(struct nvme_local *local);
-/* Frees the process' own structures and nothing of the host: for the end of a run that has failed, in
- * which no thread goes on. NULL: nothing happens. */
+/* Frees the process' own structures and nothing of the host: for the end of a run that has failed,
+ * in which no thread goes on. NULL: nothing happens. */
 void nvme_local_abandon(struct nvme_local *local);
 
 /* For admin commands of the process. */

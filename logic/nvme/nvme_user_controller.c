@@ -1,13 +1,13 @@
 /*
  * The administration of an NVMe controller by a process that polls.
  *
- * What it does: Reset, admin queue, Identify, number of queues; creates queue pairs for whoever has the
- *   memory, and deletes them in order; shutdown. One command at a time is waited for; those of others
- *   that share the admin queue (asynchronous events, say) end meanwhile.
+ * What it does: Reset, admin queue, Identify, number of queues; creates queue pairs for whoever has
+ *   the memory, and deletes them in order; shutdown. One command at a time is waited for; those of
+ *   others that share the admin queue (asynchronous events, say) end meanwhile.
  * Leaves out: interrupts, Abort, memory pages other than 4 KiB.
  * Follows: NVM Express 1.3, sections 3.1, 5, 7.4 (queues), 7.6 (initialisation, shutdown).
- * Costs: The time of the device, rounded up to the end of a sleep: 100 us for readiness, 1, 2, 4 .. 32 us
- *   for commands.
+ * Costs: The time of the device, rounded up to the end of a sleep: 100 us for readiness, 1, 2, 4 ..
+ *   32 us for commands.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,14 +1,15 @@
 /*
  * Queue pairs of NVMe as a process drives them that polls.
  *
- * What it does: Gives command identifiers from a stack, writes entries and PRP lists into memory of this
- *   host or through a window to that of another, rings doorbells; finds completions by their phase, in
- *   any order of their commands, and tells the device once per batch.
- * Leaves out: interrupts, locks, time-outs of commands (its users know how long they wait), SGLs and
- *   metadata unless the caller fills them in, PRP lists of more than one page.
+ * What it does: Gives command identifiers from a stack, writes entries and PRP lists into memory of
+ *   this host or through a window to that of another, rings doorbells; finds completions by their
+ *   phase, in any order of their commands, and tells the device once per batch.
+ * Leaves out: interrupts, locks, time-outs of commands (its users know how long they wait), SGLs
+ *   and metadata unless the caller fills them in, PRP lists of more than one page.
  * Follows: NVM Express 1.3, sections 4.1 (queues), 4.3 (PRP), 4.6 (completions).
- * Costs: submit_cycles and complete_cycles per command, poll_cycles per look, the cache lines of entries
- *   (behind a window: a line written, and drained before the doorbell), one doorbell per batch.
+ * Costs: submit_cycles and complete_cycles per command, poll_cycles per look, the cache lines of
+ *   entries (behind a window: a line written, and drained before the doorbell), one doorbell per
+ *   batch.
  */
 #include <errno.h>
 #include <string.h>
@@ -153,8 +154,8 @@ void nvme_user_qp_clear(struct nvme_user_qp *qp)
 
 /* ---- Submission ------------------------------------------------------------------------------ */
 
-/* The list's entries, behind the first page. Returns their number; -EINVAL: the pieces make no list,
- * or a longer one. */
+/* The list's entries, behind the first page. Returns their number; -EINVAL: the pieces make no
+ * list, or a longer one. */
 static int list_of(const struct nvme_user_piece *piece, unsigned n, uint64_t entry[])
 {
     unsigned n_entries = 0;

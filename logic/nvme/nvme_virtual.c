@@ -6,8 +6,8 @@
  *   takes the controllers online (again after a reset of the primary one), and only then offers the
  *   functions to drivers.
  * Leaves out: shares of different sizes, namespaces of a controller's own.
- * Follows: NVM Express 1.3, sections 5.15.10, 5.15.11, 5.22, 8.5; Linux 5.x, drivers/nvme/host/pci.c
- *   (sriov_configure).
+ * Follows: NVM Express 1.3, sections 5.15.10, 5.15.11, 5.22, 8.5; Linux 5.x,
+ *   drivers/nvme/host/pci.c (sriov_configure).
  * Costs: admin commands; those of k_pci_set_vfs().
  */
 #include <errno.h>
@@ -33,8 +33,8 @@ static uint16_t get16(const uint8_t *at)
     return (uint16_t)(at[0] | at[1] << 8);
 }
 
-/* A share of the flexible resources whose fields begin at `at`: total in 32 bits, and at most so many
- * for one controller. */
+/* A share of the flexible resources whose fields begin at `at`: total in 32 bits, and at most so
+ * many for one controller. */
 static uint32_t share(const uint8_t *at, unsigned n)
 {
     const uint32_t total = get16(at) | (uint32_t)get16(at + 2) << 16;

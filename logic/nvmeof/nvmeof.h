@@ -1,14 +1,15 @@
 /*
- * NVMe over Fabrics by RDMA: a target, which exports a local NVMe controller (logic/nvme/nvme_local.h)
- * to any number of hosts, and an initiator. Both are processes that poll. A submission queue and its
- * completion queue are one reliable connection: command capsules are sent one way, responses the
- * other; data moves by RDMA reads and writes of the target, or in the capsule.
+ * NVMe over Fabrics by RDMA: a target, which exports a local NVMe controller
+ * (logic/nvme/nvme_local.h) to any number of hosts, and an initiator. Both are processes that poll.
+ * A submission queue and its completion queue are one reliable connection: command capsules are
+ * sent one way, responses the other; data moves by RDMA reads and writes of the target, or in the
+ * capsule.
  *
- * What a connection manager does is the caller's: it takes a struct nvmeof_hello from the initiator to
- * the target and the target's back.
+ * What a connection manager does is the caller's: it takes a struct nvmeof_hello from the initiator
+ * to the target and the target's back.
  *
- * Calls marked [thread] may sleep. Errors are negative errno values; a status is enum nvme_status with
- * its flags.
+ * Calls marked [thread] may sleep. Errors are negative errno values; a status is enum nvme_status
+ * with its flags.
  */
 #ifndef LOGIC_NVMEOF_NVMEOF_H
 #define LOGIC_NVMEOF_NVMEOF_H
@@ -39,7 +40,8 @@ struct nvmeof_target_params {
     uint16_t queues_max;       /* connections, admin queues included: 1 .. 1024 */
     uint32_t in_capsule_bytes; /* data in a command capsule of an I/O queue: 0 .. 8192, times 16 */
     uint32_t mtu_bytes;        /* path MTU at most */
-    /* The adapter serves the reads of I/O queues by itself; each takes another NVMe queue pair for that. */
+    /* The adapter serves the reads of I/O queues by itself; each takes another NVMe queue pair for
+     * that. */
     bool offload;
 };
 
@@ -52,12 +54,12 @@ struct nvmeof_target_stats {
 
 /* [thread] -EINVAL, -ENOMEM, those of rdma_drv_*(). */
 int nvmeof_target_new(const struct nvmeof_target_params *params, struct nvmeof_target **out);
-/* [thread] Makes a connection ready for the initiator's Connect command. -EBUSY: too many queues, or no
- * NVMe queue pair is left; -EINVAL: entries. */
+/* [thread] Makes a connection ready for the initiator's Connect command. -EBUSY: too many queues,
+ * or no NVMe queue pair is left; -EINVAL: entries. */
 int nvmeof_target_accept(struct nvmeof_target *target, const struct nvmeof_hello *hello,
                          struct nvmeof_hello *answer);
-/* [thread] One round: looks at the adapter's and the controller's completion queues and does what they
- * ask for; frees connections that are broken. Returns the number of events. */
+/* [thread] One round: looks at the adapter's and the controller's completion queues and does what
+ * they ask for; frees connections that are broken. Returns the number of events. */
 unsigned nvmeof_target_poll(struct nvmeof_target *target);
 /* [thread] Breaks all connections, waits for NVMe commands under way, frees everything. */
 void nvmeof_target_free(struct nvmeof_target *target);
@@ -91,8 +93,8 @@ struct nvmeof_initiator_params {
  * rdma_drv_*() and of exchange(). With an error nothing is left behind. */
 int nvmeof_initiator_open(const struct nvmeof_initiator_params *params,
                           struct nvmeof_initiator **out);
-/* [thread] Disconnects: shuts the controller down unless the connection is broken; requests under way
- * end with -ENOTCONN. Buffers are freed. */
+/* [thread] Disconnects: shuts the controller down unless the connection is broken; requests under
+ * way end with -ENOTCONN. Buffers are freed. */
 void nvmeof_initiator_close(struct nvmeof_initiator *initiator);
 /* Frees C structures alone, after a run that has failed. NULL: nothing happens. */
 void nvmeof_initiator_abandon(struct nvmeof_initiator *initiator);
@@ -128,13 +130,14 @@ struct nvmeof_request {
     uint16_t status;
     uint64_t result;
 };
-/* Sends a command on the i-th I/O queue. One thread at a time uses a queue. -EBUSY: the queue is full;
- * -EINVAL: more bytes than the target takes; -ENOTCONN. */
+/* Sends a command on the i-th I/O queue. One thread at a time uses a queue. -EBUSY: the queue is
+ * full; -EINVAL: more bytes than the target takes; -ENOTCONN. */
 int nvmeof_submit(struct nvmeof_initiator *initiator, unsigned i, struct nvmeof_request *request);
-/* Ends requests whose responses have come; returns their number. A connection that breaks ends all. */
+/* Ends requests whose responses have come; returns their number. A connection that breaks ends
+ * all. */
 unsigned nvmeof_poll(struct nvmeof_initiator *initiator, unsigned i);
-/* Sends Keep Alive when half of its time has passed, and takes its response. To be called now and then,
- * by one thread. -ENOTCONN: the admin queue's connection is broken. */
+/* Sends Keep Alive when half of its time has passed, and takes its response. To be called now and
+ * then, by one thread. -ENOTCONN: the admin queue's connection is broken. */
 int nvmeof_keep_alive(struct nvmeof_initiator *initiator);
 
 /* Fills in a read or write of whole blocks of namespace 1. */

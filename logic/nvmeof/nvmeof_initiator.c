@@ -5,7 +5,8 @@
  *   connects I/O queues; keeps it alive; shuts it down.
  * Leaves out: discovery, reconnecting, asynchronous events.
  * Follows: NVM Express over Fabrics 1.0, 1.5.5 (initialisation), 3, 7.3; SPDK 19.01.
- * Costs: round trips; waiting for admin commands, which is polled with growing sleeps of 1 to 32 us.
+ * Costs: round trips; waiting for admin commands, which is polled with growing sleeps of 1 to 32
+ *   us.
  */
 #include <errno.h>
 

@@ -1,10 +1,10 @@
 /*
  * Queues of an initiator of NVMe over Fabrics by RDMA.
  *
- * What it does: A reliable connection per queue with a completion queue of its own; a receive for each
- *   response that can come; command capsules inline in their work request, or, with data in the
- *   capsule, gathered from the capsule and the caller's buffer. A capsule goes as long as the target has
- *   room by the SQ head of its responses and a command identifier is free.
+ * What it does: A reliable connection per queue with a completion queue of its own; a receive for
+ *   each response that can come; command capsules inline in their work request, or, with data in
+ *   the capsule, gathered from the capsule and the caller's buffer. A capsule goes as long as the
+ *   target has room by the SQ head of its responses and a command identifier is free.
  * Leaves out: locks, time-outs of requests, SGLs of more than one descriptor.
  * Follows: NVM Express over Fabrics 1.0, 2.4 (flow control), 7.3; SPDK 19.01, lib/nvme/nvme_rdma.c.
  * Costs: nvmeof_initiator_cycles per request and per response; verbs as they are.

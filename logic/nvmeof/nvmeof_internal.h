@@ -125,7 +125,8 @@ void target_respond_data(struct target_request *request, uint32_t bytes, uint64_
 int target_offload_prepare(struct target_queue *queue);
 /* [thread] The adapter serves reads from now on; a status. */
 uint16_t target_offload_begin(struct target_queue *queue);
-/* [thread] After the queue pair was destroyed: the controller ends its commands, all is given back. */
+/* [thread] After the queue pair was destroyed: the controller ends its commands, all is given
+ * back. */
 void target_offload_end(struct target_queue *queue);
 /* The controller was disabled: its reads may not go on. */
 void target_offload_stop(struct nvmeof_target *target, const struct target_controller *controller);

@@ -1,17 +1,17 @@
 /*
  * The target of NVMe over Fabrics by RDMA: its connections and its loop.
  *
- * What it does: One completion queue for all connections, polled in turn with the NVMe queue pairs that
- *   I/O queues are bound to. A request has a receive work request, a capsule and a data buffer for as
- *   long as its queue lives; its receive is posted again right before its response goes, so that an
- *   initiator that counts responses (SQ head) always finds one. A connection that fails, or whose
- *   controller's keep-alive expires, is freed once the device has ended its commands.
+ * What it does: One completion queue for all connections, polled in turn with the NVMe queue pairs
+ *   that I/O queues are bound to. A request has a receive work request, a capsule and a data buffer
+ *   for as long as its queue lives; its receive is posted again right before its response goes, so
+ *   that an initiator that counts responses (SQ head) always finds one. A connection that fails, or
+ *   whose controller's keep-alive expires, is freed once the device has ended its commands.
  * Leaves out: discovery, authentication, several subsystems and namespaces, several threads, shared
  *   receive queues, error and health log pages.
- * Follows: NVM Express over Fabrics 1.0, 7.3 (RDMA transport); SPDK 19.01, lib/nvmf/rdma.c; SmartIO,
- *   7.4.3 and figure 36.
- * Costs: spdk_reactor_cycles per round, nvmeof_target_cycles per capsule and per NVMe completion; verbs
- *   (logic/rdma/) and NVMe (logic/nvme/nvme_local.h) as they are.
+ * Follows: NVM Express over Fabrics 1.0, 7.3 (RDMA transport); SPDK 19.01, lib/nvmf/rdma.c;
+ *   SmartIO, 7.4.3 and figure 36.
+ * Costs: spdk_reactor_cycles per round, nvmeof_target_cycles per capsule and per NVMe completion;
+ *   verbs (logic/rdma/) and NVMe (logic/nvme/nvme_local.h) as they are.
  */
 #include <errno.h>
 

@@ -2,8 +2,9 @@
  * Commands on the admin queues of a target, and Fabrics commands.
  *
  * What it does: Connect (a controller per admin queue, I/O queues that belong to it), properties as
- *   registers of that controller, Identify with what the backing controller says and what Fabrics adds,
- *   number of queues, Keep Alive, Abort that aborts nothing, one asynchronous event request that waits.
+ *   registers of that controller, Identify with what the backing controller says and what Fabrics
+ *   adds, number of queues, Keep Alive, Abort that aborts nothing, one asynchronous event request
+ *   that waits.
  * Leaves out: log pages, other features, discovery, reservations.
  * Follows: NVM Express over Fabrics 1.0, 3.3 to 3.5, 4.1; NVM Express 1.3, 5.
  * Costs: none of its own: these are not in the data path.

@@ -1,11 +1,12 @@
 /*
  * Commands on the I/O queues of a target.
  *
- * What it does: Reads: the controller writes into the request's buffer; then an RDMA write of the data
- *   and the response, one after the other on the same queue pair, so that the response cannot arrive
- *   before the data (SmartIO, figure 36). Writes: the data is in the capsule, where the controller gets
- *   it from, or is fetched by an RDMA read first. Commands without data go straight on. Commands keep
- *   their fields and lose their SGL: the controller gets PRPs of the request's buffer.
+ * What it does: Reads: the controller writes into the request's buffer; then an RDMA write of the
+ *   data and the response, one after the other on the same queue pair, so that the response cannot
+ *   arrive before the data (SmartIO, figure 36). Writes: the data is in the capsule, where the
+ *   controller gets it from, or is fetched by an RDMA read first. Commands without data go straight
+ *   on. Commands keep their fields and lose their SGL: the controller gets PRPs of the request's
+ *   buffer.
  * Leaves out: metadata, SGLs of more than one descriptor, fused commands.
  * Follows: NVM Express over Fabrics 1.0, 2.3, 7.3.
  * Costs: nvmeof_target_cycles per completion (that of the capsule is in nvmeof_target.c).

@@ -1,11 +1,12 @@
 /*
  * A target whose adapter serves the reads of I/O queues by itself.
  *
- * What it does: Gives an I/O queue a second queue pair of the controller and staging buffers, which the
- *   adapter takes over with Connect; takes them back when the connection has ended: the adapter's
- *   queue pair is destroyed first, then the NVMe queues are deleted, which ends their commands, and
- *   created again for the next connection. Connect, writes, other commands, and what the adapter has no
- *   room for, go the way of a target that is not offloaded, on the first queue pair.
+ * What it does: Gives an I/O queue a second queue pair of the controller and staging buffers, which
+ *   the adapter takes over with Connect; takes them back when the connection has ended: the
+ *   adapter's queue pair is destroyed first, then the NVMe queues are deleted, which ends their
+ *   commands, and created again for the next connection. Connect, writes, other commands, and what
+ *   the adapter has no room for, go the way of a target that is not offloaded, on the first queue
+ *   pair.
  * Leaves out: offload of writes and flushes.
  * Follows: SmartIO, 7.4.3 (last paragraph); the order of Mellanox' driver of the offload.
  * Costs: Two pairs of admin commands per connection; none per NVMe command.

@@ -1,9 +1,10 @@
 /*
- * What it does: Attaches to an Ethernet device, opens and closes endpoints: their descriptors, event queues and
- *   rings. Tells a process on which CPU its packets come in: the one that the receive queue of its
- *   endpoint interrupts, if the device has a queue for each CPU and the driver says which, or if the
- *   module has chosen it (openmx_steer.c).
- * Follows: Open-MX 0.9.2 driver/linux/omx_iface.c, omx_endpoint.c; the Open-MX paper (3.2, 3.3: hints).
+ * What it does: Attaches to an Ethernet device, opens and closes endpoints: their descriptors,
+ *   event queues and rings. Tells a process on which CPU its packets come in: the one that the
+ *   receive queue of its endpoint interrupts, if the device has a queue for each CPU and the driver
+ *   says which, or if the module has chosen it (openmx_steer.c).
+ * Follows: Open-MX 0.9.2 driver/linux/omx_iface.c, omx_endpoint.c; the Open-MX paper (3.2, 3.3:
+ *   hints).
  * Costs: a system call per command; the lines of interface, peer and descriptor.
  */
 #include "logic/openmx/openmx_internal.h"
@@ -22,7 +23,7 @@ const struct openmx_options openmx_options_default = { .reply_bytes = MX_REPLY_B
                                                        .ioat_reply_bytes = 1024,
                                                        .ioat_local_bytes = 2u << 20 };
 
-/* ---- Lines --------------------------------------------------------------------------------------- */
+/* ---- Lines ----------------------------------------------------------------------------------- */
 
 void openmx_touch_interface(struct openmx *omx, uint64_t nic_id, bool received)
 {
@@ -43,7 +44,7 @@ void openmx_enter(struct openmx_port *port, uint64_t nic_id)
     openmx_touch_interface(port->omx, nic_id, false);
 }
 
-/* ---- References ---------------------------------------------------------------------------------- */
+/* ---- References ------------------------------------------------------------------------------ */
 
 struct openmx_port *openmx_port_get(struct openmx *omx, uint8_t id)
 {
@@ -93,10 +94,10 @@ void openmx_port_put(struct openmx_port *port)
     openmx_port_drop(port);
 }
 
-/* ---- Endpoints ----------------------------------------------------------------------------------- */
+/* ---- Endpoints ------------------------------------------------------------------------------- */
 
-/* The CPU of the receive queue that the adapter chooses for an endpoint; -1: the driver does not say, or the
- * adapter does not know MX. */
+/* The CPU of the receive queue that the adapter chooses for an endpoint; -1: the driver does not
+ * say, or the adapter does not know MX. */
 static int cpu_of(const struct net_device *dev, uint8_t id)
 {
     const unsigned queue = mx_endpoint_queue(id, dev->n_rx_queues);
@@ -184,7 +185,7 @@ static void port_close(struct mx_port *p)
     openmx_port_put(port);
 }
 
-/* ---- Commands: the process is in the kernel meanwhile -------------------------------------------- */
+/* ---- Commands: the process is in the kernel meanwhile ---------------------------------------- */
 
 #define COMMAND(NAME, PARAMETERS, ARGUMENTS)                          \
     static int command_##NAME PARAMETERS                              \
@@ -242,7 +243,7 @@ static const struct mx_board_ops ops = { .open = port_open,
                                          .region_new = command_region_new,
                                          .region_free = command_region_free };
 
-/* ---- The interface ------------------------------------------------------------------------------- */
+/* ---- The interface --------------------------------------------------------------------------- */
 
 struct openmx *openmx_new(struct net *net, struct net_device *dev, struct dma_core *dma,
                           const struct openmx_options *options)

@@ -1,6 +1,6 @@
 /*
- * Open-MX: Myrinet Express over any Ethernet device. A kernel module does what the firmware of a Myri-10G
- * does with MX: a board (logic/mx/mx_board.h) whose commands are system calls.
+ * Open-MX: Myrinet Express over any Ethernet device. A kernel module does what the firmware of a
+ * Myri-10G does with MX: a board (logic/mx/mx_board.h) whose commands are system calls.
  *
  *   struct openmx *omx = openmx_new(net, dev, dma, &openmx_options_default);   [thread] dev is open
  *   mx_open(openmx_board(omx), id, key, &mx_options_default, &ep);             and so on: logic/mx/mx.h
@@ -17,27 +17,29 @@
 
 struct openmx;
 
-/* To which CPU's receive queue packets of an endpoint come: the adapter decides; the CPU that opens it; a CPU. */
+/* To which CPU's receive queue packets of an endpoint come: the adapter decides; the CPU that opens
+ * it; a CPU. */
 enum openmx_steer { OPENMX_STEER_NONE, OPENMX_STEER_PROCESS, OPENMX_STEER_CPU };
 
 struct openmx_options {
-    /* Of what this host pulls: bytes of a reply (MX_REPLY_BYTES, or MX_REPLY_BYTES_JUMBO if both ends can
-     * send such packets), replies to one request (up to 32), requests outstanding (up to 4). */
+    /* Of what this host pulls: bytes of a reply (MX_REPLY_BYTES, or MX_REPLY_BYTES_JUMBO if both
+     * ends can send such packets), replies to one request (up to 32), requests outstanding (up to
+     * 4). */
     uint32_t reply_bytes, replies_per_block, blocks;
     uint64_t pull_resend_ps;   /* a pull of which nothing has come for so long is asked for again */
     uint32_t pull_resends_max; /* in a row; then it is given up */
     uint64_t grace_ps;         /* a region that is given back stays pinned for so long */
     uint32_t local_bytes; /* larger messages within the host are pulled: one copy instead of two */
-    /* Copies by an engine, if there is one: messages and replies of at least so many bytes; messages
-     * within the host of at least so many bytes, waited for. */
+    /* Copies by an engine, if there is one: messages and replies of at least so many bytes;
+     * messages within the host of at least so many bytes, waited for. */
     bool ioat;
     uint64_t ioat_message_bytes, ioat_reply_bytes, ioat_local_bytes;
-    /* Unless NULL, told when pull_resend_ps have passed since a pull began or got its last reply, at since_ps,
-     * so that it is asked for again or given up. Must not wait. */
+    /* Unless NULL, told when pull_resend_ps have passed since a pull began or got its last reply,
+     * at since_ps, so that it is asked for again or given up. Must not wait. */
     void (*timed_out)(void *context, uint64_t since_ps, uint64_t now_ps);
     void *timed_out_context;
-    /* By rules in the adapter (net_device_ops.rx_rule), which are set when an endpoint is opened; if the
-     * adapter refuses one, the endpoint is not opened, with that error. */
+    /* By rules in the adapter (net_device_ops.rx_rule), which are set when an endpoint is opened;
+     * if the adapter refuses one, the endpoint is not opened, with that error. */
     enum openmx_steer steer;
     unsigned steer_cpu;
 };
@@ -52,9 +54,9 @@ struct openmx_stats {
     uint64_t regions;
 };
 
-/* [thread] Attaches to a device. `dma`: whose engines copy; NULL: none. The caller owns the result, and
- * frees it when all endpoints are closed. NULL: somebody has the Ethernet type already, the adapter
- * knows no rules but is to steer, or there is no memory. */
+/* [thread] Attaches to a device. `dma`: whose engines copy; NULL: none. The caller owns the result,
+ * and frees it when all endpoints are closed. NULL: somebody has the Ethernet type already, the
+ * adapter knows no rules but is to steer, or there is no memory. */
 struct openmx *openmx_new(struct net *net, struct net_device *dev, struct dma_core *dma,
                           const struct openmx_options *options);
 /* [thread] Packets that the device still has to send must have left. */

@@ -1,10 +1,11 @@
 /*
- * What it does: Answers requests to pull: one reply for each frame of the block, sent from the pages of the
- *   region itself. A reply of bytes that lie in more pieces than a packet has fragments is copied
- *   together.
+ * What it does: Answers requests to pull: one reply for each frame of the block, sent from the
+ *   pages of the region itself. A reply of bytes that lie in more pieces than a packet has
+ *   fragments is copied together.
  * Follows: Open-MX 0.9.2 driver/linux/omx_pull.c (omx_recv_pull_request).
- * Costs: omx_send_cycles per reply, the region's lines and those of its pages' structures, whose counts are atomic; what
- *   the stack and the driver take. The region's count goes up with each reply, and down when it has been sent.
+ * Costs: omx_send_cycles per reply, the region's lines and those of its pages' structures, whose
+ *   counts are atomic; what the stack and the driver take. The region's count goes up with each
+ *   reply, and down when it has been sent.
  */
 #include "logic/openmx/openmx_internal.h"
 

@@ -1,13 +1,14 @@
 /*
- * What it does: Copies by an engine (I/OAT). Replies of large messages go from their packet to the region while
- *   the handler goes on; a packet is freed when a look finds that its copies have ended. There is a look
- *   whenever a block of the message is complete, and one at its end; if copies are left then, a worker
- *   waits for them. A copy that the engine refuses or fails is done by a CPU. Messages within the host
- *   are copied while the caller waits.
+ * What it does: Copies by an engine (I/OAT). Replies of large messages go from their packet to the
+ *   region while the handler goes on; a packet is freed when a look finds that its copies have
+ *   ended. There is a look whenever a block of the message is complete, and one at its end; if
+ *   copies are left then, a worker waits for them. A copy that the engine refuses or fails is done
+ *   by a CPU. Messages within the host are copied while the caller waits.
  * Leaves out: more than one channel for a message.
- * Follows: Open-MX 0.9.2 driver/linux/omx_pull.c, omx_dma.h, omx_shared.c; Goglin, "Improving Message Passing
- *   over Ethernet with I/OAT Copy Offload in Open-MX", CLUSTER 2008.
- * Costs: a mapping of both sides and a descriptor per piece within pages, a doorbell per reply (logic/dma).
+ * Follows: Open-MX 0.9.2 driver/linux/omx_pull.c, omx_dma.h, omx_shared.c; Goglin, "Improving
+ *   Message Passing over Ethernet with I/OAT Copy Offload in Open-MX", CLUSTER 2008.
+ * Costs: a mapping of both sides and a descriptor per piece within pages, a doorbell per reply
+ *   (logic/dma).
  */
 #include "logic/openmx/openmx_internal.h"
 
@@ -55,7 +56,7 @@ static void copy_put(struct openmx *omx, struct openmx_copy *copy)
     omx->free_copies = copy;
 }
 
-/* ---- One piece ----------------------------------------------------------------------------------- */
+/* ---- One piece ------------------------------------------------------------------------------- */
 
 static int piece(struct dma_channel *channel, struct kaddr to, struct kaddr from, uint64_t bytes,
                  uint64_t *dma_to, uint64_t *dma_from, dma_cookie *cookie)
@@ -80,7 +81,7 @@ static int piece(struct dma_channel *channel, struct kaddr to, struct kaddr from
     return result;
 }
 
-/* ---- Replies ------------------------------------------------------------------------------------- */
+/* ---- Replies --------------------------------------------------------------------------------- */
 
 static void unmap(struct openmx_pull *pull, const struct openmx_copy *copy)
 {
@@ -201,7 +202,7 @@ void openmx_copies_wait(struct openmx_pull *pull)
     }
 }
 
-/* ---- Within the host ----------------------------------------------------------------------------- */
+/* ---- Within the host ------------------------------------------------------------------------- */
 
 /* [thread] True: an engine has copied it. */
 static bool by_engine(struct openmx *omx, struct kaddr to, struct kaddr from, uint64_t bytes)

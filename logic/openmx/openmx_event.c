@@ -1,9 +1,10 @@
 /*
- * What it does: Puts events into the queues that the library reads, and data into the receive ring. Slots are
- *   reserved in order and filled by whoever has reserved them; the library waits for the first that is
- *   not filled. A ring slot is free once the event that named it has been read, and the ring has as many
- *   slots as the queue.
- * Follows: Open-MX 0.9.2 driver/linux/omx_event.c (omx_prepare_notify_unexp_event_with_recvq and commit).
+ * What it does: Puts events into the queues that the library reads, and data into the receive ring.
+ *   Slots are reserved in order and filled by whoever has reserved them; the library waits for the
+ *   first that is not filled. A ring slot is free once the event that named it has been read, and
+ *   the ring has as many slots as the queue.
+ * Follows: Open-MX 0.9.2 driver/linux/omx_event.c (omx_prepare_notify_unexp_event_with_recvq and
+ *   commit).
  * Costs: the line of indices and lock, the event's line, the data's lines.
  */
 #include "logic/openmx/openmx_internal.h"

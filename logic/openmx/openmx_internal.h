@@ -1,12 +1,13 @@
 /*
  * The inside of Open-MX's kernel module.
  *
- * Commands run in threads, the receive handler and the end of transmissions in soft interrupts, at the same
- * time and for one endpoint. Code that charges no time is atomic (logic/kapi.h): what must be, reserves or
- * claims first, and charges afterwards. Who works on an object while time passes holds a reference.
+ * Commands run in threads, the receive handler and the end of transmissions in soft interrupts, at
+ * the same time and for one endpoint. Code that charges no time is atomic (logic/kapi.h): what must
+ * be, reserves or claims first, and charges afterwards. Who works on an object while time passes
+ * holds a reference.
  *
- * What a real module shares between CPUs is cache lines here: each object has a function or a field that
- * says where its lines are, and whoever uses it touches them.
+ * What a real module shares between CPUs is cache lines here: each object has a function or a field
+ * that says where its lines are, and whoever uses it touches them.
  */
 #ifndef LOGIC_OPENMX_OPENMX_INTERNAL_H
 #define LOGIC_OPENMX_OPENMX_INTERNAL_H
@@ -34,7 +35,8 @@ struct openmx_region {
     struct openmx_port
         *port; /* may be gone once the region is given back and no packet carries it */
     unsigned
-        users; /* its number, until the grace period is over; pulls, packets that carry bytes of it */
+        users;    /* its number, until the grace period is over; pulls, packets that carry bytes of
+                * it */
     bool closing; /* given back: has no number any more */
     uint64_t free_ps;
     struct kaddr lines;         /* openmx_region_line() */
@@ -42,8 +44,8 @@ struct openmx_region {
     uint64_t bytes;
     unsigned n_segments;
     struct mx_segment *segment;
-    /* Of each segment one after the other, for fragments of packets: never freed by their references.
-     * NULL: no packet has carried any yet. */
+    /* Of each segment one after the other, for fragments of packets: never freed by their
+     * references. NULL: no packet has carried any yet. */
     struct k_page *page;
 };
 
@@ -160,7 +162,8 @@ struct openmx {
     bool was_open[MX_ENDPOINTS_MAX], opening[MX_ENDPOINTS_MAX];
     uint32_t next_session;
     unsigned n_ports;
-    /* The interface's: 0 read by all, 1 and 2 counters of sent and of received packets; from 8 on those of peers. */
+    /* The interface's: 0 read by all, 1 and 2 counters of sent and of received packets; from 8 on
+     * those of peers. */
     struct k_page *lines;
     struct openmx_pull *pull[OPENMX_PULLS_MAX], *free_pulls;
     unsigned n_pulls;
@@ -204,7 +207,7 @@ static inline void openmx_touch(struct kernel *kernel, struct kaddr line, size_t
     k_account(kernel, before);
 }
 
-/* ---- openmx.c ------------------------------------------------------------------------------------ */
+/* ---- openmx.c -------------------------------------------------------------------------------- */
 
 /* A command of a process begins: the system call, the descriptor, the peer. */
 void openmx_enter(struct openmx_port *port, uint64_t nic_id);
@@ -217,7 +220,7 @@ void openmx_port_put(struct openmx_port *port);
 /* The same without the lines: of who has them anyway. */
 void openmx_port_drop(struct openmx_port *port);
 
-/* ---- openmx_event.c ------------------------------------------------------------------------------ */
+/* ---- openmx_event.c -------------------------------------------------------------------------- */
 
 /* Data that come with an event: of a packet from `offset` on, or of segments. */
 struct openmx_data {
@@ -227,12 +230,12 @@ struct openmx_data {
 };
 void openmx_data_copy(struct kernel *kernel, struct kaddr to, const struct openmx_data *data);
 void openmx_data_load(struct kernel *kernel, void *to, const struct openmx_data *data);
-/* Puts an event into a queue; data (NULL: none) into the receive ring, whose slot the event gets. False:
- * the queue is full. */
+/* Puts an event into a queue; data (NULL: none) into the receive ring, whose slot the event gets.
+ * False: the queue is full. */
 bool openmx_event_post(struct openmx_port *port, unsigned queue, union mx_event *event,
                        const struct openmx_data *data);
 
-/* ---- openmx_send.c ------------------------------------------------------------------------------- */
+/* ---- openmx_send.c --------------------------------------------------------------------------- */
 
 int openmx_send_connect(struct mx_port *port, const struct mx_connect_command *c);
 int openmx_send_tiny(struct mx_port *port, const struct mx_send *s, const void *data);
@@ -251,7 +254,7 @@ struct sk_buff *openmx_packet_new(struct openmx *omx, const uint8_t nic[6], cons
                                   size_t bytes);
 void openmx_transmit(struct openmx *omx, struct sk_buff *skb);
 
-/* ---- openmx_local.c ------------------------------------------------------------------------------ */
+/* ---- openmx_local.c -------------------------------------------------------------------------- */
 
 /* To an endpoint of this host: what the packet would have done. 0 also if it is dropped. */
 int openmx_local_message(struct openmx_port *from, const struct mx_destination *to,
@@ -261,11 +264,11 @@ int openmx_local_message(struct openmx_port *from, const struct mx_destination *
 uint8_t openmx_local_pull(struct openmx_port *port, struct openmx_region *to,
                           const struct mx_pull_command *c);
 
-/* ---- openmx_receive.c ---------------------------------------------------------------------------- */
+/* ---- openmx_receive.c ------------------------------------------------------------------------ */
 
 void openmx_receive(struct sk_buff *skb, void *omx);
 
-/* ---- openmx_region.c ----------------------------------------------------------------------------- */
+/* ---- openmx_region.c ------------------------------------------------------------------------- */
 
 int openmx_region_new(struct mx_port *port, const struct mx_segment *segment, unsigned n,
                       uint8_t *region, uint8_t *region_sequence);
@@ -278,8 +281,8 @@ void openmx_regions_release(struct openmx *omx);
 struct openmx_region *openmx_region_get(struct openmx_port *port, uint8_t region, uint8_t sequence,
                                         bool any_sequence);
 void openmx_region_put(struct openmx_region *region);
-/* The place of a byte, and in *bytes how many of them go on from there in its segment (at most as many as
- * they were). *i: its segment. */
+/* The place of a byte, and in *bytes how many of them go on from there in its segment (at most as
+ * many as they were). *i: its segment. */
 struct kaddr openmx_region_at(const struct openmx_region *region, uint64_t offset, uint64_t *bytes,
                               unsigned *i);
 /* The page of a byte of segment i. */
@@ -287,7 +290,7 @@ struct k_page *openmx_region_page(struct openmx_region *region, unsigned i, stru
 void openmx_region_write(struct openmx_region *region, uint64_t offset,
                          const struct openmx_data *data);
 
-/* ---- openmx_pull.c ------------------------------------------------------------------------------- */
+/* ---- openmx_pull.c --------------------------------------------------------------------------- */
 
 int openmx_pull_command(struct mx_port *port, const struct mx_pull_command *c);
 void openmx_pull_reply(struct openmx_port *port, struct sk_buff *skb,
@@ -299,13 +302,13 @@ void openmx_pull_leave(struct openmx_pull *pull);
 void openmx_pulls_close(struct openmx_port *port);
 void openmx_pulls_free(struct openmx *omx);
 
-/* ---- openmx_answer.c ----------------------------------------------------------------------------- */
+/* ---- openmx_answer.c ------------------------------------------------------------------------- */
 
 /* A request to pull: sends the replies. */
 void openmx_answer(struct openmx_port *port, const struct mx_head *head,
                    const struct mx_pull_header *request);
 
-/* ---- openmx_copy.c ------------------------------------------------------------------------------- */
+/* ---- openmx_copy.c --------------------------------------------------------------------------- */
 
 int openmx_copies_init(struct openmx *omx, struct dma_core *dma);
 void openmx_copies_release(struct openmx *omx);
@@ -320,11 +323,11 @@ void openmx_copies_wait(struct openmx_pull *pull);
 void openmx_copy_regions(struct openmx *omx, struct openmx_region *to, struct openmx_region *from,
                          uint64_t bytes);
 
-/* ---- Receive queues: openmx_steer.c ---------------------------------------------------------------- */
+/* ---- Receive queues: openmx_steer.c ---------------------------------------------------------- */
 
 bool openmx_steer_possible(const struct net_device *dev, const struct openmx_options *options);
-/* [thread] Sets the rules of an endpoint, as the options say, and its `cpu`. 0, or the adapter's error with no
- * rule left. */
+/* [thread] Sets the rules of an endpoint, as the options say, and its `cpu`. 0, or the adapter's
+ * error with no rule left. */
 int openmx_steer(struct openmx_port *port);
 /* [thread] Deletes them. */
 void openmx_steer_end(struct openmx *omx, uint8_t id);

@@ -1,7 +1,7 @@
 /*
- * What it does: Messages between endpoints of one host: the sender's thread does what the receive handler
- *   would have done. Data of eager messages are copied once into the receiver's ring; a large message is
- *   copied once, by the puller's thread, from one process's memory to the other's.
+ * What it does: Messages between endpoints of one host: the sender's thread does what the receive
+ *   handler would have done. Data of eager messages are copied once into the receiver's ring; a
+ *   large message is copied once, by the puller's thread, from one process's memory to the other's.
  * Follows: Open-MX 0.9.2 driver/linux/omx_shared.c.
  * Costs: omx_receive_cycles for the receiver's part; its descriptor and queue; the copy.
  */

@@ -1,15 +1,17 @@
 /*
- * What it does: Pulls large messages: asks for a block of replies at a time, with a few blocks outstanding, and
- *   writes the replies into the region, by a CPU or by a copy engine. When the first block has come, it and all
- *   complete ones behind it make room for the next requests, before the last reply is copied. When another
- *   block is complete, those before it that are not are asked for again, whole and once; nothing new is
- *   asked for until they have come. What is missing when nothing has come for pull_resend_ps is asked for
- *   again, pull_resends_max times in a row.
- * Leaves out: what dev_queue_xmit() returns, as Open-MX does: a packet that the queue before the adapter drops is lost.
+ * What it does: Pulls large messages: asks for a block of replies at a time, with a few blocks
+ *   outstanding, and writes the replies into the region, by a CPU or by a copy engine. When the
+ *   first block has come, it and all complete ones behind it make room for the next requests,
+ *   before the last reply is copied. When another block is complete, those before it that are not
+ *   are asked for again, whole and once; nothing new is asked for until they have come. What is
+ *   missing when nothing has come for pull_resend_ps is asked for again, pull_resends_max times in
+ *   a row.
+ * Leaves out: what dev_queue_xmit() returns, as Open-MX does: a packet that the queue before the
+ *   adapter drops is lost.
  * Follows: Open-MX 0.9.2 driver/linux/omx_pull.c (omx_progress_pull_on_recv_pull_reply_locked,
  *   omx_progress_pull_on_handle_timeout_handle_locked).
- * Costs: omx_pull_cycles and what a packet costs per request; of a reply, the pull's three lines, the lock of
- *   the endpoint's pulls, and the copy.
+ * Costs: omx_pull_cycles and what a packet costs per request; of a reply, the pull's three lines,
+ *   the lock of the endpoint's pulls, and the copy.
  */
 #include "logic/openmx/openmx_internal.h"
 
@@ -45,7 +47,7 @@ static void leave(struct openmx_pull *pull)
     openmx_atomic(kernel, line_of(pull, OPENMX_PULL_LINE_REFS), MX_ACCOUNT_PULL);
 }
 
-/* ---- Requests ------------------------------------------------------------------------------------ */
+/* ---- Requests -------------------------------------------------------------------------------- */
 
 /* Frames [first, first + n). The pull must be held: time passes. */
 static void request(struct openmx_pull *pull, uint32_t first, uint32_t n)
@@ -95,12 +97,13 @@ static void request_again(struct openmx_pull *pull, const struct openmx_block *b
     request(pull, block->first, block->n);
 }
 
-/* ---- Beginning and end --------------------------------------------------------------------------- */
+/* ---- Beginning and end ----------------------------------------------------------------------- */
 
 static void timer_fires(struct k_timer *timer);
 static void copies_worker(struct k_work *work);
 
-/* The page that has the next new pull's lines; others may be at it at the same time. False: no memory. */
+/* The page that has the next new pull's lines; others may be at it at the same time. False: no
+ * memory. */
 static bool lines_get(struct openmx *omx)
 {
     while (omx->n_pulls < OPENMX_PULLS_MAX &&
@@ -314,7 +317,7 @@ void openmx_pulls_free(struct openmx *omx)
         k_page_put(omx->kernel, omx->pull_lines[i]);
 }
 
-/* ---- Replies ------------------------------------------------------------------------------------- */
+/* ---- Replies --------------------------------------------------------------------------------- */
 
 /* The pull of a handle on the wire, held; NULL: it is over. */
 static struct openmx_pull *pull_of(struct openmx_port *port, uint32_t handle)
@@ -354,7 +357,8 @@ static void advance(struct openmx_pull *pull)
     memmove(pull->block, pull->block + n, pull->n_blocks * sizeof *pull->block);
 }
 
-/* A block is complete: asks for the next ones if it was the first, else again for those before it. */
+/* A block is complete: asks for the next ones if it was the first, else again for those before
+ * it. */
 static void block_done(struct openmx_pull *pull, const struct openmx_block *block)
 {
     const unsigned index = (unsigned)(block - pull->block);

@@ -1,11 +1,11 @@
 /*
- * What it does: The receive handler: in the soft interrupt it finds the endpoint of a packet, refuses what has
- *   none (or another session), and puts event and data where the library reads them, or gives the
- *   packet to the pull that it is for.
+ * What it does: The receive handler: in the soft interrupt it finds the endpoint of a packet,
+ *   refuses what has none (or another session), and puts event and data where the library reads
+ *   them, or gives the packet to the pull that it is for.
  * Leaves out: packets of raw interfaces and of the mapper.
  * Follows: Open-MX 0.9.2 driver/linux/omx_recv.c, omx_nack.c.
- * Costs: omx_receive_cycles per packet, omx_reply_cycles of a reply to a pull; loads of the header; the
- *   lines of interface, peer and descriptor; the copy of the data.
+ * Costs: omx_receive_cycles per packet, omx_reply_cycles of a reply to a pull; loads of the header;
+ *   the lines of interface, peer and descriptor; the copy of the data.
  */
 #include "logic/openmx/openmx_internal.h"
 
@@ -69,7 +69,7 @@ static bool read_header(struct arrived *a)
     return memcmp(a->head.destination, a->omx->dev->mac.byte, sizeof a->head.destination) == 0;
 }
 
-/* ---- Refusals ------------------------------------------------------------------------------------ */
+/* ---- Refusals -------------------------------------------------------------------------------- */
 
 static void refuse(struct arrived *a, enum mx_nack nack)
 {
@@ -98,7 +98,7 @@ static void refuse(struct arrived *a, enum mx_nack nack)
     openmx_transmit(a->omx, openmx_packet_new(a->omx, a->head.source, &h, sizeof h));
 }
 
-/* ---- Packets for the library --------------------------------------------------------------------- */
+/* ---- Packets for the library ----------------------------------------------------------------- */
 
 static void message_event(const struct arrived *a, union mx_event *event, uint8_t type)
 {
@@ -197,7 +197,7 @@ static void to_library(struct arrived *a, struct openmx_port *port)
         openmx_event_post(port, MX_QUEUE_UNEXPECTED, &event, data.bytes > 0 ? &data : NULL);
 }
 
-/* ---- The handler --------------------------------------------------------------------------------- */
+/* ---- The handler ----------------------------------------------------------------------------- */
 
 void openmx_receive(struct sk_buff *skb, void *arg)
 {

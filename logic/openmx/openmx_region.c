@@ -1,11 +1,13 @@
 /*
- * What it does: Regions: user memory that is pinned while it is registered, so that packets can carry it and
- *   replies can be written into it. One that is given back loses its number at once. Its pages stay pinned until
- *   a grace period of RCU has passed and nothing uses it any more; then a soft interrupt of the CPU that gave it
- *   back, or who used it last, unpins them.
- * Leaves out: pinning in parts while the rendezvous is under way (demand pinning, which is off by default).
+ * What it does: Regions: user memory that is pinned while it is registered, so that packets can
+ *   carry it and replies can be written into it. One that is given back loses its number at once.
+ *   Its pages stay pinned until a grace period of RCU has passed and nothing uses it any more; then
+ *   a soft interrupt of the CPU that gave it back, or who used it last, unpins them.
+ * Leaves out: pinning in parts while the rendezvous is under way (demand pinning, which is off by
+ *   default).
  * Follows: Open-MX 0.9.2 driver/linux/omx_reg.c (omx_ioctl_user_region_destroy, call_rcu).
- * Costs: a system call, pin_cycles and pin_page_cycles; the region's lines; the lines of its pages' structures.
+ * Costs: a system call, pin_cycles and pin_page_cycles; the region's lines; the lines of its pages'
+ *   structures.
  */
 #include "logic/openmx/openmx_internal.h"
 
@@ -90,7 +92,7 @@ void openmx_region_put(struct openmx_region *region)
         unpin_all(region);
 }
 
-/* ---- Given back ---------------------------------------------------------------------------------- */
+/* ---- Given back ------------------------------------------------------------------------------ */
 
 static void arm(struct openmx_grace *grace)
 {
@@ -161,7 +163,7 @@ void openmx_regions_release(struct openmx *omx)
         k_timer_release(&omx->grace[i].timer);
 }
 
-/* ---- Data ---------------------------------------------------------------------------------------- */
+/* ---- Data ------------------------------------------------------------------------------------ */
 
 struct kaddr openmx_region_at(const struct openmx_region *region, uint64_t offset, uint64_t *bytes,
                               unsigned *i)

@@ -1,14 +1,15 @@
 /*
- * What it does: The commands that send: packets by the Ethernet device, or what they would have done, to an
- *   endpoint of this host. Tiny data stand behind the header; small ones are copied into a page; a
- *   fragment of a medium message is sent from the send ring, whose slot comes back when the device has
- *   sent it.
+ * What it does: The commands that send: packets by the Ethernet device, or what they would have
+ *   done, to an endpoint of this host. Tiny data stand behind the header; small ones are copied
+ *   into a page; a fragment of a medium message is sent from the send ring, whose slot comes back
+ *   when the device has sent it.
  * Follows: Open-MX 0.9.2 driver/linux/omx_send.c.
- * Costs: a system call; omx_send_cycles per packet; stores of the header; what the stack and the driver take.
+ * Costs: a system call; omx_send_cycles per packet; stores of the header; what the stack and the
+ *   driver take.
  */
 #include "logic/openmx/openmx_internal.h"
 
-/* ---- Packets ------------------------------------------------------------------------------------- */
+/* ---- Packets --------------------------------------------------------------------------------- */
 
 struct sk_buff *openmx_packet_new(struct openmx *omx, const uint8_t nic[6], const void *header,
                                   size_t bytes)
@@ -62,7 +63,7 @@ static struct mx_message_header message(const struct mx_port *port, enum mx_pack
                                        .match_low = mx_be32((uint32_t)s->match) };
 }
 
-/* ---- Commands ------------------------------------------------------------------------------------ */
+/* ---- Commands -------------------------------------------------------------------------------- */
 
 int openmx_send_connect(struct mx_port *port, const struct mx_connect_command *c)
 {

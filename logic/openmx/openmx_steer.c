@@ -1,12 +1,12 @@
 /*
- * What it does: Brings the packets of an endpoint to the receive queue of a CPU, on adapters that know rules by
- *   words of the headers and nothing of MX. Two rules for each endpoint: the byte behind the type is the
- *   endpoint in all packets but replies to pulls, whose magic tells it. Those of replies have the lower
- *   numbers, so that they count first.
- * Leaves out: refused pulls (MX_PACKET_NACK_PULL), which the second rule takes for packets of another
- *   endpoint, or of none: any CPU can handle them, and there is one for a pull at most.
- * Follows: ethtool -N, as an administrator would use it on the endpoints of a job; the Open-MX paper (3.2),
- *   where the firmware does this.
+ * What it does: Brings the packets of an endpoint to the receive queue of a CPU, on adapters that
+ *   know rules by words of the headers and nothing of MX. Two rules for each endpoint: the byte
+ *   behind the type is the endpoint in all packets but replies to pulls, whose magic tells it.
+ *   Those of replies have the lower numbers, so that they count first.
+ * Leaves out: refused pulls (MX_PACKET_NACK_PULL), which the second rule takes for packets of
+ *   another endpoint, or of none: any CPU can handle them, and there is one for a pull at most.
+ * Follows: ethtool -N, as an administrator would use it on the endpoints of a job; the Open-MX
+ *   paper (3.2), where the firmware does this.
  * Costs: two commands to the adapter when an endpoint is opened, two when it is closed.
  */
 #include "logic/openmx/openmx_internal.h"

@@ -1,8 +1,8 @@
 /*
  * Commands to an RDMA adapter.
  *
- * What it does: Runs one command at a time and polls its status byte, with growing sleeps. A register
- *   that reads as all ones shows that the adapter is gone.
+ * What it does: Runs one command at a time and polls its status byte, with growing sleeps. A
+ *   register that reads as all ones shows that the adapter is gone.
  * Leaves out: the command interface's own events and pages.
  * Costs: The time of the device, rounded up to the end of a sleep of 1, 2, 4 .. 32 us.
  */

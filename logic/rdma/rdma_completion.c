@@ -5,8 +5,8 @@
  *   handler calls those of completion queues.
  * Leaves out: moderation, resizing.
  * Follows: IBTA 11.4.2; Linux 5.4, drivers/infiniband/hw/mlx5/cq.c.
- * Costs: rdma_poll_cycles per call, rdma_complete_cycles per completion, the cache lines of entries,
- *   a store of the doorbell record per call that found something.
+ * Costs: rdma_poll_cycles per call, rdma_complete_cycles per completion, the cache lines of
+ *   entries, a store of the doorbell record per call that found something.
  */
 #include <errno.h>
 

@@ -55,7 +55,7 @@ struct rdma_driver_stats { /* of an adapter since it was probed */
 };
 struct rdma_driver_stats rdma_driver_stats(const struct rdma_drv *rdma);
 
-/* ---- Protection domains, memory regions ------------------------------------------------------- */
+/* ---- Protection domains, memory regions ------------------------------------------------------ */
 
 /* [thread] -ENOSPC: none is left. */
 int rdma_drv_pd_new(struct rdma_drv *rdma, uint32_t *pd);
@@ -67,8 +67,8 @@ int rdma_drv_pd_free(struct rdma_drv *rdma, uint32_t pd);
  * of k_dma_map(). */
 int rdma_drv_mr_new(struct rdma_drv *rdma, uint32_t pd, struct kaddr at, uint64_t bytes,
                     uint8_t access, struct rdma_drv_mr **mr);
-/* [thread] The same of what lies at contiguous addresses for the device already: registers or memory
- * of another device, a ring of another driver. va: by which it is named. */
+/* [thread] The same of what lies at contiguous addresses for the device already: registers or
+ * memory of another device, a ring of another driver. va: by which it is named. */
 int rdma_drv_mr_new_dma(struct rdma_drv *rdma, uint32_t pd, uint64_t dma, uint64_t va,
                         uint64_t bytes, uint8_t access, struct rdma_drv_mr **mr);
 /* [thread] The adapter does not access the memory any more when it returns. */
@@ -160,16 +160,17 @@ struct rdma_drv_receive {
     const struct rdma_drv_sge *sge;
     uint32_t n_sges;
 };
-/* -EINVAL: more segments or inline data than the queue pair has; -EBUSY: the queue is full; -ENODEV.
- * The work request is the caller's again. */
+/* -EINVAL: more segments or inline data than the queue pair has; -EBUSY: the queue is full;
+ * -ENODEV. The work request is the caller's again. */
 int rdma_drv_post_send(struct rdma_drv_qp *qp, const struct rdma_drv_send *send);
 int rdma_drv_post_receive(struct rdma_drv_qp *qp, const struct rdma_drv_receive *receive);
 
-/* ---- Offload of an NVMe-oF target ------------------------------------------------------------- */
+/* ---- Offload of an NVMe-oF target ------------------------------------------------------------ */
 
-/* An NVMe queue pair that the adapter takes over (RDMA_SET_OFFLOAD says what for). It is new: nothing was
- * put into its queues, its completion queue is all zeros. Nobody else uses it, its memory or the staging
- * buffers before rdma_drv_qp_free() and then the deletion of the NVMe queues. */
+/* An NVMe queue pair that the adapter takes over (RDMA_SET_OFFLOAD says what for). It is new:
+ * nothing was put into its queues, its completion queue is all zeros. Nobody else uses it, its
+ * memory or the staging buffers before rdma_drv_qp_free() and then the deletion of the NVMe
+ * queues. */
 struct rdma_drv_offload_params {
     struct k_pci_dev *controller;      /* of the same kernel */
     uint64_t sq_doorbell, cq_doorbell; /* in its BAR 0, in one page */
@@ -189,9 +190,9 @@ struct rdma_drv_offload_params {
     uint32_t list_bytes;
 };
 struct rdma_drv_offload;
-/* [thread] Of a connected queue pair. -EINVAL: a parameter is out of range, the key is not valid for the
- * buffers, or the queue pair is in another state; -EBUSY: it is offloaded; those of k_dma_map() and
- * k_dma_map_resource(). */
+/* [thread] Of a connected queue pair. -EINVAL: a parameter is out of range, the key is not valid
+ * for the buffers, or the queue pair is in another state; -EBUSY: it is offloaded; those of
+ * k_dma_map() and k_dma_map_resource(). */
 int rdma_drv_offload_new(struct rdma_drv_qp *qp, const struct rdma_drv_offload_params *params,
                          struct rdma_drv_offload **offload);
 /* [thread] After rdma_drv_qp_free(), which ends the offload. */

@@ -3,7 +3,8 @@
  *
  * What it does: Probe (limits, command block, an event queue with an interrupt per CPU); remove,
  *   which waits for the users of the adapter.
- * Leaves out: sysfs, user contexts, a subnet manager: rdma_drv_set_lid() is called by the administrator.
+ * Leaves out: sysfs, user contexts, a subnet manager: rdma_drv_set_lid() is called by the
+ *   administrator.
  * Follows: Linux 5.4, drivers/net/ethernet/mellanox/mlx5/core/main.c.
  * Costs: the commands.
  */

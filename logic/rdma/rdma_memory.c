@@ -1,7 +1,8 @@
 /*
  * Protection domains and memory regions of an RDMA adapter.
  *
- * What it does: Pins memory, maps it for the adapter, and describes it by a table of page addresses.
+ * What it does: Pins memory, maps it for the adapter, and describes it by a table of page
+ *   addresses.
  * Leaves out: memory windows, fast registration by work requests, on-demand paging.
  * Follows: IBTA 11.2.8; Linux 5.4, ib_umem_get(), mlx5_ib_reg_user_mr().
  * Costs: pinning and mapping, a store per page, one command.

@@ -1,8 +1,8 @@
 /*
  * Offload of an NVMe-oF target to an RDMA adapter.
  *
- * What it does: Maps an NVMe queue pair and the controller's doorbells for the adapter, writes the PRP
- *   lists of the staging buffers, has the adapter take over.
+ * What it does: Maps an NVMe queue pair and the controller's doorbells for the adapter, writes the
+ *   PRP lists of the staging buffers, has the adapter take over.
  * Leaves out: offload of writes, queue pairs of the NVMe controller that several connections share.
  * Follows: the verbs of Mellanox' NVMe-oF target offload: SQ, CQ and doorbells of a controller, a
  *   staging buffer.

@@ -3,10 +3,11 @@
  *
  * What it does: Writes WQEs into rings, rings doorbells or writes the WQE with them (BlueFlame),
  *   keeps the caller's numbers of work requests.
- * Leaves out: shared receive queues, several requests by one doorbell, locks (one caller at a time).
+ * Leaves out: shared receive queues, several requests by one doorbell, locks (one caller at a
+ *   time).
  * Follows: IBTA 11.2.5, 11.4.1; Linux 5.4, drivers/infiniband/hw/mlx5/qp.c; rdma-core 28, mlx5.
- * Costs: rdma_post_cycles per work request, the cache lines of its WQE, one register write (send) or
- *   one store of the doorbell record (receive).
+ * Costs: rdma_post_cycles per work request, the cache lines of its WQE, one register write (send)
+ *   or one store of the doorbell record (receive).
  */
 #include <errno.h>
 #include <string.h>

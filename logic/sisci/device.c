@@ -41,8 +41,8 @@ static bool was_cut(const struct sisci_device *d)
     return d->connection != NULL && !lend_service_up(d->connection);
 }
 
-/* Asks the lender; as long as the connection ends meanwhile, once more by another. The lender does a
- * request once. Under the process's lock. */
+/* Asks the lender; as long as the connection ends meanwhile, once more by another. The lender does
+ * a request once. Under the process's lock. */
 static int ask(struct sisci_device *d, const void *request, size_t request_bytes, void *reply,
                size_t reply_bytes, struct lend_error *error)
 {

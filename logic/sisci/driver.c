@@ -1,6 +1,6 @@
 /*
- * What it does: the driver of one kernel: dispatches requests of other hosts, hears of losses, finds
- *   connections, and has the table of errors.
+ * What it does: the driver of one kernel: dispatches requests of other hosts, hears of losses,
+ *   finds connections, and has the table of errors.
  * Follows: SISCI API, sci_error_t; SmartIO, 6.1.
  * Costs: those of the functions that it calls.
  */
@@ -8,8 +8,8 @@
 
 #include "logic/sisci/sisci_internal.h"
 
-/* A host that all others greet at a time has four places for their hellos, and answers one after the
- * other: who got no answer tries again, each host after another time. */
+/* A host that all others greet at a time has four places for their hellos, and answers one after
+ * the other: who got no answer tries again, each host after another time. */
 #define REACH_TRIES    6u
 #define REACH_TURNS    16u
 #define REACH_PAUSE_PS (100 * K_US)
@@ -205,8 +205,8 @@ static void lost(void *context, struct lend_connection *connection)
     lend_service_unlock(sisci->host);
 }
 
-/* Lending ends a connection whose link is down, unless it holds links (lend_options.hold_links): then
- * all maps and windows stay valid, and it says so when the link is back in time. */
+/* Lending ends a connection whose link is down, unless it holds links (lend_options.hold_links):
+ * then all maps and windows stay valid, and it says so when the link is back in time. */
 static void link_changed(void *context, unsigned adapter, bool up)
 {
     struct sisci *sisci = context;

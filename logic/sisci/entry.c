@@ -1,7 +1,8 @@
 /*
  * What it does: segments that belong to a device: memory that the lender allocates near it, and the
  *   directory in which borrowers find each other's.
- * Follows: SmartIO, 6.1, 7.4.1; SISCI API, SCICreateDeviceSegment(), SCI_MEMTYPE_SHARED and PRIVATE.
+ * Follows: SmartIO, 6.1, 7.4.1; SISCI API, SCICreateDeviceSegment(), SCI_MEMTYPE_SHARED and
+ *   PRIVATE.
  * Costs: clearing the memory; IOMMU mappings, once per adapter.
  */
 #include "logic/sisci/sisci_internal.h"

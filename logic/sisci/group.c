@@ -1,17 +1,17 @@
 /*
- * What it does: multicast groups: one host tells the cluster switches which ports send a group, each
- *   subscriber lets its adapter put the group's writes into a segment, and a device gets a window to
- *   the group's address.
+ * What it does: multicast groups: one host tells the cluster switches which ports send a group,
+ *   each subscriber lets its adapter put the group's writes into a segment, and a device gets a
+ *   window to the group's address.
  * Leaves out: a group whose host dies stays in the switches, and cannot be left or joined any more.
  * Follows: SmartIO, 6.5; docs/models/ntb.md.
- * Costs: to subscribe, one request, and for each switch a read and, for a port that did not send the
- *   group yet, a read, a write and a read; four registers of the own adapter.
+ * Costs: to subscribe, one request, and for each switch a read and, for a port that did not send
+ *   the group yet, a read, a write and a read; four registers of the own adapter.
  *
- * The way of a write. The lender's adapter sends it to node 0xffff; every switch copies it to the ports
- * behind which there are subscribers, but for the one it came in by; the subscriber's adapter puts its
- * overlay in the place of the upper bits of the address. All groups of an adapter lie in one row behind
- * its overlay: with an IOMMU that is a range of I/O virtual addresses in which each group is mapped to
- * its segment; without one there is one segment.
+ * The way of a write. The lender's adapter sends it to node 0xffff; every switch copies it to the
+ * ports behind which there are subscribers, but for the one it came in by; the subscriber's adapter
+ * puts its overlay in the place of the upper bits of the address. All groups of an adapter lie in
+ * one row behind its overlay: with an IOMMU that is a range of I/O virtual addresses in which each
+ * group is mapped to its segment; without one there is one segment.
  */
 #include <stdio.h>
 
@@ -464,8 +464,8 @@ enum sisci_error sisci_group_subscribe(struct sisci_segment *s, struct sisci_gro
     if (status != 0)
         return sisci_error_of(status);
     status = subscribe(s, group, index, c, error);
-    /* The connection stays open as long as there is a subscription: its end tells the group's host. It
-     * may have ended, and sisci_groups_lost() run. */
+    /* The connection stays open as long as there is a subscription: its end tells the group's host.
+     * It may have ended, and sisci_groups_lost() run. */
     lend_service_lock(sisci->host);
     if (status == 0 && c != NULL && lend_service_up(c)) {
         s->group_connection = c;

@@ -1,15 +1,15 @@
 /*
  * What it does: the lender's side of devices that processes have borrowed: who has them, what is
- *   mapped for them, the segments that belong to them. With an IOMMU a device has a domain of its own
- *   that holds what is mapped for it and nothing else.
+ *   mapped for them, the segments that belong to them. With an IOMMU a device has a domain of its
+ *   own that holds what is mapped for it and nothing else.
  * Follows: SmartIO, 6.1, 8.1.
  * Costs: table entries, IOMMU mappings and configuration accesses as they come.
  *
  * A borrower is a process of some host, by its number. What it holds hangs on it, and on the
- * connection by which it was asked for: a path that ends takes its windows along, a host that is lost
- * all of its borrowers. The others keep what they have. Memory that was allocated here for a borrower
- * is freed when nobody can reach it any more: without an IOMMU the device might still know its
- * address, so it stays until the last borrower is gone and the device is stopped.
+ * connection by which it was asked for: a path that ends takes its windows along, a host that is
+ * lost all of its borrowers. The others keep what they have. Memory that was allocated here for a
+ * borrower is freed when nobody can reach it any more: without an IOMMU the device might still know
+ * its address, so it stays until the last borrower is gone and the device is stopped.
  */
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /*
- * What it does: the owner's side of segments: peers that are connected to them, devices of other hosts
- *   that reach them, and their exports, which are made when the first needs them.
+ * What it does: the owner's side of segments: peers that are connected to them, devices of other
+ *   hosts that reach them, and their exports, which are made when the first needs them.
  * Follows: SmartIO, 3.3, 6.1.
  * Costs: IOMMU mappings of a segment, once per adapter; entries of the requester table.
  */
@@ -43,8 +43,8 @@ void sisci_export_put(struct sisci_segment *s, unsigned adapter)
 
 /* ---- Finding --------------------------------------------------------------------------------- */
 
-/* The segment of a base address register that a host may reach: it has borrowed the device, by SISCI
- * or by device lending. */
+/* The segment of a base address register that a host may reach: it has borrowed the device, by
+ * SISCI or by device lending. */
 static struct sisci_segment *segment_of_bar(struct sisci *sisci, struct lend_connection *c,
                                             const struct wire_segment *name,
                                             struct lend_error *error)

@@ -1,6 +1,6 @@
 /*
- * What it does: a process's use of SISCI: opens and closes it, and has a thread that deals with what
- *   it loses and runs its callbacks.
+ * What it does: a process's use of SISCI: opens and closes it, and has a thread that deals with
+ *   what it loses and runs its callbacks.
  * Follows: SISCI API, SCIOpen(), SCIClose(), callbacks of segments.
  * Costs: a system call to open and to close; a wake-up for each report.
  */
@@ -84,8 +84,8 @@ static void callback_end(struct sisci_process *process)
     k_wake(process->sisci->kernel, &process->reported);
 }
 
-/* Reports one event of a remote segment. Its callback may free any, so the search begins anew. False:
- * there is none. */
+/* Reports one event of a remote segment. Its callback may free any, so the search begins anew.
+ * False: there is none. */
 static bool report_remote(struct sisci_process *process)
 {
     struct sisci_remote *r = process->remotes;

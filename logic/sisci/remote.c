@@ -1,6 +1,6 @@
 /*
- * What it does: segments that a process is connected to, of other hosts or of this one, and the maps
- *   by which CPUs reach them.
+ * What it does: segments that a process is connected to, of other hosts or of this one, and the
+ *   maps by which CPUs reach them.
  * Follows: SISCI API, SCIConnectSegment(), SCIMapRemoteSegment(), SCIDisconnectSegment(),
  *   SCIStoreBarrier(), SCICheckSequence().
  * Costs: a system call and one request to connect and to disconnect; window entries to map.

@@ -1,6 +1,7 @@
 /*
- * What it does: local segments: ordinary memory of this host, memory of the process, or registers and
- *   memory of a device; prepared and exported by adapter; taken back from those that are connected.
+ * What it does: local segments: ordinary memory of this host, memory of the process, or registers
+ *   and memory of a device; prepared and exported by adapter; taken back from those that are
+ *   connected.
  * Follows: SISCI API, SCICreateSegment(), SCIRegisterSegmentMemory(), SCIAttachPhysicalMemory(),
  *   SCIPrepareSegment(), SCISetSegmentAvailable(), SCISetSegmentUnavailable(), SCIRemoveSegment().
  * Costs: a system call each; clearing the memory; IOMMU mappings; a request to each connected host.
@@ -266,8 +267,8 @@ static void tell(struct sisci *sisci, struct lend_connection *c, uint32_t remote
     sisci_put(&c);
 }
 
-/* Tells all that are connected, each once. Links that are made meanwhile cannot be: the segment is not
- * exported any more. */
+/* Tells all that are connected, each once. Links that are made meanwhile cannot be: the segment is
+ * not exported any more. */
 static void tell_all(struct sisci_segment *s)
 {
     struct sisci *sisci = s->sisci;

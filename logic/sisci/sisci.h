@@ -33,8 +33,8 @@
  *
  * Callbacks run in a thread of the kernel, one at a time per process, and may call everything here
  * but sisci_close(). A call that frees an object (disconnect, remove, return, close) waits for the
- * object's callback if that runs, unless the callback itself makes the call; when it returns, none runs
- * and none comes. So a callback never waits for a thread that may be freeing its object.
+ * object's callback if that runs, unless the callback itself makes the call; when it returns, none
+ * runs and none comes. So a callback never waits for a thread that may be freeing its object.
  */
 #ifndef LOGIC_SISCI_SISCI_H
 #define LOGIC_SISCI_SISCI_H
@@ -53,7 +53,8 @@ struct lend_connection;
 
 /* ---- Errors ---------------------------------------------------------------------------------- */
 
-/* The codes of the SISCI API that calls here return; sisci_error_name() gives the documented name. */
+/* The codes of the SISCI API that calls here return; sisci_error_name() gives the documented
+ * name. */
 enum sisci_error {
     SISCI_OK,
     SISCI_ERR_BUSY,                  /* in use: connected, mapped, borrowed by another */
@@ -85,8 +86,8 @@ const char *sisci_error_name(enum sisci_error error);
 
 /* ---- The driver and its processes ------------------------------------------------------------ */
 
-/* One per lend_host, before lend_start(). It belongs to the host, and is freed with it; all processes
- * have closed it by then. */
+/* One per lend_host, before lend_start(). It belongs to the host, and is freed with it; all
+ * processes have closed it by then. */
 struct sisci *sisci_new(struct lend_host *host);
 
 /* Opens the driver for a process. */
@@ -159,8 +160,8 @@ enum sisci_error sisci_segment_remove(struct sisci_segment *segment, struct lend
 typedef void sisci_remote_fn(struct sisci_remote *remote, enum sisci_event event, void *context);
 
 /* Connects to segment `number` of a host, through our adapter `adapter` (SISCI_ANY: the one that
- * lend_resolve() prefers). The host may be this one, which needs no export and no adapter. `changed`
- * may be NULL. NO_SUCH_SEGMENT, NO_SUCH_NODEID, CONNECTION_REFUSED, HW_NOSPC, TIMEOUT,
+ * lend_resolve() prefers). The host may be this one, which needs no export and no adapter.
+ * `changed` may be NULL. NO_SUCH_SEGMENT, NO_SUCH_NODEID, CONNECTION_REFUSED, HW_NOSPC, TIMEOUT,
  * NO_LINK_ACCESS. */
 enum sisci_error sisci_segment_connect(struct sisci_process *process, uint32_t host,
                                        uint32_t number, unsigned adapter, sisci_remote_fn *changed,
@@ -275,13 +276,13 @@ enum sisci_borrow { SISCI_SHARED, SISCI_EXCLUSIVE };
 typedef void sisci_device_fn(struct sisci_device *device, enum sisci_event event, void *context);
 
 /* Borrows a device that its lender offers (lend_options.lend), wherever it is. Exclusively: nobody
- * else has it and nobody gets it until sisci_device_share() or sisci_device_return(). With the first
- * borrower the lender enables Bus Master and, if it has an IOMMU, puts the device into a domain of
- * its own that holds nothing yet; with the last it stops the device. No driver of the kernel sees
- * the device, and its interrupts stay off. `changed` (may be NULL): SISCI_CB_LOST, once, when no
- * path to the lender is left; the device is then still to be returned.
- * BUSY: somebody has it exclusively, or, if that is asked for, at all; NOT_AVAILABLE: device lending
- * has it, or it is being reset; ILLEGAL_PARAMETER: no such device; NO_SUCH_NODEID, HW_NOSPC. */
+ * else has it and nobody gets it until sisci_device_share() or sisci_device_return(). With the
+ * first borrower the lender enables Bus Master and, if it has an IOMMU, puts the device into a
+ * domain of its own that holds nothing yet; with the last it stops the device. No driver of the
+ * kernel sees the device, and its interrupts stay off. `changed` (may be NULL): SISCI_CB_LOST,
+ * once, when no path to the lender is left; the device is then still to be returned. BUSY: somebody
+ * has it exclusively, or, if that is asked for, at all; NOT_AVAILABLE: device lending has it, or it
+ * is being reset; ILLEGAL_PARAMETER: no such device; NO_SUCH_NODEID, HW_NOSPC. */
 enum sisci_error sisci_device_borrow(struct sisci_process *process, struct sisci_device_name name,
                                      enum sisci_borrow how, sisci_device_fn *changed, void *context,
                                      struct sisci_device **device, struct lend_error *error);
@@ -307,8 +308,8 @@ enum sisci_error sisci_device_bar_connect(struct sisci_device *device, unsigned 
 
 /* ---- Segments mapped for a device ------------------------------------------------------------ */
 
-/* Bytes of a segment that a device reaches at `dma`. The caller owns it, from the call that fills it
- * in to sisci_window_unmap(). */
+/* Bytes of a segment that a device reaches at `dma`. The caller owns it, from the call that fills
+ * it in to sisci_window_unmap(). */
 struct sisci_window {
     uint64_t dma;
     uint64_t bytes;
@@ -325,9 +326,9 @@ struct sisci_window {
  * lender finds the way: memory or a BAR in its own tree directly (through the nearest switch, if no
  * IOMMU forbids it), others through windows of the adapter that leads to the segment's host.
  * `adapter` is the adapter of *this* host by which lender and segment shall be connected, if the
- * segment is here; otherwise by which the lender is asked, and SISCI_ANY does. Two adapters make two
- * independent windows. Every window has its own entries; entries are counted.
- * OUT_OF_RANGE, HW_NOSPC (windows, requesters, switches; the sentence names the host and the table),
+ * segment is here; otherwise by which the lender is asked, and SISCI_ANY does. Two adapters make
+ * two independent windows. Every window has its own entries; entries are counted. OUT_OF_RANGE,
+ * HW_NOSPC (windows, requesters, switches; the sentence names the host and the table),
  * ILLEGAL_ADDRESS (the device has too few address bits and there is no IOMMU), NO_SUCH_NODEID. */
 enum sisci_error sisci_segment_map_for_device(struct sisci_segment *segment,
                                               struct sisci_device *device, unsigned adapter,
@@ -354,11 +355,11 @@ enum {
     SISCI_CPU_READ = 4, /* the CPUs of the process that asks */
     SISCI_CPU_WRITE = 8,
 };
-/* Allocates zeroed memory of whole pages for use with a device: at the lender if the device reads it
- * and our CPUs do not; here otherwise, as reads wait for their round trip and writes do not. It is a
- * segment of the device, removed when the borrow ends. `number` is unique per device; with `shared`,
- * other borrowers connect to it by sisci_device_segment_connect(). *remote is connected through
- * `adapter`. SEGMENTID_USED, NOSPC, ILLEGAL_PARAMETER (no hint). */
+/* Allocates zeroed memory of whole pages for use with a device: at the lender if the device reads
+ * it and our CPUs do not; here otherwise, as reads wait for their round trip and writes do not. It
+ * is a segment of the device, removed when the borrow ends. `number` is unique per device; with
+ * `shared`, other borrowers connect to it by sisci_device_segment_connect(). *remote is connected
+ * through `adapter`. SEGMENTID_USED, NOSPC, ILLEGAL_PARAMETER (no hint). */
 enum sisci_error sisci_device_segment_create(struct sisci_device *device, uint32_t number,
                                              uint64_t bytes, unsigned hints, bool shared,
                                              unsigned adapter, sisci_remote_fn *changed,
@@ -379,18 +380,19 @@ struct sisci_group {
     uint32_t host;
     uint32_t number;
 };
-/* Takes a group for this host to administer, in all switches that its first adapter leads to, as long
- * as the process has SISCI open. Hosts that administer groups at the same time must not create, remove
- * or change them at the same moment. `bytes`: a power of two of 4 KiB .. 1 GiB. BUSY:
- * somebody has subscribed to that number, or the groups of the fabric have another size;
+/* Takes a group for this host to administer, in all switches that its first adapter leads to, as
+ * long as the process has SISCI open. Hosts that administer groups at the same time must not
+ * create, remove or change them at the same moment. `bytes`: a power of two of 4 KiB .. 1 GiB.
+ * BUSY: somebody has subscribed to that number, or the groups of the fabric have another size;
  * NOT_IMPLEMENTED: no cluster switch (hosts back to back have no multicast). */
 enum sisci_error sisci_group_create(struct sisci_process *process, uint32_t number, uint64_t bytes,
                                     struct sisci_group *group, struct lend_error *error);
 /* Takes all subscribers out of the switches and gives it up. */
 void sisci_group_remove(struct sisci_process *process, struct sisci_group group);
-/* Lets the group's writes arrive in a local segment, from its first byte: the segment is memory or a
- * local BAR, not smaller than the group, and aligned to its size if there is no IOMMU. ILLEGAL_PARAMETER: it is not;
- * NOSPC: the adapter has a group already and no IOMMU, so its overlay has one place. */
+/* Lets the group's writes arrive in a local segment, from its first byte: the segment is memory or
+ * a local BAR, not smaller than the group, and aligned to its size if there is no IOMMU.
+ * ILLEGAL_PARAMETER: it is not; NOSPC: the adapter has a group already and no IOMMU, so its overlay
+ * has one place. */
 enum sisci_error sisci_group_subscribe(struct sisci_segment *segment, struct sisci_group group,
                                        unsigned adapter, struct lend_error *error);
 enum sisci_error sisci_group_unsubscribe(struct sisci_segment *segment, struct lend_error *error);

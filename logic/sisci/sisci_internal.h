@@ -1,16 +1,17 @@
 /*
- * State that the files of SISCI share, and their functions, file by file. The messages between hosts
- * are in wire_internal.h.
+ * State that the files of SISCI share, and their functions, file by file. The messages between
+ * hosts are in wire_internal.h.
  *
  * Two halves. The *user's* half (process.c, remote.c, device.c, window.c) is what this host's
  * processes hold; it asks, and waits for answers. The *owner's* half (segment.c, owner.c, lender.c,
  * group.c) is what this host answers for: its segments, its devices. If both are this host, the
  * user's half calls the owner's without a message.
  *
- * Locks. The owner's half is guarded by the lender's lock of device lending; nobody waits for another
- * host while he holds it. What belongs to a process is guarded by the process's lock, which is taken
- * first and may be held while waiting for other hosts. The server takes no process's lock: it sets
- * flags, and the process's own thread does the rest. That thread runs the callbacks, without locks.
+ * Locks. The owner's half is guarded by the lender's lock of device lending; nobody waits for
+ * another host while he holds it. What belongs to a process is guarded by the process's lock, which
+ * is taken first and may be held while waiting for other hosts. The server takes no process's lock:
+ * it sets flags, and the process's own thread does the rest. That thread runs the callbacks,
+ * without locks.
  */
 #ifndef LOGIC_SISCI_SISCI_INTERNAL_H
 #define LOGIC_SISCI_SISCI_INTERNAL_H
@@ -226,7 +227,8 @@ int sisci_ask(struct sisci *sisci, struct lend_connection *connection, const voi
  * owes a sisci_put(). */
 int sisci_reach(struct sisci *sisci, uint32_t host, unsigned adapter,
                 struct lend_connection **connection, struct lend_error *error);
-/* [thread] Lets the connection go, unless it is NULL. *connection is NULL before anything else runs. */
+/* [thread] Lets the connection go, unless it is NULL. *connection is NULL before anything else
+ * runs. */
 void sisci_put(struct lend_connection **connection);
 static inline int sisci_answer(void *reply, size_t *bytes, const void *answer, size_t n)
 {
@@ -244,11 +246,11 @@ typedef int sisci_serve_fn(struct sisci *sisci, struct lend_connection *connecti
 sisci_serve_fn sisci_serve_connect, sisci_serve_disconnect, sisci_serve_grant, sisci_serve_revoke;
 /* Drops what the peer at the other end has of our segments. */
 void sisci_owner_lost(struct sisci *sisci, struct lend_connection *connection);
-/* [thread] At return no request of the peer's devices passes any more, by the path that has ended. Takes
- * the lock itself. */
+/* [thread] At return no request of the peer's devices passes any more, by the path that has ended.
+ * Takes the lock itself. */
 void sisci_owner_cut(struct sisci *sisci, struct lend_connection *connection);
-/* Finds a segment for `connection`, or makes one of a BAR. NULL: there is none, or it is not for that
- * host. */
+/* Finds a segment for `connection`, or makes one of a BAR. NULL: there is none, or it is not for
+ * that host. */
 struct sisci_segment *sisci_segment_named(struct sisci *sisci, struct lend_connection *connection,
                                           const struct wire_segment *name,
                                           struct lend_error *error);
@@ -283,8 +285,8 @@ void sisci_segment_end(struct sisci_segment *segment, struct sisci_process *proc
 
 void sisci_lock(struct sisci_process *process);
 void sisci_unlock(struct sisci_process *process);
-/* [thread] Takes the lock to free the object, a remote or local segment or a device: no callback of it
- * runs, unless that is the caller. */
+/* [thread] Takes the lock to free the object, a remote or local segment or a device: no callback of
+ * it runs, unless that is the caller. */
 void sisci_lock_idle(struct sisci_process *process, const void *object);
 /* Wakes the process's thread, which looks for what there is to report. From any context. */
 void sisci_notify(struct sisci_process *process);
@@ -315,8 +317,8 @@ int sisci_serve_taken_back(struct sisci *sisci, struct lend_connection *connecti
 
 /* [thread] Gives the device back, whatever it still has. */
 void sisci_device_close(struct sisci_device *device);
-/* [thread] Finds another connection to the lender for a device whose connection has ended, or whose link
- * is down. There is none: the device is lost from now on. */
+/* [thread] Finds another connection to the lender for a device whose connection has ended, or whose
+ * link is down. There is none: the device is lost from now on. */
 void sisci_device_recover(struct sisci_device *device);
 
 /* ---- window.c; under the process's lock ------------------------------------------------------ */
@@ -356,8 +358,8 @@ void sisci_lender_free(struct sisci *sisci);
 /* ---- entry.c; under the lender's lock -------------------------------------------------------- */
 
 sisci_serve_fn sisci_serve_allocate, sisci_serve_publish, sisci_serve_withdraw, sisci_serve_look_up;
-/* Nobody finds it any more. Its memory stays, and the entry with it, if the device may still know its
- * address. */
+/* Nobody finds it any more. Its memory stays, and the entry with it, if the device may still know
+ * its address. */
 void sisci_entry_end(struct sisci_lent *lent, struct sisci_entry *entry);
 
 /* ---- group.c --------------------------------------------------------------------------------- */

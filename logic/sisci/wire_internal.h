@@ -1,7 +1,7 @@
 /*
  * What two hosts exchange for SISCI, as requests of lending's service (logic/lending/service.h).
- * Both ends are little-endian and of the same version; every structure is copied as it stands, so its
- * size is part of the protocol and unused words are named `zero`. Numbers of links, grants,
+ * Both ends are little-endian and of the same version; every structure is copied as it stands, so
+ * its size is part of the protocol and unused words are named `zero`. Numbers of links, grants,
  * borrowers and mappings are given by the host that answers, and mean something to it alone.
  */
 #ifndef LOGIC_SISCI_WIRE_INTERNAL_H
@@ -75,8 +75,8 @@ struct wire_granted {
     uint64_t fabric; /* of the first byte */
 };
 
-/* A request whose answer got lost with its connection is sent again by another. The borrower gives it a
- * key, by which the lender knows that it has done it. */
+/* A request whose answer got lost with its connection is sent again by another. The borrower gives
+ * it a key, by which the lender knows that it has done it. */
 struct wire_borrow {
     uint32_t op;
     uint16_t id;

@@ -30,8 +30,8 @@ struct octonic_device_ops {
     int (*switch_set)(struct net_device *lower, const struct flow_key *flow, unsigned function);
     /* [thread] Deletes the rule of the flow in the same way. -ENOENT: there is none. */
     int (*switch_delete)(struct net_device *lower, const struct flow_key *flow);
-    /* [thread] Sets rule `number` of the switch for packets beside IPv4's (net_device_ops.rx_rule), or deletes
-     * it if `rule` is NULL. NULL: not supported. */
+    /* [thread] Sets rule `number` of the switch for packets beside IPv4's (net_device_ops.rx_rule),
+     * or deletes it if `rule` is NULL. NULL: not supported. */
     int (*switch_rule)(struct net_device *lower, uint16_t number, const struct net_rx_rule *rule,
                        unsigned function);
 };

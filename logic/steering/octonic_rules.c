@@ -1,9 +1,10 @@
 /*
  * The octoNIC's rules for packets beside IPv4's.
  *
- * What it does: A rule is in the table of the function that is local to its CPU, for that CPU's queue there,
- *   and in the multi-PF switch, for that function; first in the function, so that no packet comes to one
- *   that does not know it. When the function goes away another takes its place, until it is back.
+ * What it does: A rule is in the table of the function that is local to its CPU, for that CPU's
+ *   queue there, and in the multi-PF switch, for that function; first in the function, so that no
+ *   packet comes to one that does not know it. When the function goes away another takes its place,
+ *   until it is back.
  * Leaves out: the order of packets while a rule moves; protocols beside IPv4's have their own.
  * Follows: IOctopus (ASPLOS 2020), section 4.2, which has flows of TCP and UDP only.
  * Costs: two commands of the functions' driver for a rule, three for one that moves.

@@ -42,8 +42,8 @@ static inline unsigned ports_of_queue(const struct ports *ports, uint16_t queue)
         i++;
     return i;
 }
-/* The port for a CPU: one on its node, else any; CPUs take turns where there are several. 0: none is
- * alive. */
+/* The port for a CPU: one on its node, else any; CPUs take turns where there are several. 0: none
+ * is alive. */
 unsigned ports_of_cpu(const struct ports *ports, unsigned cpu);
 /* The queue of the upper device that is the transmit or receive queue of `cpu` on port i. */
 uint16_t ports_tx_queue(const struct ports *ports, unsigned i, unsigned cpu);

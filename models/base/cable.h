@@ -51,13 +51,13 @@ struct cable_kind {
     void *(*port_stats)(void *port); /* of the direction that the port transmits */
     /* Writes what the cable of a connected port can do: "Gen3 x8". */
     void (*describe)(const void *port, char *text, size_t bytes);
-    /* Whether what both ports can do has decided about a setting that the scenario left open and that
-     * one port alone would have decided otherwise: its key, value, and why. `port` is connected; i counts
-     * from 0, false: there are no more. May be NULL. */
+    /* Whether what both ports can do has decided about a setting that the scenario left open and
+     * that one port alone would have decided otherwise: its key, value, and why. `port` is
+     * connected; i counts from 0, false: there are no more. May be NULL. */
     bool (*settled)(const void *port, unsigned i, struct cable_setting *setting);
     /* At the end of a run that has been left to drain: nothing is under way on cables of this kind
-     * nor held by models; else sim_fail(), and false. ports: all that are connected. NULL: something
-     * else checks. */
+     * nor held by models; else sim_fail(), and false. ports: all that are connected. NULL:
+     * something else checks. */
     bool (*check_idle)(struct sim *sim, void *const *ports, unsigned n);
 };
 

@@ -18,8 +18,8 @@ struct pcie_port;
 struct pcie_shortcut;
 struct tlp;
 
-/* What a type of model is and does. init() is required; a model with PCIe ports needs receive(), and
- * without receive() it may have neither announce(), credit(), link_change() nor the two flags:
+/* What a type of model is and does. init() is required; a model with PCIe ports needs receive(),
+ * and without receive() it may have neither announce(), credit(), link_change() nor the two flags:
  * model_ops_valid(). */
 struct model_ops {
     const char *type; /* the name scenarios use: "pcie.switch" */
@@ -46,8 +46,8 @@ struct model_ops {
     bool names_ports;
     /* The cable of the port was pulled or plugged in again (port->down). May be NULL. */
     void (*link_change)(struct model *model, uint32_t port);
-    /* Brings statistics that run ahead of time, and the slack of their peaks, up to now: called before
-     * they are read or cleared. May be NULL. */
+    /* Brings statistics that run ahead of time, and the slack of their peaks, up to now: called
+     * before they are read or cleared. May be NULL. */
     void (*settle)(struct model *model);
     /* Frees what init() and start() allocated, but no ports. May be NULL. */
     void (*release)(struct model *model);
@@ -82,10 +82,10 @@ struct model {
  * *why (static). */
 bool model_ops_valid(const struct model_ops *ops, const char **why);
 
-/* Allocates a model, initialises statistics and random stream, reads the parameters and, unless they
- * are wrong, calls init(). Never returns NULL; errors tells whether the model may be used. group may
- * be NULL (all parameters have their defaults); config only if the model has no parameters. name
- * must outlive the model. */
+/* Allocates a model, initialises statistics and random stream, reads the parameters and, unless
+ * they are wrong, calls init(). Never returns NULL; errors tells whether the model may be used.
+ * group may be NULL (all parameters have their defaults); config only if the model has no
+ * parameters. name must outlive the model. */
 struct model *model_new(struct sim *sim, struct pcie_context *pcie, const struct model_ops *ops,
                         const char *name, struct config *config, struct config_node *group,
                         struct sim_error_list *errors);

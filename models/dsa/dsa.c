@@ -1,15 +1,18 @@
 /*
  * dsa.accelerator: Intel Data Streaming Accelerator, as in Sapphire Rapids.
  *
- * Models: one function, integrated into a root complex or on a port; registers (dsa_registers.c), commands
- *   (dsa_command.c), portals (dsa_portal.c), groups, engines and batches (dsa_dispatch.c), memory moves
- *   (dsa_move.c), completion records, interrupts and errors (dsa_complete.c); MSI-X; function-level reset.
- * Does not model: operations other than no-op, batch, drain and memory move; PASIDs, address translation
- *   services and page requests; message store, event log, performance monitors; virtual devices.
+ * Models: one function, integrated into a root complex or on a port; registers (dsa_registers.c),
+ *   commands (dsa_command.c), portals (dsa_portal.c), groups, engines and batches (dsa_dispatch.c),
+ *   memory moves (dsa_move.c), completion records, interrupts and errors (dsa_complete.c); MSI-X;
+ *   function-level reset.
+ * Does not model: operations other than no-op, batch, drain and memory move; PASIDs, address
+ *   translation services and page requests; message store, event log, performance monitors; virtual
+ *   devices.
  * Timing: see dsa_dispatch.c and dsa_move.c. Alone, a move of one line takes
  *   descriptor + round trip of a read + a write
  *   from its portal to its last byte; the record follows as another write.
- * Sources: Intel Data Streaming Accelerator Architecture Specification (341204); docs/sources.md#dsa.
+ * Sources: Intel Data Streaming Accelerator Architecture Specification (341204);
+ *   docs/sources.md#dsa.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -2,13 +2,14 @@
  * Commands of dsa.accelerator: enable, disable, drain, abort, reset, of the device and of queues.
  *
  * Models: one command at a time (CMDSTS says Active meanwhile; another one is ignored), its error
- *   codes, its interrupt. Disable and drain wait for what was submitted before; abort and reset drop what
- *   is queued and wait until nothing of it is under way. A queue that is being disabled takes nothing more.
- * Does not model: PASIDs, interrupt handles (a handle is the number of a vector; CMDCAP says so), the
- *   halt state.
+ *   codes, its interrupt. Disable and drain wait for what was submitted before; abort and reset
+ *   drop what is queued and wait until nothing of it is under way. A queue that is being disabled
+ *   takes nothing more.
+ * Does not model: PASIDs, interrupt handles (a handle is the number of a vector; CMDCAP says so),
+ *   the halt state.
  * Timing: a command ends when what it waits for has ended.
- * Sources: Intel Data Streaming Accelerator Architecture Specification, "Command register", "Administrative
- *   commands".
+ * Sources: Intel Data Streaming Accelerator Architecture Specification, "Command register",
+ *   "Administrative commands".
  */
 #include "models/dsa/dsa_internal.h"
 

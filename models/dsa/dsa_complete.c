@@ -1,10 +1,11 @@
 /*
  * What is wrong with descriptors of dsa.accelerator, and how they end.
  *
- * Models: checks of operation, flags, reserved fields, sizes, alignments and handles; completion records,
- *   behind all that the descriptor wrote; interrupts behind the record; SWERR for errors that no record
- *   tells, with its overflow.
- * Does not model: page requests, faults of the record's own address (a posted write nobody answers).
+ * Models: checks of operation, flags, reserved fields, sizes, alignments and handles; completion
+ *   records, behind all that the descriptor wrote; interrupts behind the record; SWERR for errors
+ *   that no record tells, with its overflow.
+ * Does not model: page requests, faults of the record's own address (a posted write nobody
+ *   answers).
  * Sources: Intel Data Streaming Accelerator Architecture Specification, "Descriptor checking and
  *   errors", "Completion record", "Software error register".
  */

@@ -1,16 +1,16 @@
 /*
  * From work queues to engines.
  *
- * Models: queues of a group share its engines, each with as many turns in a round as its priority says;
- *   an engine has several descriptors and one batch under way, and takes from both by turns; the list of a
- *   batch is read ahead; fences within a batch, behind which nothing follows a failure; drains, which
- *   wait at the head of their queue for all that it handed over before.
+ * Models: queues of a group share its engines, each with as many turns in a round as its priority
+ *   says; an engine has several descriptors and one batch under way, and takes from both by turns;
+ *   the list of a batch is read ahead; fences within a batch, behind which nothing follows a
+ *   failure; drains, which wait at the head of their queue for all that it handed over before.
  * Does not model: a batch spread over several engines; progress limits of GRPFLGCFG.
  * Timing: from the queue or the batch to the first request `descriptor_ns`; an engine begins one
- *   descriptor every `descriptor_interval_ns`. The list of a batch is read DSA_BATCH_FETCH descriptors at a
- *   time, so many ahead.
- * Sources: Intel Data Streaming Accelerator Architecture Specification, "Engines and groups", "Batch
- *   descriptor", "Fence", "Drain descriptor"; docs/sources.md#dsa.
+ *   descriptor every `descriptor_interval_ns`. The list of a batch is read DSA_BATCH_FETCH
+ *   descriptors at a time, so many ahead.
+ * Sources: Intel Data Streaming Accelerator Architecture Specification, "Engines and groups",
+ *   "Batch descriptor", "Fence", "Drain descriptor"; docs/sources.md#dsa.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -207,9 +207,9 @@ static struct dsa_work *work_new(struct dsa_engine *engine, const struct dsa_des
 
 /* ---- Queues ---------------------------------------------------------------------------------- */
 
-/* Whether the engine could begin the queue's next descriptor now. A drain waits in the queue: in the
- * engine it would have a place that what it waits for may need. A batch that is wrong ends like any other
- * descriptor. */
+/* Whether the engine could begin the queue's next descriptor now. A drain waits in the queue: in
+ * the engine it would have a place that what it waits for may need. A batch that is wrong ends like
+ * any other descriptor. */
 static bool may_begin(const struct dsa_engine *engine, const struct dsa_queue *queue)
 {
     if (queue->n == 0 || queue->group != engine->group)

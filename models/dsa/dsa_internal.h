@@ -1,9 +1,10 @@
 /*
  * The inside of dsa.accelerator.
  *
- * A descriptor comes by a portal into its work queue (dsa_portal.c), leaves it when an engine of the
- * queue's group has a place (dsa_dispatch.c), is a struct dsa_work there, moves its bytes in units
- * (dsa_move.c) and ends (dsa_complete.c). A batch is a struct dsa_batch, whose descriptors are works too.
+ * A descriptor comes by a portal into its work queue (dsa_portal.c), leaves it when an engine of
+ * the queue's group has a place (dsa_dispatch.c), is a struct dsa_work there, moves its bytes in
+ * units (dsa_move.c) and ends (dsa_complete.c). A batch is a struct dsa_batch, whose descriptors
+ * are works too.
  */
 #ifndef MODELS_DSA_DSA_INTERNAL_H
 #define MODELS_DSA_DSA_INTERNAL_H
@@ -51,7 +52,8 @@ struct dsa_engine;
 struct dsa_group;
 struct dsa_queue;
 
-/* What a queue has handed over, and has not ended: a descriptor or a batch, in order of submission. */
+/* What a queue has handed over, and has not ended: a descriptor or a batch, in order of
+ * submission. */
 struct dsa_task {
     struct dsa_task *next;
     struct dsa_queue *queue;

@@ -2,18 +2,18 @@
  * The engines of dsa.accelerator move bytes.
  *
  * Models: a move as reads of the lines that hold a line of the destination, each with a read buffer
- *   from its issue until its data has left as a write; read buffers of all engines together, those reserved
- *   for a group, those it may have at most, the limit that groups may share; engines by turns, an
- *   engine's descriptors in the order in which they began; a move of ranges that overlap, line after line
- *   from the end that is safe; errors of reads.
- * Does not model: source lines kept for the next line of the destination where both lie differently in
- *   their lines (such a line is read twice); the Cache Control flag (writes go where the root complex
- *   sends those of devices: with DDIO into the LLC).
- * Timing: one line, of whatever engine, is read per `read_interval_ns`; writes come as far apart as the
- *   data of their reads. Read buffers * 64 bytes per round trip of a read at most. The rest is the root
- *   complex's and memory's.
- * Sources: Intel Data Streaming Accelerator Architecture Specification, "Read buffers" (before: bandwidth
- *   tokens), "Memory Move"; docs/sources.md#dsa.
+ *   from its issue until its data has left as a write; read buffers of all engines together, those
+ *   reserved for a group, those it may have at most, the limit that groups may share; engines by
+ *   turns, an engine's descriptors in the order in which they began; a move of ranges that overlap,
+ *   line after line from the end that is safe; errors of reads.
+ * Does not model: source lines kept for the next line of the destination where both lie differently
+ *   in their lines (such a line is read twice); the Cache Control flag (writes go where the root
+ *   complex sends those of devices: with DDIO into the LLC).
+ * Timing: one line, of whatever engine, is read per `read_interval_ns`; writes come as far apart as
+ *   the data of their reads. Read buffers * 64 bytes per round trip of a read at most. The rest is
+ *   the root complex's and memory's.
+ * Sources: Intel Data Streaming Accelerator Architecture Specification, "Read buffers" (before:
+ *   bandwidth tokens), "Memory Move"; docs/sources.md#dsa.
  */
 #include <string.h>
 
@@ -110,8 +110,9 @@ static void unit_written(struct pcie_dma_request *request, enum pcie_dma_status 
     unit_ends(unit);
 }
 
-/* Puts n bytes at `from` of the lines read into the destination's line at `to`. Marks of bulk payload
- * are made anew where they lie differently in their line; all other bytes are what they were. */
+/* Puts n bytes at `from` of the lines read into the destination's line at `to`. Marks of bulk
+ * payload are made anew where they lie differently in their line; all other bytes are what they
+ * were. */
 static void shift_bytes(struct dsa_unit *unit, unsigned to, unsigned from, unsigned n)
 {
     if (to == 0 && from % LINE_BYTES == 0 && n == LINE_BYTES) {

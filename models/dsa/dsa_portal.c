@@ -1,13 +1,14 @@
 /*
  * Portals of dsa.accelerator (BAR 2): descriptors come in.
  *
- * Models: posted writes of 64 bytes into dedicated queues (MOVDIR64B), which are lost if the queue is
- *   full; deferrable ones into shared queues (ENQCMD), accepted or refused by the completion's status; the
- *   threshold of limited portals; reads, which return zeros. A loss is told in SWERR.
+ * Models: posted writes of 64 bytes into dedicated queues (MOVDIR64B), which are lost if the queue
+ *   is full; deferrable ones into shared queues (ENQCMD), accepted or refused by the completion's
+ *   status; the threshold of limited portals; reads, which return zeros. A loss is told in SWERR.
  * Does not model: PASIDs of the writer.
- * Timing: a descriptor is in its queue at once; a deferrable write is answered after register_latency.
- * Sources: Intel Data Streaming Accelerator Architecture Specification, "Portals", "Shared work queues",
- *   "Dedicated work queues".
+ * Timing: a descriptor is in its queue at once; a deferrable write is answered after
+ *   register_latency.
+ * Sources: Intel Data Streaming Accelerator Architecture Specification, "Portals", "Shared work
+ *   queues", "Dedicated work queues".
  */
 #include <string.h>
 

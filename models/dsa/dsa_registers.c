@@ -2,13 +2,14 @@
  * Registers of dsa.accelerator (BAR 0).
  *
  * Models: capabilities, table offsets, GENCFG, GENCTRL, GENSTS, INTCAUSE, commands (dsa_command.c),
- *   SWERR, the tables of groups and work queues. Configuration can be written while what it is about is
- *   off: GENCFG, groups and sizes of queues with the device, the rest of a queue's with the queue (but its
- *   occupancy vector, ours: none).
- * Does not model: performance monitors, the event log, interrupts from a message store, WQ operation
- *   configuration (OPCFG).
- * Sources: Intel Data Streaming Accelerator Architecture Specification, "Register descriptions"; Linux
- *   commit 0fff71c5a311: the size of a queue can be changed while the device is disabled only.
+ *   SWERR, the tables of groups and work queues. Configuration can be written while what it is
+ *   about is off: GENCFG, groups and sizes of queues with the device, the rest of a queue's with
+ *   the queue (but its occupancy vector, ours: none).
+ * Does not model: performance monitors, the event log, interrupts from a message store, WQ
+ *   operation configuration (OPCFG).
+ * Sources: Intel Data Streaming Accelerator Architecture Specification, "Register descriptions";
+ *   Linux commit 0fff71c5a311: the size of a queue can be changed while the device is disabled
+ *   only.
  */
 #include <string.h>
 
@@ -74,8 +75,8 @@ static uint32_t queue_read(const struct dsa_queue *queue, uint64_t offset)
     return queue->config[offset % DSA_WQCFG_BYTES / 4];
 }
 
-/* The threshold of a queue in use may be changed (WQCFG, bytes 4 to 7); sizes with the device off only,
- * since enabling it adds them up. */
+/* The threshold of a queue in use may be changed (WQCFG, bytes 4 to 7); sizes with the device off
+ * only, since enabling it adds them up. */
 static bool may_write(const struct dsa_device *dsa, const struct dsa_queue *queue, uint64_t i)
 {
     switch (i) {

@@ -586,8 +586,8 @@ double ether_port_rate_gbit_s(const struct ether_port *port)
     return port->wire->params.rate_gbit_s;
 }
 
-/* Frames are counted when they are sent, which is ahead of the wire or while it is paused: takes off
- * what has not begun to leave, and puts back what had not by the last call. */
+/* Frames are counted when they are sent, which is ahead of the wire or while it is paused: takes
+ * off what has not begun to leave, and puts back what had not by the last call. */
 static void count_started(const struct ether_wire *wire, struct ether_direction *direction)
 {
     const sim_time now_ps = sim_now(wire->sim);

@@ -129,8 +129,9 @@ uint64_t ether_port_in_flight(const struct ether_port *port);
 /* ---- Taps ------------------------------------------------------------------------------------ */
 /* Sees all frames of a wire. */
 struct ether_tap {
-    /* A frame has come to its end: it is about to be handed to the receiver or, if it was lost, freed.
-     * start_ps: when its first bit left; from: the port that sent it. Must change nothing. */
+    /* A frame has come to its end: it is about to be handed to the receiver or, if it was lost,
+     * freed. start_ps: when its first bit left; from: the port that sent it. Must change
+     * nothing. */
     void (*frame)(struct ether_tap *tap, const struct ether_port *from,
                   const struct ether_frame *frame, sim_time start_ps, bool lost);
 };
@@ -150,17 +151,17 @@ void ether_port_pause(struct ether_port *port, bool stop);
  * rate and latency: the room that a receiver must keep free. */
 uint64_t ether_port_headroom_bytes(const struct ether_port *port, uint32_t mtu_bytes);
 
-/* A receive buffer that stops the other end before it overflows: PAUSE above xoff, its end at or below
- * xon. */
+/* A receive buffer that stops the other end before it overflows: PAUSE above xoff, its end at or
+ * below xon. */
 struct ether_buffer {
     struct ether_port *port;
     uint64_t used_bytes;
     uint64_t xoff_bytes, xon_bytes;
     bool pausing;
 };
-/* Before time starts, ports wired. Thresholds as the driver of mlx5 sets them (en/port_buffer.c): above
- * xoff there is room for what may still come in; xon lies a frame below. A buffer that is too small for
- * that has no flow control: ether_wire_new() refuses it. */
+/* Before time starts, ports wired. Thresholds as the driver of mlx5 sets them (en/port_buffer.c):
+ * above xoff there is room for what may still come in; xon lies a frame below. A buffer that is too
+ * small for that has no flow control: ether_wire_new() refuses it. */
 void ether_buffer_init(struct ether_buffer *buffer, struct ether_port *port, uint64_t size_bytes,
                        uint32_t mtu_bytes);
 static inline void ether_buffer_take(struct ether_buffer *buffer, uint32_t bytes)

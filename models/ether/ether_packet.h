@@ -76,8 +76,8 @@ uint16_t ether_ipv4_checksum(const uint8_t *header, const struct ether_packet *p
  * its length times its tag, in 16-bit words. So it depends on what the payload is and on its order.
  */
 uint16_t ether_l4_checksum(const struct ether_frame *frame, const struct ether_packet *packet);
-/* Likewise, but as RFC 1071 has it over the payload's bytes (payload_bytes()), which the caller gives:
- * what a checksum in the frame must be for these bytes. */
+/* Likewise, but as RFC 1071 has it over the payload's bytes (payload_bytes()), which the caller
+ * gives: what a checksum in the frame must be for these bytes. */
 uint16_t ether_l4_checksum_of_bytes(const struct ether_frame *frame,
                                     const struct ether_packet *packet, const uint8_t *payload);
 /* Write them. The frame's lengths must be right. */

@@ -1,16 +1,17 @@
 /*
- * The kernel of gpu.cuda that drives an NVMe controller (GPU_KERNEL_NVME), as SmartIO's figure 18 has it:
- * queues in device memory, doorbells that the GPU writes itself.
+ * The kernel of gpu.cuda that drives an NVMe controller (GPU_KERNEL_NVME), as SmartIO's figure 18
+ * has it: queues in device memory, doorbells that the GPU writes itself.
  *
  * Models: one thread that keeps `depth` commands under way: it writes an entry, makes it visible to
  *   the bus, stores to the doorbell, and reads the phase of the completion queue's head until it
  *   turns. The entry, the completion and the doorbells are real bytes, read and written by address.
  * Does not model: many threads that share a queue, and what they pay to do so; instructions.
- * Timing: clock_call, nvme_submit and fence until an entry is visible; its doorbell reaches the link
- *   store_latency later. Turns of the loop as in gpu_kernel.c; nvme_complete after the turn that saw
- *   a completion, whose doorbell is stored as well. At a depth of 1 a command takes
+ * Timing: clock_call, nvme_submit and fence until an entry is visible; its doorbell reaches the
+ *   link store_latency later. Turns of the loop as in gpu_kernel.c; nvme_complete after the turn
+ *   that saw a completion, whose doorbell is stored as well. At a depth of 1 a command takes
  *     clock_call + nvme_submit + fence + store_latency + t
- *   and what is left of the turn under way, with t from the doorbell at the link to the phase in device memory.
+ *   and what is left of the turn under way, with t from the doorbell at the link to the phase in
+ *   device memory.
  * Sources: SmartIO 6.4; docs/models/gpu.md.
  */
 #include "hw/nvme_regs.h"

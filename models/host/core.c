@@ -7,19 +7,19 @@
  *   multiple of 8. Stores that are still in it are waited for by locked operations and fences. With
  *   stores_in_order each asks for its line when that of the one before has been observed (a bus of
  *   models/numa says when).
- * Does not model: instructions, branch prediction, the size of the store buffer for other stores than copies',
- *   nor what one copy leaves in it to the next, translation look-aside buffers.
- *   How far a core is ahead of global time when it asks for a line is the engine's quantum, and 20 ns at
- *   most in the microsecond after a transaction of its host has waited for a pool or reads have waited
- *   for a channel.
- * Timing: load = numa_load, or until an asynchronous load has the line; asynchronous access =
- *   issue cycles. Either waits first for the line-fill buffer that is free first, if the line is
- *   not in L1 or L2 and all are taken. It is held until the line is there, and longer by
- *   cache.writeback_ns if that displaced a modified one from the L2. A copy is a load and a store a line; line_ps or two issues,
- *   whichever is more, pass meanwhile. With a store buffer the store asks for its line when its data
- *   have come, and leaves when it has the line and those before it have left; a line is loaded when
- *   there is room for its stores. A locked operation begins when all stores before have their lines, and
- *   ends when it has its own.
+ * Does not model: instructions, branch prediction, the size of the store buffer for other stores
+ *   than copies', nor what one copy leaves in it to the next, translation look-aside buffers. How
+ *   far a core is ahead of global time when it asks for a line is the engine's quantum, and 20 ns
+ *   at most in the microsecond after a transaction of its host has waited for a pool or reads have
+ *   waited for a channel.
+ * Timing: load = numa_load, or until an asynchronous load has the line; asynchronous access = issue
+ *   cycles. Either waits first for the line-fill buffer that is free first, if the line is not in
+ *   L1 or L2 and all are taken. It is held until the line is there, and longer by
+ *   cache.writeback_ns if that displaced a modified one from the L2. A copy is a load and a store a
+ *   line; line_ps or two issues, whichever is more, pass meanwhile. With a store buffer the store
+ *   asks for its line when its data have come, and leaves when it has the line and those before it
+ *   have left; a line is loaded when there is room for its stores. A locked operation begins when
+ *   all stores before have their lines, and ends when it has its own.
  * Sources: docs/sources.md#a1; Intel SDM 3, 11.10 (what drains the store buffer).
  */
 #include "models/host/core.h"
@@ -81,8 +81,9 @@ static inline sim_time *free_buffer(struct core *core, unsigned n_buffers, sim_t
     return &core->buffer_done_ps[best];
 }
 
-/* While pools that cores share are empty, or reads wait for a channel, none runs far ahead of the others: it would take
- * what those behind it ask for first, and take a rank for idle that they use. */
+/* While pools that cores share are empty, or reads wait for a channel, none runs far ahead of the
+ * others: it would take what those behind it ask for first, and take a rank for idle that they
+ * use. */
 static inline void stay_near(const struct core *core, struct sim_task *task)
 {
     const sim_time now_ps = sim_task_now(task);
@@ -298,8 +299,8 @@ static inline struct numa_result copy_access(struct core *core, struct hpa hpa, 
     return store ? result : fetched(core, hpa, result);
 }
 
-/* A line of a copy that goes past the caches; its data are there at data_ps. The buffer is taken from
- * then on: it is the write-combining buffer that they go to. */
+/* A line of a copy that goes past the caches; its data are there at data_ps. The buffer is taken
+ * from then on: it is the write-combining buffer that they go to. */
 static inline struct numa_result copy_store_nt(struct core *core, struct hpa hpa, sim_time data_ps,
                                                sim_time *t)
 {
@@ -315,7 +316,7 @@ static inline struct numa_result copy_store_nt(struct core *core, struct hpa hpa
     return result;
 }
 
-/* ---- The store buffer -------------------------------------------------------------------------- */
+/* ---- The store buffer ------------------------------------------------------------------------ */
 
 #define FAST_STEP_BYTES 16u /* of rep movs where both addresses are multiples of SLOW_STEP_BYTES */
 #define SLOW_STEP_BYTES 8u
@@ -406,7 +407,7 @@ static void copy_bounded(struct core *core, struct sim_task *task, struct hpa to
     stores_ask(core, &s, SIM_TIME_MAX);
 }
 
-/* ---- Copies of either kind ----------------------------------------------------------------------- */
+/* ---- Copies of either kind ------------------------------------------------------------------- */
 
 /* Lines of a copy's source of which the host is told before the first is asked for. */
 #define ANNOUNCED_LINES 3u

@@ -62,13 +62,14 @@ void core_load_async(struct core *core, struct sim_task *task, struct hpa hpa);
 /* One of a stream in address order: the prefetcher keeps the superqueue filled. */
 void core_load_stream(struct core *core, struct sim_task *task, struct hpa hpa);
 void core_store(struct core *core, struct sim_task *task, struct hpa hpa);
-/* Of a core with a store buffer (store_buffer_entries): waits until all stores before have their lines. Others
- * do not. */
+/* Of a core with a store buffer (store_buffer_entries): waits until all stores before have their
+ * lines. Others do not. */
 void core_fence(struct core *core, struct sim_task *task);
-/* A locked operation: as core_fence(), and then it waits until the line is this core's. Without a store buffer a
- * load that waits and a store. */
+/* A locked operation: as core_fence(), and then it waits until the line is this core's. Without a
+ * store buffer a load that waits and a store. */
 void core_atomic(struct core *core, struct sim_task *task, struct hpa hpa);
-/* A non-temporal store of a whole line; it holds a line-fill buffer until memory has accepted it. */
+/* A non-temporal store of a whole line; it holds a line-fill buffer until memory has accepted
+ * it. */
 void core_store_nt(struct core *core, struct sim_task *task, struct hpa hpa);
 /* Loads whose values the next step needs together: they overlap. */
 void core_load_range(struct core *core, struct sim_task *task, struct hpa hpa, uint64_t bytes);
@@ -86,12 +87,12 @@ void core_announce(const struct core *core, struct hpa hpa);
  */
 void core_copy(struct core *core, struct sim_task *task, struct hpa to, struct hpa from,
                uint64_t bytes, sim_time line_ps, bool past_caches, struct numa_result *arrived);
-/* The instructions of a line are executed next: waits for them, unless they are in the L1I. ahead_ps: how
- * long ago the fetch has begun if it had to begin (0: now). */
+/* The instructions of a line are executed next: waits for them, unless they are in the L1I.
+ * ahead_ps: how long ago the fetch has begun if it had to begin (0: now). */
 void core_fetch(struct core *core, struct sim_task *task, struct hpa hpa, sim_time ahead_ps);
 void core_wait(struct core *core, struct sim_task *task, struct numa_result arrived);
-/* A write-combining buffer, one of the line-fill buffers: waits until one is free; it is then held until
- * done_ps. */
+/* A write-combining buffer, one of the line-fill buffers: waits until one is free; it is then held
+ * until done_ps. */
 unsigned core_combining_buffer(struct core *core, struct sim_task *task);
 void core_combining_held(struct core *core, unsigned buffer, sim_time done_ps);
 /* Waits for everything under way. */

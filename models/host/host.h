@@ -29,9 +29,9 @@ void host_start(struct host *host);
 
 const char *host_name(const struct host *host);
 bool host_iommu_enabled(const struct host *host); /* by its parameters */
-/* Payload is moved without cache lines and, by devices of which all ports are below the host, without
- * TLPs: copies and DMA take the time of their rates (core.h, pcie/endpoint/dma.h). For a host that
- * is not measured. host_shortcut(): of such devices, or NULL. */
+/* Payload is moved without cache lines and, by devices of which all ports are below the host,
+ * without TLPs: copies and DMA take the time of their rates (core.h, pcie/endpoint/dma.h). For a
+ * host that is not measured. host_shortcut(): of such devices, or NULL. */
 bool host_payload_by_rate(const struct host *host);
 const struct pcie_shortcut *host_shortcut(const struct host *host);
 struct sim *host_sim(const struct host *host);

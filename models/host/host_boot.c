@@ -4,8 +4,8 @@
  *
  * Models: one root bus a socket with an equal share of bus numbers and MMIO windows; one
  *   Max_Payload_Size for all of them, so that peers on any two may write to each other; a domain
- *   per requester ID; an IOMMU's tables in its own socket's memory or the next one's, elsewhere if there
- *   is none.
+ *   per requester ID; an IOMMU's tables in its own socket's memory or the next one's, elsewhere if
+ *   there is none.
  * Does not model: the time that drivers spend in mapping (workloads charge what they measure).
  * Timing: each configuration access takes its round trip.
  * Sources: PCI Firmware 3.0 (ECAM); Intel VT-d 3.0, chapter 6.

@@ -21,7 +21,8 @@ struct host_iommu {
     struct iommu_driver *driver; /* NULL until booted */
 };
 
-/* DMA addresses are given below 4 GiB first, as Linux does, without 0 and what is not memory there. */
+/* DMA addresses are given below 4 GiB first, as Linux does, without 0 and what is not memory
+ * there. */
 #define IOVA_LOW     UINT64_C(0x00100000)
 #define IOVA_LOW_END UINT64_C(0xf0000000)
 #define IOVA_HIGH    (UINT64_C(1) << 32)

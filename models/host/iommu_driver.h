@@ -47,10 +47,11 @@ int iommu_map(struct iommu_domain *domain, struct iova iova, struct hpa hpa, uin
 /* Removes the mappings and invalidates; tables that lie wholly in the range are freed. 0, -ENOENT
  * if a part was not mapped, -EINVAL if a larger page would have to be split (nothing changed). */
 int iommu_unmap(struct iommu_domain *domain, struct iova iova, uint64_t bytes);
-/* The same without invalidating: what the IOMMU's caches know of the range goes on to work, and its tables
- * stay allocated, until iommu_flush(). */
+/* The same without invalidating: what the IOMMU's caches know of the range goes on to work, and its
+ * tables stay allocated, until iommu_flush(). */
 int iommu_unmap_later(struct iommu_domain *domain, struct iova iova, uint64_t bytes);
-/* Invalidates the translations of all domains, and frees the tables that iommu_unmap_later() has left. */
+/* Invalidates the translations of all domains, and frees the tables that iommu_unmap_later() has
+ * left. */
 void iommu_flush(struct iommu_driver *driver);
 /* The oldest unread fault record, cleared by reading. False: none. */
 bool iommu_driver_fault(struct iommu_driver *driver, uint16_t *requester_id, struct iova *iova,
@@ -62,8 +63,9 @@ bool iommu_driver_fault(struct iommu_driver *driver, uint16_t *requester_id, str
 int iommu_irte_new(struct iommu_driver *driver, uint16_t requester_id, uint32_t destination,
                    uint8_t vector, uint64_t *message_address, uint32_t *message_data);
 void iommu_irte_free(struct iommu_driver *driver, int index);
-/* Lines that the last iommu_map(), iommu_unmap(), iommu_unmap_later() or iommu_flush() has written, of tables and queue, in
- * order: at most IOMMU_RUNS_MAX runs of neighbours; what is more is forgotten. Returns how many. */
+/* Lines that the last iommu_map(), iommu_unmap(), iommu_unmap_later() or iommu_flush() has written,
+ * of tables and queue, in order: at most IOMMU_RUNS_MAX runs of neighbours; what is more is
+ * forgotten. Returns how many. */
 #define IOMMU_RUNS_MAX 16u
 struct iommu_run {
     struct hpa first;
@@ -71,8 +73,8 @@ struct iommu_run {
 };
 unsigned iommu_driver_written(const struct iommu_driver *driver,
                               struct iommu_run run[IOMMU_RUNS_MAX]);
-/* Commands submitted to the invalidation queue so far, each with a wait behind it: the difference is
- * what a call has submitted. */
+/* Commands submitted to the invalidation queue so far, each with a wait behind it: the difference
+ * is what a call has submitted. */
 uint64_t iommu_driver_submitted(const struct iommu_driver *driver);
 /* When the status of the last n commands is written if their tail was at at_ps; n is 1 to 64. */
 sim_time iommu_driver_done_ps(struct iommu_driver *driver, unsigned n, sim_time at_ps);

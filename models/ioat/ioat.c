@@ -73,7 +73,7 @@ static const struct stat_desc ioat_stats_table[] = {
     { .kind = STAT_END },
 };
 
-/* ---- Functions --------------------------------------------------------------------------------- */
+/* ---- Functions ------------------------------------------------------------------------------- */
 
 static struct ioat_func *func_of(struct pcie_function *function)
 {
@@ -154,7 +154,7 @@ bool ioat_delays_interrupts(const struct model *model)
     return !ioat_is_v1(model->state);
 }
 
-/* ---- Set-up ------------------------------------------------------------------------------------ */
+/* ---- Set-up ---------------------------------------------------------------------------------- */
 
 static void ioat_init(struct model *model, struct sim_error_list *errors)
 {

@@ -5,8 +5,8 @@
  *   data; suspend, resume, abort, reset; errors, which halt the channel behind what was before.
  * Does not model: arbitration by channel priority, status writes to I/O, bundles, page breaks.
  * Timing: a descriptor is fetched by one read of 64 bytes, as soon as descriptors_ahead allows. The
- *   first read of its copy leaves descriptor_start after it came and after the last read of the copy
- *   before was issued, whichever is later.
+ *   first read of its copy leaves descriptor_start after it came and after the last read of the
+ *   copy before was issued, whichever is later.
  * Sources: docs/sources.md#ioat; sections by register name in the data sheets (hw/ioat_regs.h):
  *   CHANCMD, CHANSTS, CHAINADDR, CHANCMP, CDAR, CHANERR, DMACOUNT.
  */
@@ -28,7 +28,7 @@ static bool more_to_fetch(const struct ioat_channel *ch)
     return ioat_is_v1(ch->engine) ? !ch->at_end || ch->append : ch->n_fetched != ch->count;
 }
 
-/* ---- Fetching ---------------------------------------------------------------------------------- */
+/* ---- Fetching -------------------------------------------------------------------------------- */
 
 static uint32_t check(const struct ioat_channel *ch, const struct ioat_descriptor *d)
 {
@@ -132,7 +132,7 @@ static void fetch(struct ioat_channel *ch)
     pcie_dma_read(&ch->func->function.dma, &ch->fetch, ioat_slot(ch->engine));
 }
 
-/* ---- The end of a copy ------------------------------------------------------------------------- */
+/* ---- The end of a copy ----------------------------------------------------------------------- */
 
 static void job_over(struct ioat_job *job)
 {
@@ -208,7 +208,7 @@ static void retire(struct ioat_channel *ch)
     }
 }
 
-/* ---- Stopping ---------------------------------------------------------------------------------- */
+/* ---- Stopping -------------------------------------------------------------------------------- */
 
 static void halt_written(struct pcie_dma_request *request, enum pcie_dma_status status)
 {
@@ -273,7 +273,7 @@ static void suspend(struct ioat_channel *ch)
     ch->status = IOAT_CHANSTS_SUSPENDED;
 }
 
-/* ---- All of it --------------------------------------------------------------------------------- */
+/* ---- All of it ------------------------------------------------------------------------------- */
 
 /* The ends of requests may come within their submission. */
 void ioat_channel_go(struct ioat_channel *ch)
@@ -308,7 +308,7 @@ static void start_fire(struct sim *sim, struct sim_event *event)
     ioat_channel_go(SIM_CONTAINER(event, struct ioat_channel, start));
 }
 
-/* ---- Commands ---------------------------------------------------------------------------------- */
+/* ---- Commands -------------------------------------------------------------------------------- */
 
 static void activate(struct ioat_channel *ch)
 {
@@ -414,7 +414,7 @@ void ioat_channel_chain(struct ioat_channel *ch, uint64_t address)
     ch->status = IOAT_CHANSTS_IDLE;
 }
 
-/* ---- Life -------------------------------------------------------------------------------------- */
+/* ---- Life ------------------------------------------------------------------------------------ */
 
 void ioat_channel_init(struct ioat_channel *ch, struct ioat_func *func, uint32_t number)
 {

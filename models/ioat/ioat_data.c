@@ -1,12 +1,13 @@
 /*
- * Models: the data path of a channel: lines of the source read ahead, so many in flight; lines of the
- *   destination written in order, as soon as all their bytes are here, whatever the alignment of
- *   both; one read and write engine for all channels, which starts a line at a time; content in tag
- *   mode (models/base/payload.h) that moves to another place within its lines.
- * Does not model: no-snoop (the attribute is set, root complexes snoop all the same), XOR, P+Q, CRC,
- *   fill; a read of less than a line: the engine reads the whole line at either end of a source.
- * Timing: a line of n in flight takes a place from its read's issue until its last byte was put into
- *   a write, so a channel moves at most
+ * Models: the data path of a channel: lines of the source read ahead, so many in flight; lines of
+ *   the destination written in order, as soon as all their bytes are here, whatever the alignment
+ *   of both; one read and write engine for all channels, which starts a line at a time; content in
+ *   tag mode (models/base/payload.h) that moves to another place within its lines.
+ * Does not model: no-snoop (the attribute is set, root complexes snoop all the same), XOR, P+Q,
+ *   CRC, fill; a read of less than a line: the engine reads the whole line at either end of a
+ *   source.
+ * Timing: a line of n in flight takes a place from its read's issue until its last byte was put
+ *   into a write, so a channel moves at most
  *       reads_in_flight * 64 / (engine slot + round trip of a read)
  *   and all of them together two lines, one read and one written, per 2 * engine_interval.
  * Sources: docs/sources.md#ioat.
@@ -16,7 +17,7 @@
 #include "models/base/payload.h"
 #include "models/ioat/ioat_internal.h"
 
-/* ---- Reads ------------------------------------------------------------------------------------- */
+/* ---- Reads ----------------------------------------------------------------------------------- */
 
 static uint32_t error_of(enum pcie_dma_status status)
 {
@@ -94,7 +95,7 @@ void ioat_data_read(struct ioat_channel *ch)
     }
 }
 
-/* ---- Writes ------------------------------------------------------------------------------------ */
+/* ---- Writes ---------------------------------------------------------------------------------- */
 
 static void line_written(struct pcie_dma_request *request, enum pcie_dma_status status)
 {
@@ -116,8 +117,8 @@ struct run {
     uint64_t mark; /* of its first byte; 0: none */
 };
 
-/* Moves bytes of a line to another place in a line; marks of streams stay in the first eight bytes of
- * what they mark. */
+/* Moves bytes of a line to another place in a line; marks of streams stay in the first eight bytes
+ * of what they mark. */
 static void move_bytes(uint8_t *to_line, uint32_t to, const uint8_t *line, uint32_t from,
                        uint32_t bytes, struct run *run)
 {

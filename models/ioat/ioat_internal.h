@@ -4,10 +4,11 @@
  * Invariants of a channel:
  *   - Jobs are a ring in the order of the chain. Those from n_issued on have reads to be issued;
  *     lines are read, and data written, in order.
- *   - A unit holds a line from the issue of its read until the last of its bytes has been put into a
- *     write; a write buffer until the write has been handed over. n_units and n_writes count them.
- *   - While `stopping`, nothing new is issued; the channel stops when n_reads and n_writes are 0 and
- *     no descriptor is being fetched.
+ *   - A unit holds a line from the issue of its read until the last of its bytes has been put into
+ *     a write; a write buffer until the write has been handed over. n_units and n_writes count
+ *     them.
+ *   - While `stopping`, nothing new is issued; the channel stops when n_reads and n_writes are 0
+ *     and no descriptor is being fetched.
  */
 #ifndef MODELS_IOAT_IOAT_INTERNAL_H
 #define MODELS_IOAT_IOAT_INTERNAL_H
@@ -86,12 +87,12 @@ struct ioat_channel {
     struct ioat_engine *engine;
     struct ioat_func *func;
     uint32_t number; /* within its function */
-    /* ---- registers ----------------------------------------------------------------------------- */
+    /* ---- registers --------------------------------------------------------------------------- */
     uint32_t control, error, error_mask, dca;
     uint64_t chain_address, completion_address, last, current;
     uint16_t count; /* 3.2: DMACOUNT */
     uint8_t status; /* IOAT_CHANSTS_* */
-    /* ---- the chain ----------------------------------------------------------------------------- */
+    /* ---- the chain --------------------------------------------------------------------------- */
     uint64_t next;      /* descriptor to be fetched next */
     uint64_t tail;      /* the last one that was fetched */
     uint16_t n_fetched; /* 3.2: since CHAINADDR was written */
@@ -106,19 +107,19 @@ struct ioat_channel {
     struct ioat_descriptor fetched;
     struct ioat_job job[IOAT_JOBS];
     uint32_t first_job, n_jobs, n_issued; /* n_issued: whose reads have all been issued */
-    /* ---- data ---------------------------------------------------------------------------------- */
+    /* ---- data -------------------------------------------------------------------------------- */
     struct ioat_unit *unit; /* reads_in_flight of them, a ring */
     uint32_t first_unit, n_units, n_reads, n_writes;
     struct ioat_write *write, *free_write;
     struct sim_event start;
-    /* ---- stopping ------------------------------------------------------------------------------ */
+    /* ---- stopping ---------------------------------------------------------------------------- */
     bool suspending, stopping, resetting;
     uint32_t halt_error; /* why it stops; 0: a command */
     bool looping, again;
     uint64_t halt_status;
     struct pcie_dma_request halt_completion;
     bool halt_writing;
-    /* ---- interrupts ---------------------------------------------------------------------------- */
+    /* ---- interrupts -------------------------------------------------------------------------- */
     sim_time armed_ps; /* since when it may raise one */
     struct sim_event interrupt;
 };

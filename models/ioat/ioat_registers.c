@@ -1,15 +1,16 @@
 /*
- * Models: the registers of a function and of its channels, and its interrupts: one that software has
- *   to rearm per channel (CHANCTRL), a status with a bit per channel and a master enable that reading
- *   clears (INTRCTRL, ATTNSTATUS), or a vector per channel (3.2); INTRDELAY from the rearming on.
- * Does not model: registers of the DCA's tag map (3.2), of CRC and XOR, performance counters; the copies of
- *   CHANERR in configuration space. A read of one register reads the double word around it: CHANCNT
- *   clears INTRCTRL's master enable, too.
+ * Models: the registers of a function and of its channels, and its interrupts: one that software
+ *   has to rearm per channel (CHANCTRL), a status with a bit per channel and a master enable that
+ *   reading clears (INTRCTRL, ATTNSTATUS), or a vector per channel (3.2); INTRDELAY from the
+ *   rearming on.
+ * Does not model: registers of the DCA's tag map (3.2), of CRC and XOR, performance counters; the
+ *   copies of CHANERR in configuration space. A read of one register reads the double word around
+ *   it: CHANCNT clears INTRCTRL's master enable, too.
  * Sources: sections by register name in the data sheets (hw/ioat_regs.h).
  */
 #include "models/ioat/ioat_internal.h"
 
-/* ---- Interrupts -------------------------------------------------------------------------------- */
+/* ---- Interrupts ------------------------------------------------------------------------------ */
 
 static uint8_t interrupt_control(const struct ioat_func *func)
 {
@@ -59,7 +60,7 @@ void ioat_interrupt_raise(struct ioat_channel *ch)
         sim_schedule(sim, &ch->interrupt, due_ps);
 }
 
-/* ---- General registers ------------------------------------------------------------------------- */
+/* ---- General registers ----------------------------------------------------------------------- */
 
 static uint32_t read_general(struct ioat_func *func)
 {
@@ -107,7 +108,7 @@ static void general_write(struct ioat_func *func, uint64_t offset, uint32_t valu
     }
 }
 
-/* ---- Registers of a channel -------------------------------------------------------------------- */
+/* ---- Registers of a channel ------------------------------------------------------------------ */
 
 static uint64_t channel_status(const struct ioat_channel *ch)
 {
@@ -179,8 +180,8 @@ static uint64_t with_half(uint64_t old, uint64_t offset, uint32_t low, uint32_t 
                          : (old & UINT32_MAX) | (uint64_t)value << 32;
 }
 
-/* A rearmed channel has nothing to tell yet: what is pending for its vector, masked, is not sent (14.5,
- * "Pending Bits"), unless an interrupt waits for INTRDELAY. */
+/* A rearmed channel has nothing to tell yet: what is pending for its vector, masked, is not sent
+ * (14.5, "Pending Bits"), unless an interrupt waits for INTRDELAY. */
 static void forget_pending(struct ioat_channel *ch)
 {
     struct ioat_func *func = ch->func;
@@ -245,7 +246,7 @@ static void channel_write(struct ioat_channel *ch, uint64_t offset, uint32_t val
     }
 }
 
-/* ---- The BAR ----------------------------------------------------------------------------------- */
+/* ---- The BAR --------------------------------------------------------------------------------- */
 
 static struct ioat_channel *channel_at(struct ioat_func *func, uint64_t offset)
 {

@@ -1,14 +1,17 @@
 /*
- * myri.myri10g: a Myri-10G adapter (10G-PCIE-8A), a processor with SRAM between PCI Express and Ethernet.
+ * myri.myri10g: a Myri-10G adapter (10G-PCIE-8A), a processor with SRAM between PCI Express and
+ * Ethernet.
  *
  * Models: a PCIe function with BAR, MSI or MSI-X and DMA engine; windows for lines of requests; the
- *   processor, which does one thing after the other; the firmware, by the setting `firmware`: Ethernet
- *   with one receive queue, or with eight (myri_ether.c), or Myrinet Express (myri_mx.c). Commands: myri_command.c;
- *   sending: myri_send.c; receiving: myri_receive.c; interrupts: myri_interrupt.c.
- * Does not model: loading of firmware, INTx, LEDs, multicast filters, function-level reset (it has none).
+ *   processor, which does one thing after the other; the firmware, by the setting `firmware`:
+ *   Ethernet with one receive queue, or with eight (myri_ether.c), or Myrinet Express (myri_mx.c).
+ *   Commands: myri_command.c; sending: myri_send.c; receiving: myri_receive.c; interrupts:
+ *   myri_interrupt.c.
+ * Does not model: loading of firmware, INTx, LEDs, multicast filters, function-level reset (it has
+ *   none).
  * Timing: a read of the SRAM is answered after register_latency; a line acts when its last byte has
- *   arrived. The processor begins a job when it came and the one before has ended, and needs the time
- *   of the firmware for it. The rest: the files above.
+ *   arrived. The processor begins a job when it came and the one before has ended, and needs the
+ *   time of the firmware for it. The rest: the files above.
  * Sources: docs/sources.md#e1, docs/models/myri.md.
  */
 #include "models/myri/myri.h"

@@ -1,6 +1,6 @@
 /*
- * myri.myri10g: a Myri-10G adapter with a PCIe port (p0) and an Ethernet port (e0), with one of three
- * firmwares. What its driver sees is hw/myri_regs.h.
+ * myri.myri10g: a Myri-10G adapter with a PCIe port (p0) and an Ethernet port (e0), with one of
+ * three firmwares. What its driver sees is hw/myri_regs.h.
  */
 #ifndef MODELS_MYRI_MYRI_H
 #define MODELS_MYRI_MYRI_H

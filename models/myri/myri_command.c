@@ -1,8 +1,8 @@
 /*
  * Commands to the firmware of myri.myri10g; those of Myrinet Express go on to myri_mx.c.
  *
- * Models: one command after the other, answered by a write to the address in it; those that take the
- *   interface down are answered when no packet is under way any more.
+ * Models: one command after the other, answered by a write to the address in it; those that take
+ *   the interface down are answered when no packet is under way any more.
  * Does not model: commands that our driver does not use: they are unknown.
  * Timing: the processor's time command_latency (of a region: firmware_mx), then the write.
  * Sources: Linux, drivers/net/myri10ge/myri10ge_mcp.h.

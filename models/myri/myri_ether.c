@@ -1,14 +1,14 @@
 /*
  * The Ethernet firmware of myri.myri10g: rings, completions, the choice of a receive queue.
  *
- * Models: a send queue; a slice, or eight, with two rings of buffers each: small ones for short packets,
- *   big ones, of which a long packet takes several. With several slices the receive queue is that of the
- *   destination endpoint of an Open-MX packet, or goes by the ports of TCP and UDP through a table, or is
- *   the first.
+ * Models: a send queue; a slice, or eight, with two rings of buffers each: small ones for short
+ *   packets, big ones, of which a long packet takes several. With several slices the receive queue
+ *   is that of the destination endpoint of an Open-MX packet, or goes by the ports of TCP and UDP
+ *   through a table, or is the first.
  * Does not model: segmentation of TCP, Toeplitz hashes, send queues beside the first, VLANs.
  * Timing: that of myri_send.c and myri_receive.c.
- * Sources: Linux, drivers/net/myri10ge; Goglin, "NIC-assisted Cache-Efficient Receive Stack for Message
- *   Passing over Ethernet" (the hash of the endpoint).
+ * Sources: Linux, drivers/net/myri10ge; Goglin, "NIC-assisted Cache-Efficient Receive Stack for
+ *   Message Passing over Ethernet" (the hash of the endpoint).
  */
 #include "models/myri/myri_internal.h"
 
@@ -125,7 +125,8 @@ static unsigned slice_of(const struct myri *nic, const struct ether_frame *frame
 }
 
 /* Ones' complement sum of all behind the Ethernet header. Of TCP and UDP that is the sum of what
- * ether_l4_checksum() complements, less the pseudo header, as the IPv4 header adds up to nothing. */
+ * ether_l4_checksum() complements, less the pseudo header, as the IPv4 header adds up to
+ * nothing. */
 static uint16_t checksum_of(const struct ether_frame *frame, const struct ether_packet *packet)
 {
     if (!packet->l4)

@@ -1,9 +1,9 @@
 /*
  * The inside of myri.myri10g, for models/myri/ only.
  *
- * Who owns what: a packet to be sent is a struct myri_tx from its request until its last bit has left; a
- * received one a struct myri_rx from its arrival until its data were handed to the link. Both come from
- * pools, and hold their frame.
+ * Who owns what: a packet to be sent is a struct myri_tx from its request until its last bit has
+ * left; a received one a struct myri_rx from its arrival until its data were handed to the link.
+ * Both come from pools, and hold their frame.
  */
 #ifndef MODELS_MYRI_MYRI_INTERNAL_H
 #define MODELS_MYRI_MYRI_INTERNAL_H
@@ -21,7 +21,7 @@
 
 struct myri;
 
-/* ---- The processor: one job after the other, in the order in which they came ------------------- */
+/* ---- The processor: one job after the other, in the order in which they came ----------------- */
 
 struct myri_job;
 typedef void myri_job_fn(struct myri *nic, struct myri_job *job);
@@ -31,7 +31,7 @@ struct myri_job {
     myri_job_fn *run; /* at done_ps */
 };
 
-/* ---- Sending ----------------------------------------------------------------------------------- */
+/* ---- Sending --------------------------------------------------------------------------------- */
 
 struct myri_tx;
 /* The packet has left, or was given up. The struct is freed behind it. */
@@ -48,11 +48,11 @@ struct myri_tx {
     struct myri *nic;
     struct ether_frame *frame; /* NULL once it is on the wire */
     sim_time left_ps;          /* its last bit */
-    /* ---- filled by the firmware ---------------------------------------------------------------- */
-    uint32_t bytes; /* of the frame */
-    bool
-        header_in_host; /* the first segment begins with the headers: up to ETHER_HEADER_BYTES_MAX */
-    bool checksums;     /* to be computed */
+    /* ---- filled by the firmware -------------------------------------------------------------- */
+    uint32_t bytes;      /* of the frame */
+    bool header_in_host; /* the first segment begins with the headers: up to
+                         * ETHER_HEADER_BYTES_MAX */
+    bool checksums;      /* to be computed */
     uint8_t n_segments;
     uint8_t n_missing; /* reads that have not ended */
     bool begun, failed;
@@ -63,7 +63,7 @@ struct myri_tx {
     uint8_t buffer[MYRI_MTU_MAX + LINE_BYTES];
 };
 
-/* ---- Receiving --------------------------------------------------------------------------------- */
+/* ---- Receiving ------------------------------------------------------------------------------- */
 
 struct myri_piece {
     uint64_t iova;
@@ -90,7 +90,7 @@ struct myri_write {
     uint8_t bytes[MYRI_LINE_BYTES];
 };
 
-/* ---- Ethernet firmware ------------------------------------------------------------------------- */
+/* ---- Ethernet firmware ----------------------------------------------------------------------- */
 
 struct myri_ring { /* buffers to receive into */
     uint64_t *iova;
@@ -131,7 +131,7 @@ struct myri_ether {
     uint8_t table[256];
 };
 
-/* ---- The adapter ------------------------------------------------------------------------------- */
+/* ---- The adapter ----------------------------------------------------------------------------- */
 
 struct myri_params {
     struct pcie_function_params pcie;
@@ -199,8 +199,8 @@ void myri_respond(struct myri *nic, enum myri_result result, uint32_t data);
 
 /* myri_send.c */
 struct myri_tx *myri_tx_new(struct myri *nic);
-/* Takes it. The processor works on it for work_ps, its segments are read, and it goes on the wire behind
- * those submitted before. */
+/* Takes it. The processor works on it for work_ps, its segments are read, and it goes on the wire
+ * behind those submitted before. */
 void myri_tx_submit(struct myri *nic, struct myri_tx *tx, sim_time work_ps);
 void myri_tx_free(struct myri *nic, struct myri_tx *tx);
 void myri_send_retire(struct sim *sim, struct sim_event *event);

@@ -1,13 +1,13 @@
 /*
  * Interrupts of the Ethernet firmware of myri.myri10g.
  *
- * Models: a message per slice that tells of received packets; slice 0's, with a block of counters in memory
- *   before it, of sent packets and the link as well. None follows another of the slice before the driver
- *   has acknowledged it, nor within the coalescing time; none tells of received packets while the driver
- *   polls.
+ * Models: a message per slice that tells of received packets; slice 0's, with a block of counters
+ *   in memory before it, of sent packets and the link as well. None follows another of the slice
+ *   before the driver has acknowledged it, nor within the coalescing time; none tells of received
+ *   packets while the driver polls.
  * Timing: the block and the message follow the completions of the packets on the link.
- * Sources: Linux, drivers/net/myri10ge (myri10ge_intr, myri10ge_poll); that the coalescing time begins with
- *   the last interrupt: docs/models/myri.md.
+ * Sources: Linux, drivers/net/myri10ge (myri10ge_intr, myri10ge_poll); that the coalescing time
+ *   begins with the last interrupt: docs/models/myri.md.
  */
 #include "models/myri/myri_internal.h"
 

@@ -1,14 +1,15 @@
 /*
  * The firmware of Myrinet Express of myri.myri10g.
  *
- * Models: endpoints whose processes give requests by lines in windows of their own; packets of the protocol
- *   (hw/mx_wire.h), built from requests, and sent from the request, the ring or a region; received ones
- *   put straight into the ring or region of the process, behind them an event into its queue; refusal of
- *   packets for nobody. Large messages: myri_mx_pull.c.
- * Does not model: the protocol's reliability (the library's, as for Open-MX: it sends again what nobody
- *   acknowledges), raw endpoints, the mapper, interrupts for processes that sleep (ours poll).
- * Timing: the processor's time firmware_mx for each packet sent or received; the rest is that of myri_send.c
- *   and myri_receive.c. No interrupt: the event is the last write.
+ * Models: endpoints whose processes give requests by lines in windows of their own; packets of the
+ *   protocol (hw/mx_wire.h), built from requests, and sent from the request, the ring or a region;
+ *   received ones put straight into the ring or region of the process, behind them an event into
+ *   its queue; refusal of packets for nobody. Large messages: myri_mx_pull.c.
+ * Does not model: the protocol's reliability (the library's, as for Open-MX: it sends again what
+ *   nobody acknowledges), raw endpoints, the mapper, interrupts for processes that sleep (ours
+ *   poll).
+ * Timing: the processor's time firmware_mx for each packet sent or received; the rest is that of
+ *   myri_send.c and myri_receive.c. No interrupt: the event is the last write.
  * Sources: docs/sources.md#e1; Myricom's "Myrinet Express (MX): a high-performance, low-level,
  *   message-passing interface" for what it does; Open-MX 0.9.2, which emulates it.
  */

@@ -1,14 +1,15 @@
 /*
  * Large messages of the firmware of Myrinet Express of myri.myri10g.
  *
- * Models: pulls: requests for blocks of 8 replies of 4096 bytes, four of them outstanding; replies written
- *   straight into the region of the process; the event behind the last of them. Answers to requests: replies
- *   read from the region. A block that is complete before an earlier one has that asked for again, once;
- *   what is missing when nothing has come for a second is asked for again, 1000 times in a row.
- * Timing: the processor's time for each packet; a message of n bytes takes what the slowest of wire, link
- *   and processor takes for its replies, and a round trip before.
- * Sources: Open-MX 0.9.2, which emulates it (driver/linux/omx_pull.c): sizes and outstanding blocks are
- *   those of its wire-compatible mode.
+ * Models: pulls: requests for blocks of 8 replies of 4096 bytes, four of them outstanding; replies
+ *   written straight into the region of the process; the event behind the last of them. Answers to
+ *   requests: replies read from the region. A block that is complete before an earlier one has that
+ *   asked for again, once; what is missing when nothing has come for a second is asked for again,
+ *   1000 times in a row.
+ * Timing: the processor's time for each packet; a message of n bytes takes what the slowest of
+ *   wire, link and processor takes for its replies, and a round trip before.
+ * Sources: Open-MX 0.9.2, which emulates it (driver/linux/omx_pull.c): sizes and outstanding blocks
+ *   are those of its wire-compatible mode.
  */
 #include "models/myri/myri_mx.h"
 

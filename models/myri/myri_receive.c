@@ -1,11 +1,11 @@
 /*
  * Receiving by myri.myri10g: from the wire to the data's way to memory.
  *
- * Models: the filter by address, the SRAM that packets wait in, PAUSE before it overflows, the processor's
- *   time for each packet, data in up to four pieces of memory.
+ * Models: the filter by address, the SRAM that packets wait in, PAUSE before it overflows, the
+ *   processor's time for each packet, data in up to four pieces of memory.
  * Does not model: multicast groups (it takes all), runts, damaged frames.
- * Timing: from the last bit: port_latency, the processor's time (firmware_receive; with several receive
- *   queues firmware_multiqueue besides), the writes.
+ * Timing: from the last bit: port_latency, the processor's time (firmware_receive; with several
+ *   receive queues firmware_multiqueue besides), the writes.
  * Sources: docs/sources.md#e1; thresholds of PAUSE as in nic_receive.c.
  */
 #include "models/myri/myri_internal.h"
@@ -48,8 +48,8 @@ static void write_done(struct pcie_dma_request *request, enum pcie_dma_status st
         rx_free(rx);
 }
 
-/* Lays a piece out as it will lie at its address: headers are real bytes; of the TLPs that begin before
- * their end all bytes, zeros between the marks. Returns how much of it is not payload. */
+/* Lays a piece out as it will lie at its address: headers are real bytes; of the TLPs that begin
+ * before their end all bytes, zeros between the marks. Returns how much of it is not payload. */
 static uint32_t lay_out_headers(const struct myri_rx *rx, uint8_t *at, uint32_t bytes)
 {
     const struct ether_frame *frame = rx->frame;

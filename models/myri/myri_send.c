@@ -1,12 +1,12 @@
 /*
  * Sending by myri.myri10g.
  *
- * Models: packets of up to 12 segments, gathered in the SRAM and put on the wire in the order of their
- *   requests; a bound on the SRAM they take, from the first read until the last bit has left; packets to
- *   the adapter's own address, which come back without the wire.
+ * Models: packets of up to 12 segments, gathered in the SRAM and put on the wire in the order of
+ *   their requests; a bound on the SRAM they take, from the first read until the last bit has left;
+ *   packets to the adapter's own address, which come back without the wire.
  * Does not model: segmentation of TCP, what padding needs.
- * Timing: from the request: the processor's time for it; reads of all segments, side by side; the wire.
- *   Loaded, the first of: processor, wire, reads in flight, SRAM per time from read to wire.
+ * Timing: from the request: the processor's time for it; reads of all segments, side by side; the
+ *   wire. Loaded, the first of: processor, wire, reads in flight, SRAM per time from read to wire.
  * Sources: docs/sources.md#e1; Linux, drivers/net/myri10ge.
  */
 #include "models/myri/myri_internal.h"

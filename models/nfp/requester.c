@@ -7,12 +7,12 @@
  * Does not model: the processors behind the engines (their share is in the request and complete
  *   latencies), the adapter's network side.
  * Timing: command: command_request, the link's and host's round trip, transfer into local memory,
- *   command_complete. Bulk read: bulk_request; takes a slot, not before read_interval after
- *   the previous read (remainder more if that was no multiple of 8 B); data enters local memory when
- *   complete and in order of issue: descriptor, a word per 8 B, one more for each burst;
- *   then the slot is free; bulk_complete. Bulk write: takes a slot; bulk_request; local memory is
- *   read: descriptor, and 1 + burst_bytes / 8 words for each burst, whether it is full or not, line
- *   more if the last one is of two lines (65 B: of one); then TLPs leave; bulk_complete after the last.
+ *   command_complete. Bulk read: bulk_request; takes a slot, not before read_interval after the
+ *   previous read (remainder more if that was no multiple of 8 B); data enters local memory when
+ *   complete and in order of issue: descriptor, a word per 8 B, one more for each burst; then the
+ *   slot is free; bulk_complete. Bulk write: takes a slot; bulk_request; local memory is read:
+ *   descriptor, and 1 + burst_bytes / 8 words for each burst, whether it is full or not, line more
+ *   if the last one is of two lines (65 B: of one); then TLPs leave; bulk_complete after the last.
  * Sources: pcie-bench data (docs/sources.md#pcie-bench): issue rates 47.6 M writes/s and 67 M
  *   reads/s, 22 reads in flight, writes of all sizes on three hosts.
  */

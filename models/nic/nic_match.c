@@ -1,9 +1,10 @@
 /*
- * Models: rules that compare the Ethernet type and two words of the headers, the lowest number first, as a
- *   ternary memory finds them.
- * Does not model: how few different places and masks hardware has for all rules together (ConnectX: eight
- *   sample registers; E810: one place).
- * Timing: none here; the look-up is part of receive_latency, updates take the NIC's command_latency.
+ * Models: rules that compare the Ethernet type and two words of the headers, the lowest number
+ *   first, as a ternary memory finds them.
+ * Does not model: how few different places and masks hardware has for all rules together (ConnectX:
+ *   eight sample registers; E810: one place).
+ * Timing: none here; the look-up is part of receive_latency, updates take the NIC's
+ *   command_latency.
  * Sources: docs/sources.md#a5 (rules by words).
  */
 #include "models/nic/nic_match.h"

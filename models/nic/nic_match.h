@@ -1,4 +1,5 @@
-/* Rules for packets other than IPv4's: an Ethernet type and words of the headers (hw/nic_regs.h). */
+/* Rules for packets other than IPv4's: an Ethernet type and words of the headers
+ * (hw/nic_regs.h). */
 #ifndef MODELS_NIC_NIC_MATCH_H
 #define MODELS_NIC_NIC_MATCH_H
 
@@ -22,7 +23,8 @@ void nic_match_set(struct nic_match_table *table, uint16_t number, const struct 
                    uint16_t target);
 /* False: there is none of this number. */
 bool nic_match_delete(struct nic_match_table *table, uint16_t number);
-/* The first that the packet meets; NULL: none. A word that ends behind the headers is met by nothing. */
+/* The first that the packet meets; NULL: none. A word that ends behind the headers is met by
+ * nothing. */
 const struct nic_match_entry *nic_match_find(const struct nic_match_table *table,
                                              uint16_t ether_type, const uint8_t *header,
                                              uint32_t header_bytes);

@@ -2,12 +2,13 @@
  * The receive side of nic.ethernet.
  *
  * Models: the multi-PF switch (by destination MAC, or by 5-tuple with a default function), the flow
- *   table of each function (ARFS), RSS, rules by words of the headers for packets other than IPv4's,
- *   checks of checksums, an on-chip buffer that overflows, receive WQEs fetched ahead in
+ *   table of each function (ARFS), RSS, rules by words of the headers for packets other than
+ *   IPv4's, checks of checksums, an on-chip buffer that overflows, receive WQEs fetched ahead in
  *   batches, doorbell records read when few buffers are known, drops when none is posted, headers
  *   written as real bytes and payload as tags, the completion behind the data (LRO: nic_lro.c);
  *   PAUSE before the buffer overflows, which stops the senders to all functions.
- * Does not model: per-priority buffers, header split, striding buffers, parsing of anything but IPv4.
+ * Does not model: per-priority buffers, header split, striding buffers, parsing of anything but
+ *   IPv4.
  * Timing: unloaded, the first byte of the packet goes to the link receive_latency after its last
  * bit came in (the wire adds that, ether.h); packets are stored whole. If no WQE is on the chip: a
  * read of the doorbell record, a read of WQEs. Loaded: the PCIe link's writes. Sources:
@@ -171,8 +172,8 @@ static void drop_too_long(struct nic_rq *rq)
 
 /* ---- Buffers --------------------------------------------------------------------------------- */
 
-/* Its entries or their number cannot be had: one error completion, what waits and what comes is thrown away until
- * the driver makes the queue anew. */
+/* Its entries or their number cannot be had: one error completion, what waits and what comes is
+ * thrown away until the driver makes the queue anew. */
 static void fail_queue(struct nic_rq *rq)
 {
     struct nic_function *function = rq->function;

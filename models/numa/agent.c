@@ -8,9 +8,10 @@
  *   Non-inclusive LLC: a victim cache of the private caches; lines that these hold are in the snoop
  *   filter instead.
  * Does not model: cache-line forwarding between slices, quad-age replacement.
- * Timing: a line that displaces a dirty one waits as long as full pools and queues (table, IDs, trackers,
- *   link, DRAM writes) hold up the write-back; the write-back's own way is not waited for. A snoop of
- *   cores adds core_snoop_clean or, if one had it modified, core_snoop_dirty; it is needed when exactly one core group may own a line, when copies must be invalidated, or when
+ * Timing: a line that displaces a dirty one waits as long as full pools and queues (table, IDs,
+ *   trackers, link, DRAM writes) hold up the write-back; the write-back's own way is not waited
+ *   for. A snoop of cores adds core_snoop_clean or, if one had it modified, core_snoop_dirty; it is
+ *   needed when exactly one core group may own a line, when copies must be invalidated, or when
  *   only cores hold the data (non-inclusive).
  * Sources: docs/sources.md#a1, docs/sources.md#a4, docs/sources.md#b (non-inclusive)
  */

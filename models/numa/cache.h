@@ -9,9 +9,9 @@
  *
  * Layout: what every look-up needs of a set is at the head of its row, in one line of the host's
  * memory where it fits: masks over the ways, then the tags. Narrow tags have 18 bits, two of them
- * in masks, the others in an array of 16 or 20; wide ones have 32. The sharers follow in a line of their
- * own, read only where a mask says that there are some. Rows are zero until touched, so the system
- * backs them lazily.
+ * in masks, the others in an array of 16 or 20; wide ones have 32. The sharers follow in a line of
+ * their own, read only where a mask says that there are some. Rows are zero until touched, so the
+ * system backs them lazily.
  */
 #ifndef MODELS_NUMA_CACHE_H
 #define MODELS_NUMA_CACHE_H
@@ -40,8 +40,10 @@ struct cache_row {
     uint32_t tags[];   /* narrow: 16 or 20 of 16 bits; wide: one for each way, rounded up to 4 */
 };
 
-#define CACHE_NARROW_WAYS    20u /* at most */
-#define CACHE_TWO_VECTORS    16u /* narrow tags of so many ways: with the masks a line of the host */
+#define CACHE_NARROW_WAYS 20u /* at most */
+#define CACHE_TWO_VECTORS \
+    16u /* narrow tags of so many ways: with the masks a line of the
+                                  * host */
 #define CACHE_NARROW_TAGS    (UINT64_C(1) << 17)
 #define CACHE_NARROW_SHARERS 16u
 #define HOST_LINE_BYTES      64u
@@ -204,8 +206,8 @@ static inline __attribute__((always_inline)) uint32_t cache_wide_matches(struct 
     return matches;
 }
 
-/* Returns the bit of the way that holds the line, 0: none does; without a branch per way. Eight ways
- * are a constant here, so that the loop unrolls. */
+/* Returns the bit of the way that holds the line, 0: none does; without a branch per way. Eight
+ * ways are a constant here, so that the loop unrolls. */
 static inline __attribute__((always_inline)) uint32_t cache_find_bit(const struct cache *c,
                                                                      struct cache_place p)
 {
@@ -319,8 +321,8 @@ static inline void cache_touch(const struct cache *c, struct cache_place p, int 
     cache_touch_bit(c, p, UINT32_C(1) << way);
 }
 
-/* The bit of the way of `allowed` (not empty) that a new line replaces: an invalid one, else the first
- * that was not recently used. */
+/* The bit of the way of `allowed` (not empty) that a new line replaces: an invalid one, else the
+ * first that was not recently used. */
 static inline uint32_t cache_victim_bit(struct cache_place p, uint32_t allowed)
 {
     uint32_t *used = &p.row->used;
@@ -348,8 +350,8 @@ static inline int cache_victim(struct cache_place p, uint32_t allowed)
     return __builtin_ctz(cache_victim_bit(p, allowed));
 }
 
-/* Puts the line into the way of that bit, in place of its old content, which is the caller's to deal
- * with. */
+/* Puts the line into the way of that bit, in place of its old content, which is the caller's to
+ * deal with. */
 static inline __attribute__((always_inline)) void cache_fill_bit(const struct cache *c,
                                                                  struct cache_place p, uint32_t bit,
                                                                  enum line_state state,

@@ -55,8 +55,8 @@ struct coherence_ops {
      * queues hold it up: what displaced it waits as long. */
     sim_time (*writeback)(struct numa *n, unsigned group, uint64_t line, uint32_t llc_at,
                           bool dirty, sim_time at_ps);
-    /* As numa_store_nt(), numa_flush(), numa_dma_read() and numa_dma_write(). full: the write covers
-     * the line. *source is always set. */
+    /* As numa_store_nt(), numa_flush(), numa_dma_read() and numa_dma_write(). full: the write
+     * covers the line. *source is always set. */
     sim_time (*store_nt)(struct numa *n, unsigned core, uint64_t line, sim_time at_ps,
                          struct sim_stamp *stamp);
     sim_time (*flush)(struct numa *n, unsigned core, uint64_t line, sim_time at_ps);
@@ -81,7 +81,8 @@ struct coherence_ops {
     /* ---- Warming ---- */
     /* Invalidates all copies of the line, those of private caches included; nobody has it then. */
     void (*drop)(struct numa *n, uint64_t line);
-    /* Empties what the protocol keeps; the private caches are empty already. NULL: keeps no lines. */
+    /* Empties what the protocol keeps; the private caches are empty already. NULL: keeps no
+     * lines. */
     void (*drop_all)(struct numa *n);
     /* After drop(): leaves what a core of the socket leaves when it reads the line and evicts it
      * silently. NULL: such a read leaves nothing. */

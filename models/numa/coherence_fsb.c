@@ -6,20 +6,20 @@
  *   a filter of limited size, which takes a line from the caches when its entry is needed for
  *   another; modified lines are supplied by their owner over its bus and written back at the same
  *   time; a load for which another bus is snooped has its snoop phase stalled until that one has
- *   answered; a request for ownership is deferred meanwhile, and answered by an address phase of the
- *   hub (deferred reply); data phase on the requester's bus, with idle clocks before and after data
- *   that a processor drives. A bus gives the results of snoops, and then responses and data, in the
- *   order of its address phases (bus_in_order transactions at most): what is ready earlier waits. While the hub arbitrates for a bus that its processors have used
- *   (BPRI#), they begin no address phase; what the hub has to say directly afterwards follows
- *   without that. Devices are at the hub: their writes go to DRAM and invalidate copies, their reads
- *   snoop; both take two requests of the I/O unit, one that snoops and fetches, one that moves the
- *   data.
+ *   answered; a request for ownership is deferred meanwhile, and answered by an address phase of
+ *   the hub (deferred reply); data phase on the requester's bus, with idle clocks before and after
+ *   data that a processor drives. A bus gives the results of snoops, and then responses and data,
+ *   in the order of its address phases (bus_in_order transactions at most): what is ready earlier
+ *   waits. While the hub arbitrates for a bus that its processors have used (BPRI#), they begin no
+ *   address phase; what the hub has to say directly afterwards follows without that. Devices are at
+ *   the hub: their writes go to DRAM and invalidate copies, their reads snoop; both take two
+ *   requests of the I/O unit, one that snoops and fetches, one that moves the data.
  * Does not model: retries, the sockets' order of arbitration, partial writes of write-combining
  *   buffers; transactions that are called later than one behind them on the bus do not hold it up.
  * Timing:
  *   idle load = L2 + arbitration + address + hub + DRAM idle read (or the snoop of the other buses)
- *     + hub return + 64 bytes on the bus; a store's miss, another bus snooped: + address
- *   same bus, modified: L2 + arbitration + address + stall + snoop + owner's read + hub + hub return + data
+ *     + hub return + 64 bytes on the bus; a store's miss, another bus snooped: + address same bus,
+ *   modified: L2 + arbitration + address + stall + snoop + owner's read + hub + hub return + data
  *   other bus, modified: + arbitration, address and data phases of that bus; where DRAM is not
  *     waited for; modified in an L1: + L1 + L2
  *   device's read: IIO + DRAM idle read (or snoops) + hub return + IIO + hub return
@@ -109,9 +109,10 @@ static uint64_t filter_add(struct numa *n, unsigned socket, uint64_t line)
     return victim;
 }
 
-/* ---- The in-order queue ------------------------------------------------------------------------ */
+/* ---- The in-order queue ---------------------------------------------------------------------- */
 
-/* When the results of snoops, and the responses, of all that had its address phase before are over. */
+/* When the results of snoops, and the responses, of all that had its address phase before are
+ * over. */
 struct turn {
     sim_time snoop_ps, data_ps;
 };
@@ -157,7 +158,7 @@ static sim_time turn_room(const struct numa *n, unsigned socket, sim_time at_ps,
     return q->depth > 0 ? first_ps : at_ps;
 }
 
-/* ---- Phases ------------------------------------------------------------------------------------ */
+/* ---- Phases ---------------------------------------------------------------------------------- */
 
 /* Takes the address lines at or after at_ps; returns when the address has been seen. */
 static sim_time address_phase(struct numa *n, unsigned socket, sim_time at_ps)
@@ -478,8 +479,8 @@ static sim_time flush(struct numa *n, unsigned core, uint64_t line, sim_time at_
     return t;
 }
 
-/* A device's request has been looked at, and the I/O unit been told so: it asks for the data, or sends
- * them, with a second request. */
+/* A device's request has been looked at, and the I/O unit been told so: it asks for the data, or
+ * sends them, with a second request. */
 static sim_time second_phase(const struct numa *n, sim_time at_ps)
 {
     return at_ps + n->params->coherence->hub_return_ps + n->params->cache->iio_ps;
@@ -649,7 +650,7 @@ static void drop_all(struct numa *n)
     n->present = sim_zeroed_new(numa_lines(n));
 }
 
-/* ---- Invariant: a filter of limited size lists every line of its bus's caches, and is noted ---- */
+/* ---- Invariant: a filter of limited size lists every line of its bus's caches, and is noted -- */
 
 struct walk {
     const struct numa *n;

@@ -4,8 +4,9 @@
  *
  * Models:
  *   a hit in the socket's LLC or, if another core has the line, in that core; a miss goes to the
- *   line's home agent. A device's write updates a line that the LLC has; else it allocates there or,
- *   for another socket's memory, goes where remote_dma_write says. A device's read changes nothing.
+ *   line's home agent. A device's write updates a line that the LLC has; else it allocates there
+ *   or, for another socket's memory, goes where remote_dma_write says. A device's read changes
+ *   nothing.
  * Timing:
  *   idle load, local  = L2 + request + home agent + DRAM idle read + return
  *   idle load, remote = local + request flit + data flits + 2 one-way
@@ -204,8 +205,8 @@ static __attribute__((noinline)) sim_time dma_read_rest(struct numa *n, unsigned
     return t;
 }
 
-/* A fast LLC has the line: what nearly all reads find. As agent_snoop_holder() to look; the rest looks
- * the line up again: to hand over where it was would cost the plain hit more than that. */
+/* A fast LLC has the line: what nearly all reads find. As agent_snoop_holder() to look; the rest
+ * looks the line up again: to hand over where it was would cost the plain hit more than that. */
 static sim_time dma_read(struct numa *n, unsigned socket, uint64_t line, sim_time at_ps,
                          struct sim_stamp *stamp, enum numa_source *source)
 {
@@ -398,8 +399,8 @@ static sim_time write_to_home_llc(struct numa *n, unsigned socket, struct holder
     return t;
 }
 
-/* Where a write of a device here to the line goes, if its LLC has the line or may take it: into that LLC, for
- * another socket's memory as remote_dma_write says; with DDIO off to DRAM. */
+/* Where a write of a device here to the line goes, if its LLC has the line or may take it: into
+ * that LLC, for another socket's memory as remote_dma_write says; with DDIO off to DRAM. */
 static enum remote_dma_write write_policy(const struct numa *n, unsigned socket, uint64_t line)
 {
     if (!n->params->cache->ddio)
@@ -409,10 +410,11 @@ static enum remote_dma_write write_policy(const struct numa *n, unsigned socket,
                : (enum remote_dma_write)n->params->coherence->remote_dma_write;
 }
 
-/* What numa_warm_by_misses() makes of a write that would allocate in an LLC: it goes to DRAM instead. A line that
- * cores of the device's socket read, or of the home's with home_llc, comes into that LLC by their misses then.
- * own_then_both: what is read at home never comes into the device's LLC, and the rest of the warm-up
- * fills its DDIO ways. own: the copy of the device's socket. */
+/* What numa_warm_by_misses() makes of a write that would allocate in an LLC: it goes to DRAM
+ * instead. A line that cores of the device's socket read, or of the home's with home_llc, comes
+ * into that LLC by their misses then. own_then_both: what is read at home never comes into the
+ * device's LLC, and the rest of the warm-up fills its DDIO ways. own: the copy of the device's
+ * socket. */
 static enum remote_dma_write without_allocation(struct numa *n, enum remote_dma_write policy,
                                                 struct holder own, uint64_t line)
 {
@@ -453,8 +455,8 @@ static __attribute__((noinline)) sim_time dma_write_rest(struct numa *n, unsigne
     return t;
 }
 
-/* A fast LLC owns the line, and a write belongs there: what nearly all writes find. As update(). True:
- * *t, the slice's answer, is when it is done. False: nothing has changed. */
+/* A fast LLC owns the line, and a write belongs there: what nearly all writes find. As update().
+ * True: *t, the slice's answer, is when it is done. False: nothing has changed. */
 static inline __attribute__((always_inline)) bool
 write_hit(struct numa *n, unsigned socket, const struct cache *llc, uint64_t line, sim_time *t)
 {

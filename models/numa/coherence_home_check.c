@@ -4,8 +4,8 @@
  * - A line of a private cache is in its socket's LLC or snoop filter, with the sharer bit of its
  *   core group, and at the place that the core group remembers (core_group.llc_at).
  * - A line that is E or M in a socket is in no other socket.
- * - A line in a socket that is not its home is not DIRECTORY_I; E or M: DIRECTORY_A. Unless snoop_mode
- *   has no directory.
+ * - A line in a socket that is not its home is not DIRECTORY_I; E or M: DIRECTORY_A. Unless
+ *   snoop_mode has no directory.
  */
 #include "models/numa/numa_internal.h"
 

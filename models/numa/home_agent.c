@@ -154,10 +154,10 @@ static inline __attribute__((always_inline)) bool broadcast_instead(const struct
 }
 
 /* All others have been asked for an agent of the home's socket: what the directory says of them is
- * known now. A look changes nothing but may find that nobody has the line any more. A blind snoop that
- * found nothing leaves the directory unread. Data that are about to be written need no other write.
- * Where a stale entry is cleared (Broadwell-EP) nothing but that and remote reads is counted as a change:
- * that others share the line now is only noted with data. */
+ * known now. A look changes nothing but may find that nobody has the line any more. A blind snoop
+ * that found nothing leaves the directory unread. Data that are about to be written need no other
+ * write. Where a stale entry is cleared (Broadwell-EP) nothing but that and remote reads is counted
+ * as a change: that others share the line now is only noted with data. */
 static inline __attribute__((always_inline)) void all_known(const struct numa *n, struct request *q,
                                                             bool found)
 {
@@ -313,7 +313,8 @@ static inline __attribute__((always_inline)) void arrive(const struct numa *n, s
     q->directory_then = q->directory;
 }
 
-/* Compiled without and with a stamp, and with all of the above, so that the request need not be in memory. */
+/* Compiled without and with a stamp, and with all of the above, so that the request need not be in
+ * memory. */
 static inline __attribute__((always_inline)) struct home_answer
 acquire(struct numa *n, unsigned from, uint64_t line, enum want want, enum read_cause cause,
         sim_time at_ps, struct sim_stamp *stamp)

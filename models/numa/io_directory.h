@@ -25,7 +25,8 @@ static inline bool io_directory_take(struct io_directory *d, sim_time at_ps)
     return true;
 }
 
-/* The line of the last io_directory_take() is written back at at_ps; nothing if that was refused. */
+/* The line of the last io_directory_take() is written back at at_ps; nothing if that was
+ * refused. */
 static inline void io_directory_release(struct io_directory *d, sim_time at_ps)
 {
     if (d->taken != NULL)

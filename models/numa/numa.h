@@ -87,24 +87,26 @@ struct numa_result numa_load(struct numa *numa, unsigned core, struct hpa hpa, s
 struct numa_result numa_store(struct numa *numa, unsigned core, struct hpa hpa, sim_time at_ps,
                               struct sim_stamp *stamp);
 /*
- * Fetches the line of instructions that holds hpa into the core's L1I (numa_has_l1i()), which is read
- * only. A hit is done l1_hit_cycles later like a load's; whether that costs time is the caller's choice.
+ * Fetches the line of instructions that holds hpa into the core's L1I (numa_has_l1i()), which is
+ * read only. A hit is done l1_hit_cycles later like a load's; whether that costs time is the
+ * caller's choice.
  */
 struct numa_result numa_fetch(struct numa *numa, unsigned core, struct hpa hpa, sim_time at_ps);
 bool numa_has_l1i(const struct numa *numa);
-/* How many lines the core's L1I has got and lost so far: while the number stays, so does what is in it. */
+/* How many lines the core's L1I has got and lost so far: while the number stays, so does what is in
+ * it. */
 uint64_t numa_l1i_changes(const struct numa *numa, unsigned core);
 /* Whether such an access would hit in the core's L1 or L2 (a store: with ownership). Changes
  * nothing. */
 bool numa_private_hit(const struct numa *numa, unsigned core, struct hpa hpa, bool store);
-/* Where it stands until when a modified line that the last fill of the core's L2 displaced needs its
- * buffer (cache.writeback_ns). Who has seen it sets it to 0. */
+/* Where it stands until when a modified line that the last fill of the core's L2 displaced needs
+ * its buffer (cache.writeback_ns). Who has seen it sets it to 0. */
 sim_time *numa_displaced_until(struct numa *numa, unsigned core);
-/* Where the core's core group notes when the line of the store that had a bus transaction last was observed by all
- * other caches. */
+/* Where the core's core group notes when the line of the store that had a bus transaction last was
+ * observed by all other caches. */
 sim_time *numa_observed(struct numa *numa, unsigned core);
-/* Where it stands until when callers should come in order of time: a pool that they share has been empty, or reads
- * have waited for a channel, a microsecond before. */
+/* Where it stands until when callers should come in order of time: a pool that they share has been
+ * empty, or reads have waited for a channel, a microsecond before. */
 const sim_time *numa_contended_until(const struct numa *numa);
 /* Stores a full line non-temporally: invalidates all copies and writes to DRAM. Done when the home
  * agent or the hub has accepted it. */
@@ -162,8 +164,8 @@ sim_time numa_io_send(struct numa *numa, unsigned from, unsigned to, enum numa_i
 /* Prefetches the state of lines that the root complex of `socket` will access soon, on the real
  * machine. No simulated effect. */
 void numa_prefetch(const struct numa *numa, unsigned socket, struct hpa hpa, unsigned bytes);
-/* The same for the state of a line that `core` will load, or store to, in a few accesses' time. Pays
- * where the addresses are known but scattered: those of a stream are fetched ahead anyway. */
+/* The same for the state of a line that `core` will load, or store to, in a few accesses' time.
+ * Pays where the addresses are known but scattered: those of a stream are fetched ahead anyway. */
 void numa_prefetch_load(const struct numa *numa, unsigned core, struct hpa hpa);
 
 /* ---- For set-up of experiments: no time passes, no traffic is counted ------------------------ */
@@ -183,11 +185,11 @@ void numa_warm_load(struct numa *numa, unsigned core, struct hpa hpa);
 void numa_warm_forgotten(struct numa *numa, unsigned socket, struct hpa hpa, uint64_t bytes);
 
 /*
- * While it is on, what a device's write would allocate in an LLC (of its own socket, with home_llc of the line's
- * home) goes to DRAM unless that LLC has the line: each line that cores read is brought in by a core's
- * miss. A line of a buffer that is written and read over and over leaves DDIO's ways like that, at its
- * first miss, anyway; this lets all of them miss at once (docs/models/memory.md#warm).
- * Time passes, traffic is counted.
+ * While it is on, what a device's write would allocate in an LLC (of its own socket, with home_llc
+ * of the line's home) goes to DRAM unless that LLC has the line: each line that cores read is
+ * brought in by a core's miss. A line of a buffer that is written and read over and over leaves
+ * DDIO's ways like that, at its first miss, anyway; this lets all of them miss at once
+ * (docs/models/memory.md#warm). Time passes, traffic is counted.
  */
 void numa_warm_by_misses(struct numa *numa, bool on);
 
@@ -196,11 +198,11 @@ void numa_warm_by_misses(struct numa *numa, bool on);
  * last. They count bytes of DRAM and interconnect by cause. */
 bool numa_stats(struct numa *numa, unsigned index, const char **prefix,
                 const struct stat_desc **table, void **state);
-/* Loads, stores and fetches of instructions of one core that its L1 could not answer by itself; those of
- * them whose line its L2 did not have; those whose line no cache of its socket had (a store to a line that one
- * of them has, and that must be owned first, is none).
- * And what its accesses made the L2's prefetcher look for in the L2, and the lines that it then fetched.
- * Since the beginning, never cleared. */
+/* Loads, stores and fetches of instructions of one core that its L1 could not answer by itself;
+ * those of them whose line its L2 did not have; those whose line no cache of its socket had (a
+ * store to a line that one of them has, and that must be owned first, is none). And what its
+ * accesses made the L2's prefetcher look for in the L2, and the lines that it then fetched. Since
+ * the beginning, never cleared. */
 struct numa_private_count {
     uint64_t l2_accesses, l2_misses, llc_misses;
     uint64_t prefetches, prefetched;

@@ -58,7 +58,8 @@ enum snoop_mode {
     SNOOP_MODE_EARLY      /* no directory: the requester's agent snoops all others, home included */
 };
 
-/* What becomes of DIRECTORY_A when a read of the home's socket finds that nobody else has the line. */
+/* What becomes of DIRECTORY_A when a read of the home's socket finds that nobody else has the
+ * line. */
 enum directory_stale {
     DIRECTORY_STALE_CLEAR, /* I, written to DRAM */
     DIRECTORY_STALE_SHARE, /* S, written to DRAM; the reader shares the line */
@@ -126,7 +127,8 @@ extern const struct stat_desc numa_counter_table[];
 /*
  * A core group: the cores that share one L2 (one core where L2 is private), with their L1s.
  * Invariant: L2 holds every line of its L1s; a line that is M in an L1 is M in the L2 and in no
- * other L1, and only an M line of an L1 may be stored to without asking the L2. Lines of an L1I are S.
+ * other L1, and only an M line of an L1 may be stored to without asking the L2. Lines of an L1I are
+ * S.
  */
 struct core_group {
     struct cache l2;
@@ -135,7 +137,8 @@ struct core_group {
     bool fast;             /* one L1, and both it and the L2 of FAST_* geometry; numa.llc_fast */
     uint64_t *l1i_changes; /* by core of the group: lines that its L1I got or lost; or NULL */
     struct stream_prefetch *prefetch; /* NULL: there is none */
-    /* When the last modified line that a fill displaced has been taken, until who filled has seen that. */
+    /* When the last modified line that a fill displaced has been taken, until who filled has seen
+     * that. */
     sim_time displaced_until_ps;
     sim_time observed_ps; /* numa_observed() */
     uint32_t socket;
@@ -186,9 +189,9 @@ struct numa {
     bool quiet;         /* warming: state changes, no time passes, nothing is counted */
     sim_time llc_ps;    /* llc_request and llc_return */
     sim_time l1_ps, l2_ps;
-    sim_time
-        observed_ps; /* of the line fetched last for a store: all caches have seen that; 0: unknown */
-    char (*prefix)[8]; /* "s0." for the statistics */
+    sim_time observed_ps; /* of the line fetched last for a store: all caches have seen that; 0:
+                      * unknown */
+    char (*prefix)[8];    /* "s0." for the statistics */
 };
 
 static inline unsigned home_of(const struct numa *n, uint64_t line)
@@ -260,8 +263,8 @@ static inline sim_time numa_send(struct numa *n, unsigned from, unsigned to, enu
     return interconnect_send(&n->interconnect, from, to, message, at_ps);
 }
 
-/* A transaction of `line` of socket `from`, at_ps at its slice; for_device: a device's. Returns when it
- * leaves. numa_arrive() and numa_end() have to follow. */
+/* A transaction of `line` of socket `from`, at_ps at its slice; for_device: a device's. Returns
+ * when it leaves. numa_arrive() and numa_end() have to follow. */
 static inline __attribute__((always_inline)) sim_time numa_begin(struct numa *n,
                                                                  struct transaction *t,
                                                                  unsigned from, uint64_t line,
@@ -411,8 +414,8 @@ static inline void agent_prefetch_next(const struct numa *n, struct holder h)
 /*
  * The common case of fetch(): a fast LLC has the line, no other core group shares it and, for a
  * store, no other socket may have it. llc: of the group's socket, from llc_fast(). True: the line
- * is granted exactly as by coherence_ops.fetch, after llc_request and llc_return. False: nothing has
- * changed.
+ * is granted exactly as by coherence_ops.fetch, after llc_request and llc_return. False: nothing
+ * has changed.
  */
 static inline __attribute__((always_inline)) bool agent_give(struct numa *n,
                                                              const struct core_group *c,
@@ -461,7 +464,8 @@ static inline struct snooped agent_snoop(struct numa *n, unsigned socket, uint64
         return (struct snooped){ LINE_I, 0 };
     return agent_snoop_holder(n, socket, h, line, snoop);
 }
-/* The same for a look at a line that the socket's LLC owns: how long the core that may have it takes. */
+/* The same for a look at a line that the socket's LLC owns: how long the core that may have it
+ * takes. */
 sim_time agent_look_ps(const struct numa *n, unsigned socket, uint32_t sharers, uint64_t line);
 /* Snoops the core groups in the mask, which drop the line (invalidate) or make it S. Returns
  * whether one had it M. */
@@ -501,7 +505,7 @@ static inline void numa_directory_forget(struct numa *n, uint64_t line)
         directory_set(d, home_line(n, line), DIRECTORY_I);
 }
 
-/* ---- Home agents: what a caching agent sends a line's home, and what comes back (home_agent.c) - */
+/* ---- Home agents: what a caching agent sends a line's home, and what comes back (home_agent.c) */
 enum want {
     WANT_READ, /* a load */
     WANT_RFO,  /* data and ownership */
@@ -528,11 +532,12 @@ sim_time home_agent_write(struct numa *n, unsigned from, uint64_t line, bool ful
  * that it was. */
 sim_time home_agent_write_owned(struct numa *n, unsigned socket, uint64_t line,
                                 enum write_cause cause, sim_time at_ps, struct sim_stamp *stamp);
-/* Writes a device's line that a socket owns, and keeps, to another socket's DRAM; the directory says so
- * with the data. Returns how much later than on an idle machine the write queue there accepts them. */
+/* Writes a device's line that a socket owns, and keeps, to another socket's DRAM; the directory
+ * says so with the data. Returns how much later than on an idle machine the write queue there
+ * accepts them. */
 sim_time home_agent_write_kept(struct numa *n, unsigned socket, uint64_t line, sim_time at_ps);
 
-/* ---- Lines of devices in runs ----------------------------------------------------------------- */
+/* ---- Lines of devices in runs ---------------------------------------------------------------- */
 /* The lines of a run, in order: all but the first and the last are whole. */
 struct run_line {
     uint64_t line;

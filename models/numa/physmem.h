@@ -82,9 +82,9 @@ bool physmem_alloc(struct physmem *mem, unsigned node, uint64_t bytes, uint64_t 
 /* As physmem_alloc(), but below 4 GiB: for devices that cannot address more. */
 bool physmem_alloc_low(struct physmem *mem, unsigned node, uint64_t bytes, uint64_t align_bytes,
                        struct hpa *hpa);
-/* From now on physmem_alloc() gives a node's memory from 4 GiB on first, as an operating system does
- * that keeps what is below for devices that cannot address more, and never page 0; false, which
- * holds at the beginning: in order of address. */
+/* From now on physmem_alloc() gives a node's memory from 4 GiB on first, as an operating system
+ * does that keeps what is below for devices that cannot address more, and never page 0; false,
+ * which holds at the beginning: in order of address. */
 void physmem_set_high_first(struct physmem *mem, bool high_first);
 /* Frees exactly one allocation; anything else is a fault (SIM_ASSERT). */
 void physmem_release(struct physmem *mem, struct hpa hpa, uint64_t bytes);

@@ -1,15 +1,16 @@
 /*
- * The caches of the cores: L1D and, where there is one, L1I per core, L2 per core or shared by a few.
+ * The caches of the cores: L1D and, where there is one, L1I per core, L2 per core or shared by a
+ * few.
  *
  * Models: L1 and L2 with write-back (L1: or write-through) and write-allocate; L2 holds what its
  *   L1s hold; L2 with sectors of two lines (one tag, so that both leave together); prefetches into
  *   the L2 (stream_prefetch.c says which).
- * Does not model: non-inclusive L2 (Broadwell's is not strictly inclusive of L1), bank conflicts, the
- *   TLB; Broadwell's prefetchers are in what a core has in flight. Fetches of instructions teach the
- *   L2's prefetcher nothing.
- * Timing: L1 hit l1_hit_cycles (the caller decides what one of the L1I costs); L2 hit l2_hit_cycles,
- *   and l1_hit + l2_hit more if another L1 of the group has modified the line; a miss is known after
- *   l2_hit_cycles and is the coherence protocol's from there.
+ * Does not model: non-inclusive L2 (Broadwell's is not strictly inclusive of L1), bank conflicts,
+ *   the TLB; Broadwell's prefetchers are in what a core has in flight. Fetches of instructions
+ *   teach the L2's prefetcher nothing.
+ * Timing: L1 hit l1_hit_cycles (the caller decides what one of the L1I costs); L2 hit
+ *   l2_hit_cycles, and l1_hit + l2_hit more if another L1 of the group has modified the line; a
+ *   miss is known after l2_hit_cycles and is the coherence protocol's from there.
  * Sources: docs/sources.md#a1
  */
 #include "models/numa/numa_internal.h"
@@ -128,8 +129,8 @@ static void drop_from_l1i(const struct numa *n, struct core_group *c, uint64_t l
     }
 }
 
-/* Drops the line from the L1s of a core group but one L1D (or all: except >= l2_cores). Returns whether
- * one had it modified. */
+/* Drops the line from the L1s of a core group but one L1D (or all: except >= l2_cores). Returns
+ * whether one had it modified. */
 static bool drop_from_l1(const struct numa *n, struct core_group *c, uint64_t line, unsigned except)
 {
     bool dirty = false;
@@ -310,7 +311,7 @@ static inline __attribute__((always_inline)) sim_time leave(const struct access 
     return 0;
 }
 
-/* ---- Sectors: lines 2k and 2k + 1 are in the same way of neighbouring rows, under one tag ------ */
+/* ---- Sectors: lines 2k and 2k + 1 are in the same way of neighbouring rows, under one tag ---- */
 
 static struct cache_place other_of_sector(const struct cache *l2, struct cache_place p)
 {
@@ -369,8 +370,8 @@ static __attribute__((noinline)) sim_time fill_sector(const struct access *a, st
     return waits_ps;
 }
 
-/* Puts the line, which the L2 does not hold, into the place of another. Returns how long that one is
- * held up. */
+/* Puts the line, which the L2 does not hold, into the place of another. Returns how long that one
+ * is held up. */
 static inline __attribute__((always_inline)) sim_time fill_l2(const struct access *a,
                                                               struct cache_place p1,
                                                               struct cache_place p,
@@ -463,8 +464,8 @@ static sim_time agree_in_group(const struct access *a)
                                                : n->l1_ps + n->l2_ps;
 }
 
-/* The access missed the L1 (in_l1 is 0), or is a store to a line of it that is not M there; in_l1 is
- * the bit of its way then. */
+/* The access missed the L1 (in_l1 is 0), or is a store to a line of it that is not M there; in_l1
+ * is the bit of its way then. */
 static inline __attribute__((always_inline)) struct numa_result
 miss_l1(const struct access *a, struct cache_place p1, uint32_t in_l1)
 {
@@ -503,8 +504,8 @@ miss_l1(const struct access *a, struct cache_place p1, uint32_t in_l1)
     const enum line_state state = dirty ? LINE_M : LINE_S;
     if (in_l1 != 0)
         cache_put_state_bit(p1, in_l1, state);
-    else if (
-        a->fast) /* The victim's state is in the L2 already (see the invariant of struct core_group). */
+    else if (a->fast) /* The victim's state is in the L2 already (see the invariant of struct
+                  * core_group). */
         cache_fill_bit(a->l1, p1, cache_victim_of_all(a->l1, p1), state, 0);
     else
         cache_fill_bit(a->l1, p1, cache_victim_bit(p1, a->l1->all_ways), state, 0);

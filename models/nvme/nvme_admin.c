@@ -7,8 +7,8 @@
  *   executed; data on the link is not called back: the command ends when it has come or gone.
  * Does not model: firmware, format, namespace management, self-tests, directives, security,
  *   sanitize.
- * Timing: a command acts when it has been fetched; Delete of a submission queue is complete when the
- *   last of its commands is, an Abort when the command it aborts is.
+ * Timing: a command acts when it has been fetched; Delete of a submission queue is complete when
+ *   the last of its commands is, an Abort when the command it aborts is.
  * Sources: NVM Express 1.3, section 5.
  */
 #include <string.h>

@@ -7,8 +7,8 @@
  *   of the room that I/O commands wait for (commands_max).
  * Does not model: arbitration by bytes or of commands that have been fetched: these are executed in
  *   the order in which they came.
- * Timing: a queue with entries has fetch_burst of them read at once, one read at a time. Controllers
- *   of a subsystem take turns, a read each.
+ * Timing: a queue with entries has fetch_burst of them read at once, one read at a time.
+ *   Controllers of a subsystem take turns, a read each.
  * Sources: NVM Express 1.3, sections 4.13, 5.21.1.1.
  */
 #include "models/nvme/nvme_internal.h"

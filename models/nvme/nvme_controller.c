@@ -3,9 +3,9 @@
  *
  * Models: registers of NVMe 1.3 (CAP, VS, CC, CSTS, AQA, ASQ, ACQ, doorbells, CMBLOC, CMBSZ), reset
  *   by CC.EN, shutdown, function-level reset, surprise removal; a controller memory buffer in BAR 2
- *   that queues, PRP lists and data may lie in; MSI-X. A function-level reset clears the memory buffer,
- *   the error log and the features: the next user of the function reads nothing of the last one. A reset
- *   by CC.EN keeps buffer and log.
+ *   that queues, PRP lists and data may lie in; MSI-X. A function-level reset clears the memory
+ *   buffer, the error log and the features: the next user of the function reads nothing of the last
+ *   one. A reset by CC.EN keeps buffer and log.
  * Does not model: pin interrupts and MSI (INTMS, INTMC), subsystem reset, memory pages other than
  *   4 KiB, queues that are not contiguous.
  * Timing: CSTS.RDY follows CC.EN by enable_latency, and its end as soon as nothing is under way. An

@@ -2,8 +2,8 @@
  * A flash translation layer.
  *
  * Models: a map of pages of 4 KiB; two streams of writes (the host's, what collection moves), the
- *   host's units on dies in turn; greedy garbage collection in each die, a little with each unit that
- *   the host fills, such that a block is free again when the host has filled as much as that
+ *   host's units on dies in turn; greedy garbage collection in each die, a little with each unit
+ *   that the host fills, such that a block is free again when the host has filled as much as that
  *   reclaims; deallocation; wear, evened out by taking the free block that was erased least.
  * Does not model: the map's own pages in flash, bad blocks, parity over dies, moving what is cold
  *   for the sake of wear, refresh of old data; blocks of several dies that are erased together.
@@ -63,7 +63,7 @@ static uint32_t original_unit(const struct ftl *ftl, uint32_t page, uint32_t *di
     return unit / ftl->geometry.n_dies;
 }
 
-/* ---- Drives that were in use before ----------------------------------------------------------- */
+/* ---- Drives that were in use before ---------------------------------------------------------- */
 
 static double power(double x, uint32_t n)
 {
@@ -201,7 +201,7 @@ struct ftl_place ftl_find(const struct ftl *ftl, uint32_t page)
     return found;
 }
 
-/* ---- Pages become invalid --------------------------------------------------------------------- */
+/* ---- Pages become invalid -------------------------------------------------------------------- */
 
 /* n of those on the die that we do not know by number, all alike, and of one block. */
 static void drop_anonymous(struct ftl *ftl, struct ftl_die *die, uint32_t n)
@@ -313,7 +313,8 @@ static void block_open(struct ftl *ftl, struct ftl_die *die, enum ftl_stream str
     die->next[stream] = 0;
 }
 
-/* Takes the next page of the stream's open block, which there is, for `page`; true: a unit is full. */
+/* Takes the next page of the stream's open block, which there is, for `page`; true: a unit is
+ * full. */
 static bool append(struct ftl *ftl, uint32_t number, enum ftl_stream stream, uint32_t page)
 {
     struct ftl_die *die = &ftl->die[number];
@@ -492,7 +493,7 @@ double ftl_wear(const struct ftl *ftl)
     return (double)ftl->n_erased / ((double)ftl->n_blocks * ftl->geometry.n_dies);
 }
 
-/* ---- For tests -------------------------------------------------------------------------------- */
+/* ---- For tests ------------------------------------------------------------------------------- */
 
 uint64_t ftl_bytes(const struct ftl *ftl)
 {

@@ -1,14 +1,14 @@
 /*
- * The flash translation layer of media = "nand": where a drive's pages of 4 KiB lie in flash. It knows
- * no time: it says what has to be done.
+ * The flash translation layer of media = "nand": where a drive's pages of 4 KiB lie in flash. It
+ * knows no time: it says what has to be done.
  *
  * A block is erased as a whole; it spans the planes of a die. It is programmed unit by unit, a unit
- * being the same flash page of all planes. Host data fill units on all dies in turn; what collection
- * moves stays on its die, in a block of its own (two streams).
+ * being the same flash page of all planes. Host data fill units on all dies in turn; what
+ * collection moves stays on its die, in a block of its own (two streams).
  *
- * Memory grows with what is written: an array of blocks for each die that was written, four bytes for
- * each page of a block that was opened, four for each of 4096 pages around one that was written. What
- * a drive held before (enum nvme_preconditioned) is counted by block, not listed.
+ * Memory grows with what is written: an array of blocks for each die that was written, four bytes
+ * for each page of a block that was opened, four for each of 4096 pages around one that was
+ * written. What a drive held before (enum nvme_preconditioned) is counted by block, not listed.
  */
 #ifndef MODELS_NVME_NVME_FTL_H
 #define MODELS_NVME_NVME_FTL_H

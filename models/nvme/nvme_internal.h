@@ -289,7 +289,7 @@ struct nvme {
     uint8_t *cmb;
 };
 
-/* ---- The subsystem: what its controllers share, and the model's state -------------------------- */
+/* ---- The subsystem: what its controllers share, and the model's state ------------------------ */
 
 struct nvme_subsystem {
     struct nvme_params params;
@@ -337,8 +337,8 @@ static inline bool nvme_running(const struct nvme *nvme)
 }
 
 /* nvme_controller.c */
-/* The controller as after power-on, on port `port`; in a virtual function of primary, unless this is
- * NULL. */
+/* The controller as after power-on, on port `port`; in a virtual function of primary, unless this
+ * is NULL. */
 void nvme_controller_init(struct nvme_subsystem *sub, struct nvme *nvme, uint32_t port,
                           struct nvme *primary);
 /* Registers and queues as after power-on; a secondary controller that is offline says so. */
@@ -419,7 +419,8 @@ extern const struct nvme_feature_desc nvme_features[NVME_FEATURES];
 void nvme_admin(struct nvme_command *command);
 /* What an Abort waits for has ended. */
 void nvme_abort_done(struct nvme_command *abort);
-/* The command has been fetched from a queue with Aborts that wait; it may be complete afterwards. */
+/* The command has been fetched from a queue with Aborts that wait; it may be complete
+ * afterwards. */
 void nvme_abort_fetched(struct nvme_command *command);
 /* What these Aborts wait for will not be fetched. */
 void nvme_aborts_end(struct nvme_sq *sq);
@@ -499,7 +500,8 @@ uint64_t nvme_list_next(struct nvme_command *command);
 void nvme_list_used(struct nvme_command *command, uint64_t bytes);
 
 /* nvme_log.c */
-/* An entry in the Error Information log. command: NULL if the error is none's but of queue sq_id. */
+/* An entry in the Error Information log. command: NULL if the error is none's but of queue
+ * sq_id. */
 void nvme_log_error(struct nvme *nvme, const struct nvme_command *command, uint16_t sq_id,
                     uint16_t status);
 void nvme_get_log(struct nvme_command *command);

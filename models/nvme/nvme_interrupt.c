@@ -1,8 +1,8 @@
 /*
  * Interrupts of nvme.controller.
  *
- * Models: an MSI-X message for each completion; interrupt coalescing: of completions of I/O queues a
- *   vector waits for a number, or for a time since the first, unless the vector is exempt.
+ * Models: an MSI-X message for each completion; interrupt coalescing: of completions of I/O queues
+ *   a vector waits for a number, or for a time since the first, unless the vector is exempt.
  * Does not model: pin interrupts and MSI.
  * Timing: a message goes behind the completion; coalesced ones with the last of their number, or
  *   when the time is over and a queue of the vector holds entries that the host has not taken.

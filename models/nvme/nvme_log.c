@@ -3,8 +3,8 @@
  *
  * Models: Error Information (fed by completions with errors and by bad doorbells), SMART / Health,
  *   Firmware Slot, Commands Supported and Effects (from the tables of commands).
- * Does not model: spare blocks that run out, busy time and unsafe shutdowns (all 0), a temperature that
- *   changes; telemetry, self-tests, reservations, sanitize.
+ * Does not model: spare blocks that run out, busy time and unsafe shutdowns (all 0), a temperature
+ *   that changes; telemetry, self-tests, reservations, sanitize.
  * Sources: NVM Express 1.3, section 5.14.
  */
 #include <string.h>

@@ -1,9 +1,9 @@
 /*
  * What the namespaces of nvme.controller hold.
  *
- * Models: namespaces that hold what was written, zeros elsewhere, in pages of 4 KiB that appear when
- *   they are first written and go when they are deallocated; blocks that were made unreadable. With
- *   payload = "tag" a page is a tag for each of its cache lines.
+ * Models: namespaces that hold what was written, zeros elsewhere, in pages of 4 KiB that appear
+ *   when they are first written and go when they are deallocated; blocks that were made unreadable.
+ *   With payload = "tag" a page is a tag for each of its cache lines.
  * Does not model: loss of power.
  * Timing: of the kind of media that the parameter `media` names, nvme_media_*.c.
  * Sources: docs/sources.md#c4; docs/models/nvme.md.

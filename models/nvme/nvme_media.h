@@ -36,9 +36,9 @@ extern const struct nvme_media_ops nvme_media_nand;
 /* False: so much, or so little, cannot be managed. */
 bool nvme_media_nand_fits(const struct nvme_params *params);
 
-/* A time at which nothing is being refreshed, ready_ps or the next. Part `part` of n has its turn of
- * refresh_ps in each refresh_interval_ps at another time than the others. An access that has begun is
- * not disturbed: what falls due meanwhile is done in the part's next idle time. */
+/* A time at which nothing is being refreshed, ready_ps or the next. Part `part` of n has its turn
+ * of refresh_ps in each refresh_interval_ps at another time than the others. An access that has
+ * begun is not disturbed: what falls due meanwhile is done in the part's next idle time. */
 static inline sim_time nvme_media_refreshed(const struct nvme_media_params *params, uint32_t part,
                                             uint32_t n, sim_time ready_ps)
 {

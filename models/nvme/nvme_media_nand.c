@@ -8,9 +8,9 @@
  *   behind; the controller's path for data; the translation layer with garbage collection
  *   (nvme_ftl.c); reads repeated with other reference voltages.
  * Does not model: reads ahead, reads of single planes at different places at once, what collection
- *   does to channels (it takes the dies' time), a limit to how often a program is suspended. A write
- *   that waits for room is not delayed by reads that come after it. Data that do not fill a page take
- *   a page; what it held before is not read for them.
+ *   does to channels (it takes the dies' time), a limit to how often a program is suspended. A
+ *   write that waits for room is not delayed by reads that come after it. Data that do not fill a
+ *   page take a page; what it held before is not read for them.
  * Timing: wire(n) = n (1 + ecc_ratio) / channel_gbyte_s; a unit is a page of all planes of a die.
  *     read  from = begin + read_latency
  *           start = max(from; what the die does is done, or from + suspend)
@@ -18,7 +18,8 @@
  *           there = sensed + wire(bytes), when the channel has a gap for that;
  *                   from, if the page is in the buffer or nowhere
  *           ready = there + bytes / read_gbyte_s, when the path has a gap
- *     write ready = max(through the path at write_gbyte_s; a unit in the buffer is programmed, if it is full)
+ *     write ready = max(through the path at write_gbyte_s; a unit in the buffer is programmed, if
+ *     it is full)
  *                   + write_latency
  *           a unit is programmed in what its die has to do before + wire(unit) + die_write
  *     collection: die_read and wire for units read, wire and die_write for units written, die_erase

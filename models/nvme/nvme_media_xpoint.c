@@ -1,11 +1,11 @@
 /*
  * media = "xpoint": memory that is written in place, on dies behind channels, as 3D XPoint.
  *
- * Models: a page cut into codewords of codeword_bytes that lie on dies of all channels in turn; dies
- *   that do one thing at a time, reads before writes that wait; channels; what the drive does to
- *   its dies by itself (rewriting against drift and wear, refresh_ns every refresh_interval); reads
- *   with another reference voltage (retry_ratio). A write is safe when its dies have taken it into
- *   their registers: a capacitor's charge lasts for the rest.
+ * Models: a page cut into codewords of codeword_bytes that lie on dies of all channels in turn;
+ *   dies that do one thing at a time, reads before writes that wait; channels; what the drive does
+ *   to its dies by itself (rewriting against drift and wear, refresh_ns every refresh_interval);
+ *   reads with another reference voltage (retry_ratio). A write is safe when its dies have taken it
+ *   into their registers: a capacitor's charge lasts for the rest.
  * Does not model: the table of wear levelling, which would move codewords between dies that are all
  *   alike; wear.
  * Timing: of each codeword, with wire = codeword_bytes (1 + ecc_ratio) / channel_gbyte_s,

@@ -6,8 +6,8 @@
  *   nvme_interrupt.c.
  * Does not model: shadow doorbells; identifiers of commands in use twice are not looked for.
  * Timing: commands begin command_interval after one another at the earliest. A completion goes out
- *   when the last data has been handed to the link, its message behind it: all are posted writes, in
- *   that order.
+ *   when the last data has been handed to the link, its message behind it: all are posted writes,
+ *   in that order.
  * Sources: NVM Express 1.3, sections 4.1 (queues), 4.6 (completions).
  */
 #include <stdlib.h>
@@ -209,8 +209,8 @@ void nvme_command_free(struct nvme_command *command)
 
 /* ---- Fetching -------------------------------------------------------------------------------- */
 
-/* Without the admin queue nothing can be told any more (9.5). Another queue rests until it is deleted:
- * that concerns its commands alone (5.2, Transient Internal Error). */
+/* Without the admin queue nothing can be told any more (9.5). Another queue rests until it is
+ * deleted: that concerns its commands alone (5.2, Transient Internal Error). */
 static void fetch_failed(struct nvme_sq *sq)
 {
     struct nvme *nvme = sq->nvme;

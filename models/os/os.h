@@ -2,9 +2,10 @@
  * The operating system of a host: logic/kapi.h on simulated cores. Made on demand by a workload
  * that needs one; its parameters are the group `os` of the platform file.
  *
- * Every CPU has an idle task and a run queue of threads (each a task of sim/engine/task.h). An interrupt
- * is taken by the task that runs on the CPU, at its next charge of time, on that task's stack, as
- * hardware does; an idle CPU is woken, after the exit latency of the C-state that it had reached.
+ * Every CPU has an idle task and a run queue of threads (each a task of sim/engine/task.h). An
+ * interrupt is taken by the task that runs on the CPU, at its next charge of time, on that task's
+ * stack, as hardware does; an idle CPU is woken, after the exit latency of the C-state that it had
+ * reached.
  */
 #ifndef MODELS_OS_OS_H
 #define MODELS_OS_OS_H
@@ -60,8 +61,8 @@ void os_poll(struct kernel *kernel);
 /* ---- Payload that is checked (models/base/payload.h): no time, no traffic -------------------- */
 /* Fills the buffer with the bytes of a stream from `tag` on. */
 void payload_fill(struct kernel *kernel, struct kaddr at, uint64_t tag, size_t bytes);
-/* Returns whether the buffer holds the stream from `tag` on; if not, *difference has the first place
- * that differs, with what lies there and what should. */
+/* Returns whether the buffer holds the stream from `tag` on; if not, *difference has the first
+ * place that differs, with what lies there and what should. */
 bool payload_check(struct kernel *kernel, struct kaddr at, uint64_t tag, size_t bytes,
                    struct payload_difference *difference);
 

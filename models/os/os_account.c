@@ -1,12 +1,12 @@
 /*
  * Cache accesses by what software does.
  *
- * Models: counters of the core's L2 accesses, of its misses in the L2 and in all caches of its socket, and of what
- *   its prefetcher did, that are read whenever the software says that it does something else now (k_account()), at
- *   interrupts and at switches between threads.
+ * Models: counters of the core's L2 accesses, of its misses in the L2 and in all caches of its
+ *   socket, and of what its prefetcher did, that are read whenever the software says that it does
+ *   something else now (k_account()), at interrupts and at switches between threads.
  * Does not model: the cost of reading a counter.
- * Sources: what PAPI_L2_TCA, PAPI_L2_TCM and PAPI_L3_TCM count: data and, where there is an L1I, instructions;
- *   on Core the prefetcher's requests and lines, too (docs/sources.md#e1).
+ * Sources: what PAPI_L2_TCA, PAPI_L2_TCM and PAPI_L3_TCM count: data and, where there is an L1I,
+ *   instructions; on Core the prefetcher's requests and lines, too (docs/sources.md#e1).
  */
 #include "models/os/os_internal.h"
 

@@ -329,8 +329,8 @@ unsigned os_permissions_of(enum k_dma_direction direction)
            ((direction & K_DMA_FROM_DEVICE) != 0 ? IOMMU_WRITE : 0);
 }
 
-/* Maps pages from `first` on at a free IOVA, with tables of pages of page_bytes (0: as large as they
- * may be). */
+/* Maps pages from `first` on at a free IOVA, with tables of pages of page_bytes (0: as large as
+ * they may be). */
 static int pages_map(struct k_device *device, uint64_t first, uint64_t n_pages, uint64_t page_bytes,
                      enum k_dma_direction direction, uint64_t *dma)
 {

@@ -202,8 +202,8 @@ struct os_pause;
 void os_pause_until(struct os_pause *pause, sim_time at_ps);
 /* A thread has become ready on the CPU of the pause. */
 void os_pause_within(struct os_pause *pause);
-/* Computes for up to `ps`, but not beyond the time at which an interrupt is due. Returns the time that it has
- * computed for. Not in a hard interrupt. */
+/* Computes for up to `ps`, but not beyond the time at which an interrupt is due. Returns the time
+ * that it has computed for. Not in a hard interrupt. */
 sim_time os_compute_long(struct k_thread *self, sim_time ps);
 
 /* ---- os_irq.c -------------------------------------------------------------------------------- */

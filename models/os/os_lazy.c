@@ -27,7 +27,8 @@ struct lazy_entry {
     unsigned order;
 };
 
-/* Entries to be flushed together. Of its CPU's batches one is filled; others are being flushed, or empty. */
+/* Entries to be flushed together. Of its CPU's batches one is filled; others are being flushed, or
+ * empty. */
 struct lazy_batch {
     struct lazy_batch *next;
     unsigned n;

@@ -6,8 +6,8 @@
  * Does not model: a buddy allocator that splits and joins (a page keeps its size until memory runs
  *   out), the wait for a node's lock that another CPU holds.
  * Timing: page_alloc_cycles and a store to the page's structure; page_free_cycles, when the last
- *   reference goes. Every put loads the structure's line and changes its count atomically.
- *   With page_bulk_cycles these for each page that goes between a CPU's list and the node's, a store to
+ *   reference goes. Every put loads the structure's line and changes its count atomically. With
+ *   page_bulk_cycles these for each page that goes between a CPU's list and the node's, a store to
  *   its structure, and for each batch the node's lock.
  * Sources: Linux 4.14, mm/page_alloc.c (batch 31, high 186); docs/sources.md#a6.
  */

@@ -2,8 +2,8 @@
  * Parameters of the operating system: what software costs in cycles, idle states, budgets.
  *
  * Models: the parameters of the group `os`.
- * Does not model: costs that depend on the state of caches (software touches lines besides, and os_text.c
- *   fetches its instructions).
+ * Does not model: costs that depend on the state of caches (software touches lines besides, and
+ *   os_text.c fetches its instructions).
  * Sources: docs/sources.md#a4 (idle states, interrupt), #a5 (budgets), #a6 (software at 2.0 GHz).
  */
 #include "models/os/os.h"

@@ -75,8 +75,9 @@ void os_mmio_write(struct k_pci_dev *dev, uint64_t address, unsigned bytes, uint
     os_interrupts_of(self);
 }
 
-/* A line takes as many cycles as its stores of 8 bytes, and a buffer until the root port has it. The
- * line-fill buffers are the core's write-combining buffers (Intel's optimization manual, 3.6.10). */
+/* A line takes as many cycles as its stores of 8 bytes, and a buffer until the root port has it.
+ * The line-fill buffers are the core's write-combining buffers (Intel's optimization manual,
+ * 3.6.10). */
 static void local_mmio_write_lines(struct k_pci_dev *dev, uint64_t address, const void *from,
                                    size_t bytes)
 {
@@ -99,8 +100,8 @@ static void local_mmio_write_lines(struct k_pci_dev *dev, uint64_t address, cons
     }
 }
 
-/* ENQCMDS does not wait for the stores before it (Intel SDM 2, ENQCMDS): nor is the CPU's last posted
- * write waited for. */
+/* ENQCMDS does not wait for the stores before it (Intel SDM 2, ENQCMDS): nor is the CPU's last
+ * posted write waited for. */
 static bool local_mmio_enqueue(struct k_pci_dev *dev, uint64_t address, const void *line)
 {
     const struct k_thread *self = os_self(dev->device.kernel);

@@ -36,8 +36,8 @@ struct os_dma {
 };
 extern const struct k_dma_ops os_dma_ops, os_dma_iommu_ops;
 void os_dma_release(struct os_dma *dma);
-/* Unmaps and invalidates by the kernel's policy; the IOVA is free when it is invalidated. 0 or a negative
- * errno. */
+/* Unmaps and invalidates by the kernel's policy; the IOVA is free when it is invalidated. 0 or a
+ * negative errno. */
 int os_iova_unmap(struct kernel *kernel, struct os_dma *dma, uint64_t iova, uint64_t n_pages);
 void os_iova_give(struct os_dma *dma, unsigned order, uint64_t iova);
 static inline unsigned os_iova_order(uint64_t n_pages)
@@ -121,8 +121,8 @@ void os_mmio_write(struct k_pci_dev *dev, uint64_t address, unsigned bytes, uint
 struct iommu_driver *os_iommu_of(struct kernel *kernel, uint16_t requester_id);
 /* The CPU that runs now stores what iommu_map() or iommu_unmap() has just written. */
 void os_iommu_store(struct kernel *kernel, const struct iommu_driver *driver);
-/* And what it does about the last n commands in the queue of invalidations: writes its tail, polls until
- * they are done. */
+/* And what it does about the last n commands in the queue of invalidations: writes its tail, polls
+ * until they are done. */
 void os_iommu_wait(struct kernel *kernel, struct iommu_driver *driver, uint64_t n);
 void os_irqs_free(struct os_slot *slot);
 void os_function_init(struct kernel *kernel, struct os_function *function,

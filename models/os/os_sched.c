@@ -4,11 +4,11 @@
  * Models: a run queue a CPU; the thread that has had the least time is next (as CFS does, all with
  *   the same weight), a thread may keep the CPU for a time slice, one that has slept may have up to
  *   a slice more than its share; a woken one takes the CPU at once from one that has had more time
- *   by wakeup_granularity_us, if that is set. Threads stay on their CPU until they are moved; those that float are woken
- *   on an idle one of the socket if theirs is not. An idle CPU goes
- *   into the deepest state whose residency the mean of its last idle periods reaches.
- * Does not model: load balancing (threads that do not sleep are not moved), priorities, the timer as a bound of the predicted idle period,
- *   preemption within the kernel.
+ *   by wakeup_granularity_us, if that is set. Threads stay on their CPU until they are moved; those
+ *   that float are woken on an idle one of the socket if theirs is not. An idle CPU goes into the
+ *   deepest state whose residency the mean of its last idle periods reaches.
+ * Does not model: load balancing (threads that do not sleep are not moved), priorities, the timer
+ *   as a bound of the predicted idle period, preemption within the kernel.
  * Timing: a switch to a thread takes context_switch_cycles, one to idle nothing; a wake-up takes
  *   wakeup_cycles of who wakes, and remote_wakeup_cycles more if the thread is another CPU's,
  *   which hears of it interrupt_ps later if it is idle (it watches a line: no handler runs).
@@ -188,8 +188,8 @@ void k_yield(struct kernel *kernel)
 
 /* ---- Waking ---------------------------------------------------------------------------------- */
 
-/* As check_preempt_wakeup() does: a thread that is due long before the one that runs need not wait for
- * the end of its slice. */
+/* As check_preempt_wakeup() does: a thread that is due long before the one that runs need not wait
+ * for the end of its slice. */
 static void preempt_woken(struct os_cpu *cpu, const struct k_thread *thread)
 {
     const sim_time lead_ps = cpu->kernel->params.wakeup_granularity_ps;

@@ -4,13 +4,14 @@
  * Models: soft interrupts at the end of a hard one or of k_bh_disable(), in rounds while more comes
  *   in, until the budget of time or of rounds is over or a thread's turn has come; ksoftirqd takes
  *   over then, a thread like any other, and while it is ready nobody else runs them (Linux 4.9 and
- *   later); without softirq_yields ten rounds are all that ends them, and interrupts run them whatever
- *   ksoftirqd does (Linux 2.6); the network's budget of packets and time; NAPI; a worker thread a CPU.
+ *   later); without softirq_yields ten rounds are all that ends them, and interrupts run them
+ *   whatever ksoftirqd does (Linux 2.6); the network's budget of packets and time; NAPI; a worker
+ *   thread a CPU.
  * Does not model: tasklets, block and RCU soft interrupts, workers of a pool that run in parallel.
  * Timing: soft_irq_cycles from the return of the handler to the first of them; timer_cycles a
  *   timer, work_cycles a piece of work.
- * Sources: Linux 4.14, kernel/softirq.c and net/core/dev.c (net_rx_action); Linux 2.6.26, kernel/softirq.c
- *   (__do_softirq, irq_exit); docs/sources.md#a5, #a6.
+ * Sources: Linux 4.14, kernel/softirq.c and net/core/dev.c (net_rx_action); Linux 2.6.26,
+ *   kernel/softirq.c (__do_softirq, irq_exit); docs/sources.md#a5, #a6.
  */
 #include <stdio.h>
 

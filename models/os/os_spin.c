@@ -1,12 +1,12 @@
 /*
  * Threads that poll memory or compute for long.
  *
- * Models: looks at lines every period, from the call on; the one that finds other bytes there is the first
- *   at or after the time at which a device's write was performed. Long computations, of which the simulation
- *   needs no more than the end.
+ * Models: looks at lines every period, from the call on; the one that finds other bytes there is
+ *   the first at or after the time at which a device's write was performed. Long computations, of
+ *   which the simulation needs no more than the end.
  * Does not model: misses of looks between the loss of the line and the performance of the write.
- * Timing: a multiple of the period, or what is to be computed. The CPU is busy; interrupts come in at their
- *   time, a thread that becomes ready on the CPU within a microsecond.
+ * Timing: a multiple of the period, or what is to be computed. The CPU is busy; interrupts come in
+ *   at their time, a thread that becomes ready on the CPU within a microsecond.
  */
 #include <string.h>
 
@@ -65,8 +65,9 @@ void os_pause_within(struct os_pause *pause)
         os_pause_until(pause, sim_now(pause->sim) + BREAK_PS);
 }
 
-/* Until at_ps, an interrupt is due, or one of n places is written (0: none is polled); at the latest at some
- * time. The thread has synchronised. A guest's thread looks around once a microsecond, as its host may want the CPU. */
+/* Until at_ps, an interrupt is due, or one of n places is written (0: none is polled); at the
+ * latest at some time. The thread has synchronised. A guest's thread looks around once a
+ * microsecond, as its host may want the CPU. */
 static void rest(struct k_thread *self, sim_time at_ps, const struct k_spin_at *at, unsigned n)
 {
     struct kernel *kernel = self->kernel;

@@ -1,18 +1,19 @@
 /*
  * Fetches of instructions.
  *
- * Models: each piece of logic/ktext.h as lines in memory, one copy a host: runs of text_run_lines that follow
- *   each other, with gaps between them that the run's seed draws, as a linker leaves functions that know
- *   nothing of each other. A pass executes all lines in order. A line that the core's L1I has costs
- *   nothing: the cycles of a piece are those of a pass in which it has all. Others come through the L2. The
- *   front end asks for the next line when it begins one: the later lines of a run come while the one
- *   before is executed.
- * Does not model: requests of the front end for lines that are not executed then; fetches along predicted
- *   branches; the instruction TLB; text of programs, of switches between threads, of timers and of
- *   drivers other than those of the list; guests.
- * Timing: of a pass, cycles + the sum over its lines that the L1I does not have of what numa_fetch()
- *   takes, less cycles / lines for all but the first of a run. A piece that was in the L1I as a whole and
- *   of which that cannot have lost anything since is not looked at; its lines then do not count as used.
+ * Models: each piece of logic/ktext.h as lines in memory, one copy a host: runs of text_run_lines
+ *   that follow each other, with gaps between them that the run's seed draws, as a linker leaves
+ *   functions that know nothing of each other. A pass executes all lines in order. A line that the
+ *   core's L1I has costs nothing: the cycles of a piece are those of a pass in which it has all.
+ *   Others come through the L2. The front end asks for the next line when it begins one: the later
+ *   lines of a run come while the one before is executed.
+ * Does not model: requests of the front end for lines that are not executed then; fetches along
+ *   predicted branches; the instruction TLB; text of programs, of switches between threads, of
+ *   timers and of drivers other than those of the list; guests.
+ * Timing: of a pass, cycles + the sum over its lines that the L1I does not have of what
+ *   numa_fetch() takes, less cycles / lines for all but the first of a run. A piece that was in the
+ *   L1I as a whole and of which that cannot have lost anything since is not looked at; its lines
+ *   then do not count as used.
  * Sources: docs/sources.md#e3-text.
  */
 #include "models/os/os_text.h"

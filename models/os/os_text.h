@@ -9,8 +9,8 @@
 /* Places all pieces in memory if the host's cores have an L1I; a guest's kernel has none. */
 void os_text_new(struct kernel *kernel);
 void os_text_free(struct kernel *kernel);
-/* Fetches what the CPU's L1I does not have of a piece of which a pass computes for `cycles`, and waits for
- * it. */
+/* Fetches what the CPU's L1I does not have of a piece of which a pass computes for `cycles`, and
+ * waits for it. */
 void os_text_fetch(struct k_thread *self, enum k_text piece, uint64_t cycles);
 /* Lines of a piece; 0 without L1I. For tests. */
 unsigned os_text_lines(const struct kernel *kernel, enum k_text piece);

@@ -2,8 +2,8 @@
  * Models: full-duplex wires between two InfiniBand ports: serialisation at the wire's data rate,
  *   headers and checks of each packet, one virtual lane with credits of 64 bytes for the receiver's
  *   buffer, flow-control packets that carry them back, latency, random loss, link down.
- * Does not model: further virtual lanes and service levels, bit errors within packets, link training,
- *   forward error correction (its latency is part of the wire's), subnet management.
+ * Does not model: further virtual lanes and service levels, bit errors within packets, link
+ *   training, forward error correction (its latency is part of the wire's), subnet management.
  * Timing: a packet starts when the one before has left and the receiver has room for it; its tail
  *   is there (LRH .. VCRC + 2 symbols) / rate + latency later. What the receiver frees goes back in
  *   a flow-control packet of 8 symbols, which starts behind the packet that is leaving there and

@@ -1,9 +1,9 @@
 /*
  * rdma.adapter: an InfiniBand host channel adapter with one PCIe function and one port.
  *
- * Models: registers, doorbells, the BlueFlame window, MSI-X, function-level reset, surprise removal.
- *   Commands: rdma_command.c; regions and transfers: rdma_memory.c; completions and events:
- *   rdma_cq.c; work queues: rdma_sq.c, rdma_rq.c; states: rdma_qp.c; reliable connections:
+ * Models: registers, doorbells, the BlueFlame window, MSI-X, function-level reset, surprise
+ *   removal. Commands: rdma_command.c; regions and transfers: rdma_memory.c; completions and
+ *   events: rdma_cq.c; work queues: rdma_sq.c, rdma_rq.c; states: rdma_qp.c; reliable connections:
  *   rdma_requester.c, rdma_responder.c; packets: rdma_port.c; the wire: ib_link.c.
  * Does not model: virtual functions, several ports, management datagrams (a driver sets the local
  *   identifier), Ethernet as a link layer, unreliable services. All bytes of a message travel

@@ -1,9 +1,9 @@
 /*
  * Completion and event queues of rdma.adapter.
  *
- * Models: completions as 64-byte entries with an owner bit; the consumer index in a doorbell record,
- *   which is read when no room is known of; overrun, which ends the queue pairs that use the queue;
- *   arming, for all or only solicited completions and errors; event queues with MSI-X.
+ * Models: completions as 64-byte entries with an owner bit; the consumer index in a doorbell
+ *   record, which is read when no room is known of; overrun, which ends the queue pairs that use
+ *   the queue; arming, for all or only solicited completions and errors; event queues with MSI-X.
  * Does not model: moderation, resizing, compressed entries. An event without room in its queue is
  *   lost and counted.
  * Timing: an entry is a posted write behind the data of its message; an event follows it, then the

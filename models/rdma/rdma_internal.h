@@ -34,7 +34,7 @@ static inline uint32_t rdma_psn_distance(uint32_t from, uint32_t psn)
 }
 #define RDMA_PSN_HALF 0x800000u
 
-/* ---- Memory regions, transfers (rdma_memory.c) ------------------------------------------------ */
+/* ---- Memory regions, transfers (rdma_memory.c) ----------------------------------------------- */
 
 struct rdma_mr {
     bool there;
@@ -60,9 +60,9 @@ struct rdma_move;
 typedef void rdma_move_fn(struct rdma_move *move);
 /*
  * Bytes between a buffer and memory that segments describe: cut at segments and pages, checked and
- * translated piece by piece. issued() is called when the last piece was handed to the DMA engine, or
- * none will be because of `fault`; ended() when nothing of it is under way any more, issued() being
- * over. Both may be called before rdma_move_start() returns.
+ * translated piece by piece. issued() is called when the last piece was handed to the DMA engine,
+ * or none will be because of `fault`; ended() when nothing of it is under way any more, issued()
+ * being over. Both may be called before rdma_move_start() returns.
  */
 struct rdma_move {
     /* ---- set by the caller ------------------------------------------------------------------- */
@@ -97,7 +97,7 @@ struct rdma_mtt {
     uint64_t page[RDMA_MTT_GROUP];
 };
 
-/* ---- Completion and event queues (rdma_cq.c) -------------------------------------------------- */
+/* ---- Completion and event queues (rdma_cq.c) ------------------------------------------------- */
 
 struct rdma_post { /* an entry on its way to memory */
     struct pcie_dma_request request;
@@ -131,7 +131,7 @@ struct rdma_cq {
     struct pcie_dma_request read;
 };
 
-/* ---- Queue pairs ------------------------------------------------------------------------------ */
+/* ---- Queue pairs ----------------------------------------------------------------------------- */
 
 /* A send WQE that is on the adapter, from its fetch to its completion. */
 struct rdma_send {
@@ -289,7 +289,7 @@ struct rdma_qp {
 };
 enum rdma_message { RDMA_MESSAGE_NONE, RDMA_MESSAGE_SEND, RDMA_MESSAGE_WRITE };
 
-/* ---- Commands --------------------------------------------------------------------------------- */
+/* ---- Commands -------------------------------------------------------------------------------- */
 
 enum rdma_command_step {
     RDMA_STEP_IDLE,
@@ -308,7 +308,7 @@ struct rdma_command_unit {
     struct sim_event event;
 };
 
-/* ---- The whole -------------------------------------------------------------------------------- */
+/* ---- The whole ------------------------------------------------------------------------------- */
 
 struct rdma_params {
     struct pcie_function_params pcie;

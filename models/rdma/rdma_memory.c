@@ -2,8 +2,8 @@
  * Memory regions of rdma.adapter, and transfers between its buffers and memory.
  *
  * Models: keys with protection domain, access rights and bounds, checked for every piece of every
- *   transfer; regions that are contiguous, or described by a table of page addresses in host memory,
- *   of which a direct-mapped cache on the adapter keeps groups of eight.
+ *   transfer; regions that are contiguous, or described by a table of page addresses in host
+ *   memory, of which a direct-mapped cache on the adapter keeps groups of eight.
  * Does not model: memory windows, on-demand paging, tables of several levels.
  * Timing: a translation that is cached takes no time; others a read of 64 bytes of the table, for
  *   which all that wait for the same group wait together. The pieces of a transfer follow each

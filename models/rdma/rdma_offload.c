@@ -1,19 +1,21 @@
 /*
  * Offload of an NVMe-oF target to rdma.adapter: reads without the target's processor.
  *
- * Models: an NVMe queue pair in host memory that the adapter owns: a capsule becomes a submission queue
- *   entry whose data goes to a staging buffer, the controller's doorbell is written peer-to-peer, the
- *   completion queue is read until the completion is there, then an RDMA write of the data and the response
- *   leave on the queue pair that the capsule came by. SQ head is counted over all responses of the queue
- *   pair. A command that is none of these, or that finds no buffer, is received by the processor.
- * Does not model: offload of writes and flushes, several namespaces and controllers of a queue pair, queues
- *   that several queue pairs share, a command's time-out.
- * Timing: a capsule takes receive_latency as any packet, data and response transmit_latency. While a
- *   command is under way one read of the completion queue is, too; the next one begins when it has ended.
- *   How often an adapter looks is not published; nothing tells it of a completion (see Sources).
- * Sources: the interfaces of Mellanox' NVMe-oF target offload (MLNX_OFED 4.x: nvme_peer_resource with
- *   addresses of SQ, CQ and both doorbells, and no interrupt; the verbs' staging buffer); NVM Express over
- *   Fabrics 1.0, 2.1 to 2.3; docs/models/nvmeof.md.
+ * Models: an NVMe queue pair in host memory that the adapter owns: a capsule becomes a submission
+ *   queue entry whose data goes to a staging buffer, the controller's doorbell is written
+ *   peer-to-peer, the completion queue is read until the completion is there, then an RDMA write of
+ *   the data and the response leave on the queue pair that the capsule came by. SQ head is counted
+ *   over all responses of the queue pair. A command that is none of these, or that finds no buffer,
+ *   is received by the processor.
+ * Does not model: offload of writes and flushes, several namespaces and controllers of a queue
+ *   pair, queues that several queue pairs share, a command's time-out.
+ * Timing: a capsule takes receive_latency as any packet, data and response transmit_latency. While
+ *   a command is under way one read of the completion queue is, too; the next one begins when it
+ *   has ended. How often an adapter looks is not published; nothing tells it of a completion (see
+ *   Sources).
+ * Sources: the interfaces of Mellanox' NVMe-oF target offload (MLNX_OFED 4.x: nvme_peer_resource
+ *   with addresses of SQ, CQ and both doorbells, and no interrupt; the verbs' staging buffer); NVM
+ *   Express over Fabrics 1.0, 2.1 to 2.3; docs/models/nvmeof.md.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,16 +1,16 @@
 /*
  * The requester of a reliable connection: send WQEs to packets, answers to completions.
  *
- * Models: packet sequence numbers, packets of the path MTU, ACKs that stand for all before them, NAK
- *   and RNR NAK, going back to the oldest packet without an ACK after a NAK, a gap in the answers or
- *   a time-out, with retry counts; read and atomic requests, at most `reads` in flight, fences;
- *   completions in order; state SQD.
+ * Models: packet sequence numbers, packets of the path MTU, ACKs that stand for all before them,
+ *   NAK and RNR NAK, going back to the oldest packet without an ACK after a NAK, a gap in the
+ *   answers or a time-out, with retry counts; read and atomic requests, at most `reads` in flight,
+ *   fences; completions in order; state SQD.
  * Does not model: end-to-end credits (the credit count of ACKs is invalid: RNR NAKs do their work),
  *   selective repetition, migration of paths.
  * Timing: see rdma_port.c. The local ACK timer runs 4.096 us x 2^timeout after the last packet that
  *   was sent or acknowledged; the specification allows up to four times that.
- * Sources: IBTA 9.7.3 (acknowledgement), 9.7.5 (responses), 9.7.6 (retries), 9.7.7 (reads, atomics),
- *   9.9.2 (errors of the requester), 10.3.1 (states).
+ * Sources: IBTA 9.7.3 (acknowledgement), 9.7.5 (responses), 9.7.6 (retries), 9.7.7 (reads,
+ *   atomics), 9.9.2 (errors of the requester), 10.3.1 (states).
  */
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /*
  * The responder of a reliable connection: requests to memory, completions and answers.
  *
- * Models: sequence numbers, sequence and length of a message's packets, receive WQEs with
- *   scatter lists, RDMA writes with and without immediate data, RDMA reads, atomics (one at a time of
- *   all queue pairs), ACKs of which the newest stands for those that have not left, NAK once per gap,
+ * Models: sequence numbers, sequence and length of a message's packets, receive WQEs with scatter
+ *   lists, RDMA writes with and without immediate data, RDMA reads, atomics (one at a time of all
+ *   queue pairs), ACKs of which the newest stands for those that have not left, NAK once per gap,
  *   RNR NAK, duplicates answered again without effect.
  * Does not model: end-to-end credits; atomics with respect to the processor's own.
  * Timing: a packet's data is handed to PCIe when it is processed, then its ACK is made; see

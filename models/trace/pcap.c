@@ -1,13 +1,14 @@
 /*
  * Models: a capture of Ethernet frames in the format pcapng, an interface for each port. A frame is
- *   recorded once on each wire: at the port that sends it (outbound) if that port is captured, else at
- *   the port that receives it (inbound). Bytes are those of the frame, padded to 60, without FCS.
- *   Payload, which the simulation carries as marks, is written as the bytes that the marks stand for,
- *   and checksums of TCP and UDP that are right for the marks are made right for the bytes.
+ *   recorded once on each wire: at the port that sends it (outbound) if that port is captured, else
+ *   at the port that receives it (inbound). Bytes are those of the frame, padded to 60, without
+ *   FCS. Payload, which the simulation carries as marks, is written as the bytes that the marks
+ *   stand for, and checksums of TCP and UDP that are right for the marks are made right for the
+ *   bytes.
  * Does not model: what a host's own capture sees: segments before segmentation offload or after
  *   receive offload, time stamps of a driver.
- * Timing: an outbound frame has the time at which its first bit leaves, an inbound one that of its last
- *   bit. Frames are in the file in the order of time: each waits until no older one can come.
+ * Timing: an outbound frame has the time at which its first bit leaves, an inbound one that of its
+ *   last bit. Frames are in the file in the order of time: each waits until no older one can come.
  * Sources: RFC 791, 768, 793, 1071; docs/traces.md.
  */
 #include "models/trace/pcap.h"

@@ -18,9 +18,9 @@ struct pcap_settings {
 struct pcap;
 
 /*
- * Attaches a capture to the wires of the world, before it boots. *done is set to 1 when nothing more can
- * come into the file. NULL: mistakes are in errors (no port matches); or, without any, the file could not be
- * written, errno says why. Window and done outlive the capture.
+ * Attaches a capture to the wires of the world, before it boots. *done is set to 1 when nothing
+ * more can come into the file. NULL: mistakes are in errors (no port matches); or, without any, the
+ * file could not be written, errno says why. Window and done outlive the capture.
  */
 struct pcap *pcap_new(struct world *world, const struct pcap_settings *settings,
                       const struct trace_window *window, volatile int *done,

@@ -1,11 +1,13 @@
 /*
- * Models: a run as a trace for Perfetto: tracks for each direction of each link (a slice for each TLP while
- *   it is on the wire), for devices (DMA transfers), for switches, bridges, root complexes, IOMMUs and memory
- *   (what TLPs of DMA transfers meet there), for CPUs and threads; counters of TLPs that wait, of how busy
- *   the wire is, and of transfers under way. A DMA transfer is one flow across all of these.
+ * Models: a run as a trace for Perfetto: tracks for each direction of each link (a slice for each
+ *   TLP while it is on the wire), for devices (DMA transfers), for switches, bridges, root
+ *   complexes, IOMMUs and memory (what TLPs of DMA transfers meet there), for CPUs and threads;
+ *   counters of TLPs that wait, of how busy the wire is, and of transfers under way. A DMA transfer
+ *   is one flow across all of these.
  * Does not model: flows of what cores read and write (doorbells): their TLPs are on links only.
- * Timing: slices of links are from the first to the last byte at the transmitter. Times are rounded down to
- *   nanoseconds, the format's unit. A counter of waiting TLPs is looked at when one arrives at the other end.
+ * Timing: slices of links are from the first to the last byte at the transmitter. Times are rounded
+ *   down to nanoseconds, the format's unit. A counter of waiting TLPs is looked at when one arrives
+ *   at the other end.
  * Sources: docs/traces.md.
  */
 #include <errno.h>
@@ -106,7 +108,8 @@ void perfetto_slice(struct perfetto *perfetto, struct perfetto_place *place,
 
 /* ---- Links ----------------------------------------------------------------------------------- */
 
-/* Writes the value of direction->interval: of the part of it that is in the window and before end_ps. */
+/* Writes the value of direction->interval: of the part of it that is in the window and before
+ * end_ps. */
 static void write_interval(struct perfetto_direction *direction, sim_time end_ps)
 {
     const struct trace_window *window = direction->perfetto->window;
@@ -120,7 +123,8 @@ static void write_interval(struct perfetto_direction *direction, sim_time end_ps
     direction->busy_ps = 0;
 }
 
-/* Writes what is over before `interval`: the one that is counted and, once, zero for those behind it. */
+/* Writes what is over before `interval`: the one that is counted and, once, zero for those behind
+ * it. */
 static void next_interval(struct perfetto_direction *direction, uint64_t interval, sim_time end_ps)
 {
     if (interval <= direction->interval)
@@ -131,7 +135,8 @@ static void next_interval(struct perfetto_direction *direction, uint64_t interva
     direction->interval = interval;
 }
 
-/* A TLP has the wire from start_ps on: each interval gets its share, what is behind the window counts nowhere. */
+/* A TLP has the wire from start_ps on: each interval gets its share, what is behind the window
+ * counts nowhere. */
 static void count_busy(struct perfetto_direction *direction, sim_time start_ps, sim_time wire_ps)
 {
     const struct trace_window *window = direction->perfetto->window;

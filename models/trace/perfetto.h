@@ -7,8 +7,9 @@
 
 struct perfetto;
 
-/* Attaches it to the world, before it boots and before kernels are made. *done is set to 1 when nothing more
- * can come into the file. NULL: the file could not be written, errno says why. Window and done outlive it. */
+/* Attaches it to the world, before it boots and before kernels are made. *done is set to 1 when
+ * nothing more can come into the file. NULL: the file could not be written, errno says why. Window
+ * and done outlive it. */
 struct perfetto *perfetto_new(struct world *world, const char *path,
                               const struct trace_window *window, volatile int *done);
 /* Detaches it, while the world is still there; writes what is left. NULL is allowed. */

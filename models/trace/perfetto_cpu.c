@@ -1,9 +1,11 @@
 /*
- * Models: what CPUs do, in a trace for Perfetto: a track for each CPU with the threads that it runs, one for
- *   its interrupts of each kind, and one for each thread with the CPUs that it runs on.
- * Does not model: why a thread waits; what it does while it has the CPU. Threads of one name share a place.
- * Timing: a thread has a CPU from one switch to the next, interrupts within it; slices are cut at the window.
- *   An interrupt is there if it begins and ends within the window.
+ * Models: what CPUs do, in a trace for Perfetto: a track for each CPU with the threads that it
+ *   runs, one for its interrupts of each kind, and one for each thread with the CPUs that it runs
+ *   on.
+ * Does not model: why a thread waits; what it does while it has the CPU. Threads of one name share
+ *   a place.
+ * Timing: a thread has a CPU from one switch to the next, interrupts within it; slices are cut at
+ *   the window. An interrupt is there if it begins and ends within the window.
  * Sources: docs/traces.md.
  */
 #include <stdio.h>

@@ -1,9 +1,10 @@
 /*
- * Models: DMA transfers in a trace for Perfetto: a slice of the device, and an event at each element that a
- *   TLP of the transfer comes by. All of them, and the slices of its TLPs on links, are one flow.
+ * Models: DMA transfers in a trace for Perfetto: a slice of the device, and an event at each
+ *   element that a TLP of the transfer comes by. All of them, and the slices of its TLPs on links,
+ *   are one flow.
  * Does not model: transfers of which the first TLP is before the window; what cores read and write.
- * Timing: a transfer lasts from its first TLP until the last data are there, of a write: in memory; an event
- *   is at the time at which the element's model does it.
+ * Timing: a transfer lasts from its first TLP until the last data are there, of a write: in memory;
+ *   an event is at the time at which the element's model does it.
  * Sources: docs/traces.md.
  */
 #include <stdio.h>

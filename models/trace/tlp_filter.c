@@ -1,7 +1,8 @@
 /*
  * Models: which TLPs a protocol analyser keeps: by link and port, type and requester.
  * Does not model: filters by address, length or tag (awk does these on the log).
- * Timing: none; links are matched once, before the run, TLPs by a mask of types and their requester.
+ * Timing: none; links are matched once, before the run, TLPs by a mask of types and their
+ *   requester.
  * Sources: docs/traces.md; PCI Express Base 3.1, 2.2.1 (types), 2.2.6.2 (requester IDs).
  */
 #include "models/trace/tlp_filter.h"

@@ -10,8 +10,8 @@
 /* "MRd", ... of enum tlp_type; NULL-terminated. */
 extern const char *const tlp_type_names[];
 
-/* Each term is a list of which one must match; "" or 0: any. Patterns are those of fnmatch(), separated
- * by zeros and ended by two. */
+/* Each term is a list of which one must match; "" or 0: any. Patterns are those of fnmatch(),
+ * separated by zeros and ended by two. */
 #define TLP_FILTER_TEXT_BYTES 256u
 struct tlp_filter {
     char link[TLP_FILTER_TEXT_BYTES], from[TLP_FILTER_TEXT_BYTES], to[TLP_FILTER_TEXT_BYTES];

@@ -1,12 +1,13 @@
 /*
- * Models: a protocol analyser on the links of a run: a line for each TLP when its receiver gets it, in
- *   the order in which that happens, with the request that a completion answers; and how many TLPs and
- *   bytes of each type went over each direction of each link.
- * Does not model: DLLPs and ordered sets; replays (a TLP that was sent again stands there once, when it
- *   got through).
- * Timing: sent is when the first byte goes on the wire, arrived when the receiver's model has the TLP:
- *   at its last byte or, where the receiver cuts through, at its first.
- * Sources: PCI Express Base 3.1, 2.2 (fields), 2.2.5 (byte enables), 2.2.9 (completions); docs/traces.md.
+ * Models: a protocol analyser on the links of a run: a line for each TLP when its receiver gets it,
+ *   in the order in which that happens, with the request that a completion answers; and how many
+ *   TLPs and bytes of each type went over each direction of each link.
+ * Does not model: DLLPs and ordered sets; replays (a TLP that was sent again stands there once,
+ *   when it got through).
+ * Timing: sent is when the first byte goes on the wire, arrived when the receiver's model has the
+ *   TLP: at its last byte or, where the receiver cuts through, at its first.
+ * Sources: PCI Express Base 3.1, 2.2 (fields), 2.2.5 (byte enables), 2.2.9 (completions);
+ *   docs/traces.md.
  */
 #include "models/trace/tlp_log.h"
 
@@ -82,8 +83,8 @@ static void note_request(struct tlp_direction *direction, const struct tlp *tlp,
     *first = asked;
 }
 
-/* The request that the completion answers, in *request; false: none is known. The last completion ends
- * it. */
+/* The request that the completion answers, in *request; false: none is known. The last completion
+ * ends it. */
 static bool find_request(struct tlp_direction *direction, const struct tlp *tlp,
                          struct asked *request)
 {
@@ -119,8 +120,8 @@ static const char *status_text(const struct tlp *tlp)
     }
 }
 
-/* "f/3": the enabled bytes of the first and of the last double word; a request of one double word has
- * them all in the first, and one of no bytes none (a read that flushes). */
+/* "f/3": the enabled bytes of the first and of the last double word; a request of one double word
+ * has them all in the first, and one of no bytes none (a read that flushes). */
 static void put_byte_enables(const struct tlp *tlp, char text[8])
 {
     const unsigned offset = (unsigned)(tlp->address & 3),

@@ -191,8 +191,8 @@ int vm_new(struct kernel *host, const struct vm_config *config, struct k_vm **re
     struct k_vm *vm = k_zalloc(sizeof *vm);
     vm->host = host;
     vm->config = *config;
-    /* A timer's interrupt is an exit to program it and one when it is due. If the CPU has halted by then, the
-     * host's timer wakes its thread instead, which enters again. */
+    /* A timer's interrupt is an exit to program it and one when it is due. If the CPU has halted by
+     * then, the host's timer wakes its thread instead, which enters again. */
     const uint32_t round_cycles = config->params.exit_cycles + config->params.entry_cycles;
     vm->place = (struct os_guest){
         .name = config->name,

@@ -74,12 +74,12 @@ const char *config_text(struct config_node *node);
 void config_mark_read(struct config_node *node);
 
 /* ---- What it is, and what it writes ---------------------------------------------------------- */
-/* The point of a scenario that the configuration is, "memory=local transfer_bytes=64"; "" without axes,
- * and of a configuration that scenario_point() has not made. Owned by the tree. */
+/* The point of a scenario that the configuration is, "memory=local transfer_bytes=64"; "" without
+ * axes, and of a configuration that scenario_point() has not made. Owned by the tree. */
 const char *config_point_name(const struct config *config);
-/* A file that a run writes, {seed} in its name standing for the run's seed; `node`: the setting that says
- * so. Code that reads the setting adds it, so that runs that would overwrite each other's files are found
- * before any begins. */
+/* A file that a run writes, {seed} in its name standing for the run's seed; `node`: the setting
+ * that says so. Code that reads the setting adds it, so that runs that would overwrite each other's
+ * files are found before any begins. */
 struct config_output {
     const struct config_node *node;
     const char *file; /* owned by the tree */
@@ -114,11 +114,11 @@ bool config_set_node(struct config *config, const char *path, const struct confi
  */
 bool config_read_params(struct config *config, struct config_node *group, const char *where,
                         const struct param_desc *table, void *state, struct sim_error_list *errors);
-/* Reads `machine` of a host's group: which machine it describes. It is no part of what is simulated;
- * values of the host that another machine's measurements decided are borrowed. */
+/* Reads `machine` of a host's group: which machine it describes. It is no part of what is
+ * simulated; values of the host that another machine's measurements decided are borrowed. */
 bool config_read_machine(struct config_node *host, struct sim_error_list *errors);
-/* "r730: dram.controller_ns, os.copy_line_cycles; t430: ...": the values of hosts that were borrowed
- * from other machines' measurements. NULL: none; the caller g_free()s it. */
+/* "r730: dram.controller_ns, os.copy_line_cycles; t430: ...": the values of hosts that were
+ * borrowed from other machines' measurements. NULL: none; the caller g_free()s it. */
 char *config_borrowed_text(const struct config *config);
 /* Declares names that the group may have although they are no parameters: config_check_unknown()
  * accepts and suggests them. NULL-terminated. Marks them as read. */
@@ -131,8 +131,8 @@ bool config_check_unknown(struct config *config, struct sim_error_list *errors);
  * (NULL-terminated) the message has the nearest of them; expected may then be NULL. */
 void config_mistake(const struct config_node *node, struct sim_error_list *errors,
                     const char *expected, const char *const *names);
-/* True if `node` is of this kind. If it is of another, reports that with config_mistake(); a node that
- * is NULL is no mistake. */
+/* True if `node` is of this kind. If it is of another, reports that with config_mistake(); a node
+ * that is NULL is no mistake. */
 bool config_expect(const struct config_node *node, enum config_kind kind,
                    struct sim_error_list *errors, const char *expected);
 /* Like config_mistake() for setting `key`; if `key` is absent, reports the group's position and the
@@ -149,25 +149,27 @@ void config_no_effect(struct config_node *group, const char *key, const char *de
 
 /* Calls fn for every resolved parameter, then for every other value that was read, each sorted by
  * path: for the results. value is in the unit of the key, or the text of a string. origin is
- * "default", "file:line", "--set" or "axis memory, file:line", and ", " and the source where one is given. */
+ * "default", "file:line", "--set" or "axis memory, file:line", and ", " and the source where one is
+ * given. */
 typedef void config_param_fn(void *context, const char *path, const char *value, const char *unit,
                              enum param_provenance provenance, const char *origin);
 void config_each_param(const struct config *config, config_param_fn *fn, void *context);
-/* Calls fn for every resolved parameter whose file gives it a range, and which was not fitted to anything:
- * nothing says where in it the value lies. Sorted by path; lo and hi in the unit of the key. */
+/* Calls fn for every resolved parameter whose file gives it a range, and which was not fitted to
+ * anything: nothing says where in it the value lies. Sorted by path; lo and hi in the unit of the
+ * key. */
 typedef void config_band_fn(void *context, const char *path, const char *lo, const char *hi);
 void config_each_band(const struct config *config, config_band_fn *fn, void *context);
 /* The table entry of the parameter that config_read_params() resolved at this path, or NULL. */
 const struct param_desc *config_param_desc(const struct config *config, const char *path);
 /* Prints the resolved scenario with the origin of each value (default, file:line, --set). */
 void config_print(const struct config *config, FILE *out);
-/* The setting `key` of the group, a parameter that was read and that nobody has set (else: no effect),
- * came out as `value`: config_print() and the results show that, with `why` for its origin. Texts are
- * copied. */
+/* The setting `key` of the group, a parameter that was read and that nobody has set (else: no
+ * effect), came out as `value`: config_print() and the results show that, with `why` for its
+ * origin. Texts are copied. */
 void config_settle(struct config *config, const struct config_node *group, const char *key,
                    uint32_t value, const char *why);
-/* The setting `key` of the group changes nothing in this configuration, as another setting has it: it
- * does not count in config_sha256(). */
+/* The setting `key` of the group changes nothing in this configuration, as another setting has it:
+ * it does not count in config_sha256(). */
 void config_idle(struct config *config, const struct config_node *group, const char *key);
 /* SHA-256 over the resolved values (not their origins) and the settings read otherwise; hex,
  * 65 bytes with the terminator. */

@@ -152,7 +152,8 @@ bool config_leading_zero(const char *p);
 /* False if it does not fit in 64 bits. */
 bool config_parse_integer(const char *p, int64_t *value);
 
-/* Before the name, with a number and "*", of a setting that takes the place of an included file's. */
+/* Before the name, with a number and "*", of a setting that takes the place of an included
+ * file's. */
 #define CONFIG_AGAIN "*again-"
 
 /* The text of a file and its includes, one token a line, in the form that libconfig reads right. */

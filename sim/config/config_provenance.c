@@ -24,7 +24,8 @@ static bool read_provenance(struct config_node *node, struct config_setting *set
     return false;
 }
 
-/* A string of the group, which may be left out; it has to be of a calibrated value if `calibrated`. */
+/* A string of the group, which may be left out; it has to be of a calibrated value if
+ * `calibrated`. */
 static bool read_text(struct config_node *group, const char *key, bool calibrated,
                       const char **text, struct sim_error_list *errors)
 {

@@ -391,9 +391,9 @@ static void set_twice(struct scanner *s, const struct known *before, const struc
                  path, where->str);
 }
 
-/* A name may be set once only, and libconfig does not say where it was; but a file may set again what a
- * file sets that it includes, and that one may say the same once more (check_value()). True if it is set
- * again. */
+/* A name may be set once only, and libconfig does not say where it was; but a file may set again
+ * what a file sets that it includes, and that one may say the same once more (check_value()). True
+ * if it is set again. */
 static bool know_setting(struct scanner *s, struct config_place place)
 {
     unsigned *n = s->n_brackets ? &s->brackets[s->n_brackets - 1].n : &s->n_top;

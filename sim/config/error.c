@@ -100,7 +100,8 @@ static gint by_place(gconstpointer a, gconstpointer b, gpointer list)
     return order;
 }
 
-/* "FILE:LINE: PATH: REST" of a mistake with a place: the path, and what comes after it. False: there is none. */
+/* "FILE:LINE: PATH: REST" of a mistake with a place: the path, and what comes after it. False:
+ * there is none. */
 static bool split_message(const struct sim_error_list *errors, size_t i, char **path,
                           const char **rest)
 {
@@ -115,8 +116,8 @@ static bool split_message(const struct sim_error_list *errors, size_t i, char **
     return true;
 }
 
-/* The same mistake of the same line, in a part that stands in several places: what @repeat writes for each
- * index, or a file that several groups include. */
+/* The same mistake of the same line, in a part that stands in several places: what @repeat writes
+ * for each index, or a file that several groups include. */
 static bool is_repeated(const struct sim_error_list *errors, size_t i, size_t j)
 {
     g_autofree char *a = NULL, *b = NULL;

@@ -252,7 +252,8 @@ struct config *scenario_load_set_file(const struct scenario *scenario, const cha
     return config;
 }
 
-/* Whether the file, or one that it includes, has a word that stands in an outline. Each file is read once. */
+/* Whether the file, or one that it includes, has a word that stands in an outline. Each file is
+ * read once. */
 static bool tells_outline(const struct scenario *scenario, const char *name, GHashTable *seen)
 {
     static const char *const words[] = { "title", "axes", "quick", "constraints" };

@@ -26,14 +26,15 @@ struct scenario;
  */
 struct scenario *scenario_load(const char *name_or_path, const char *const *roots,
                                const char *const *sets, struct sim_error_list *errors);
-/* Names, title, axes and points alone: the platforms that `set` and variants name ("@FILE") are not read unless
- * they mention any of these, nor are mistakes in them. scenario_point() and scenario_digest() are not for it. */
+/* Names, title, axes and points alone: the platforms that `set` and variants name ("@FILE") are not
+ * read unless they mention any of these, nor are mistakes in them. scenario_point() and
+ * scenario_digest() are not for it. */
 struct scenario *scenario_load_outline(const char *name_or_path, const char *const *roots,
                                        struct sim_error_list *errors);
 void scenario_free(struct scenario *scenario);
-/* Sets measure.precision_ratio to `text` in all points: they may end once what they measure is known.
- * Nothing changes in a scenario that sets it itself, or that measures a number of transactions
- * (measure.transactions). No change that scenario_changes() tells. */
+/* Sets measure.precision_ratio to `text` in all points: they may end once what they measure is
+ * known. Nothing changes in a scenario that sets it itself, or that measures a number of
+ * transactions (measure.transactions). No change that scenario_changes() tells. */
 void scenario_sample(struct scenario *scenario, const char *text, struct sim_error_list *errors);
 
 /* "pcie_bench/latency_size": below its root without the ending; of a file elsewhere its base. */
@@ -44,8 +45,9 @@ const char *scenario_text(const struct scenario *scenario);  /* "" if it has non
 /* What --set has changed of what is simulated, "a.b=1; @fit.cfg"; "" without. Values of axes, which
  * stand in the names of points, and `plot` do not count. */
 const char *scenario_changes(const struct scenario *scenario);
-/* Digests of what the file says of the point, without --set: "file:1a2b3c4d memory=local:5e6f7a8b", the second of
- * a variant. What does not change what is simulated (title, plot, values of axes) does not count. g_free(). */
+/* Digests of what the file says of the point, without --set: "file:1a2b3c4d memory=local:5e6f7a8b",
+ * the second of a variant. What does not change what is simulated (title, plot, values of axes)
+ * does not count. g_free(). */
 char *scenario_digest(const struct scenario *scenario, size_t point);
 /* False for a file outside of the scenarios folders, of which others may have the same name. */
 bool scenario_has_root(const struct scenario *scenario);
@@ -84,8 +86,8 @@ const char *scenario_axis_value(const struct scenario *scenario, size_t axis, si
 
 /* The points for filter_fault() and filter_apply(); valid as long as the scenario. */
 struct filter_table scenario_table(const struct scenario *scenario);
-/* Likewise, for filter_fault() alone, with the values that an axis had before --set replaced them: for
- * a filter in the file, which knows of no --set. */
+/* Likewise, for filter_fault() alone, with the values that an axis had before --set replaced them:
+ * for a filter in the file, which knows of no --set. */
 struct filter_table scenario_file_table(const struct scenario *scenario);
 
 /* ---- What there is --------------------------------------------------------------------------- */

@@ -227,8 +227,8 @@ static guint n_different(const struct axis *axis)
     return axis->setting ? MIN(axis->values->len, 1) : axis->values->len;
 }
 
-/* The axes that set this setting, or a part of it or what it is a part of; named: by name, not as one
- * of the settings of a file. */
+/* The axes that set this setting, or a part of it or what it is a part of; named: by name, not as
+ * one of the settings of a file. */
 static const struct axis *axis_that_sets(const struct scenario *scenario, const char *path,
                                          const struct axis *but, bool named)
 {

@@ -1,5 +1,5 @@
-/* Which text of a scenario a run was made with: digests of what the file says of the system, and of each
- * variant of its axes. */
+/* Which text of a scenario a run was made with: digests of what the file says of the system, and of
+ * each variant of its axes. */
 #include <string.h>
 
 #include "sim/config/scenario_internal.h"

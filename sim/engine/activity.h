@@ -1,6 +1,6 @@
 /*
- * What CPUs do, for traces: kernels say which thread has a CPU, and when interrupts were taken. A run
- * without somebody who listens has no more than a look at a pointer.
+ * What CPUs do, for traces: kernels say which thread has a CPU, and when interrupts were taken. A
+ * run without somebody who listens has no more than a look at a pointer.
  */
 #ifndef SIM_ENGINE_ACTIVITY_H
 #define SIM_ENGINE_ACTIVITY_H
@@ -10,7 +10,8 @@
 struct sim;
 
 struct sim_activity {
-    /* From at_ps on the thread has the CPU; NULL: nobody has. Names are valid as long as the thread. */
+    /* From at_ps on the thread has the CPU; NULL: nobody has. Names are valid as long as the
+     * thread. */
     void (*runs)(struct sim_activity *activity, const char *host, unsigned cpu, const char *thread,
                  sim_time at_ps);
     /* Something, of which `what` is a literal, has taken the CPU from its thread for this time. */

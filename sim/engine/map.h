@@ -1,7 +1,7 @@
 /*
  * Values by name or by address, in constant time: for set-up and for messages, not for what happens
- * per packet. Nothing can be taken out, and there is no order to go through a map in: results cannot
- * depend on addresses.
+ * per packet. Nothing can be taken out, and there is no order to go through a map in: results
+ * cannot depend on addresses.
  */
 #ifndef SIM_ENGINE_MAP_H
 #define SIM_ENGINE_MAP_H

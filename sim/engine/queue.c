@@ -96,8 +96,8 @@ sim_time sim_queue_list_min(const struct sim_event *list)
     return min_ps;
 }
 
-/* A new event has the highest seq but for those of sim_schedule_last(), so it goes behind all that are
- * not later; zero delays after a burst of equal times find their place from the tail. */
+/* A new event has the highest seq but for those of sim_schedule_last(), so it goes behind all that
+ * are not later; zero delays after a burst of equal times find their place from the tail. */
 void sim_queue_insert_open(struct sim_queue *q, struct sim_event *event)
 {
     struct sim_event *before = q->open_tail;

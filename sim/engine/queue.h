@@ -190,8 +190,8 @@ static inline void sim_queue_remove(struct sim_queue *queue, struct sim_event *e
 }
 
 /*
- * The number of the first near slot that holds events. There must be a near event. Mostly it is in the
- * word of the bitmap in which the open slot's successor is.
+ * The number of the first near slot that holds events. There must be a near event. Mostly it is in
+ * the word of the bitmap in which the open slot's successor is.
  */
 static inline uint64_t sim_queue_first_near(struct sim_queue *queue)
 {

@@ -65,9 +65,9 @@ static inline void sim_schedule_in(struct sim *sim, struct sim_event *event, sim
 {
     sim_schedule(sim, event, sim_now(sim) + delay_ps);
 }
-/* The same behind all others of its time, in whatever order these are scheduled. It takes no number of theirs: a
- * run in which it does not fire has the fingerprint that it has without it. For what looks, seldom, whether something
- * hangs. */
+/* The same behind all others of its time, in whatever order these are scheduled. It takes no number
+ * of theirs: a run in which it does not fire has the fingerprint that it has without it. For what
+ * looks, seldom, whether something hangs. */
 void sim_schedule_last(struct sim *sim, struct sim_event *event, sim_time at_ps);
 /* Takes a pending event out of the queue; does nothing if it is not pending. */
 void sim_cancel(struct sim *sim, struct sim_event *event);
@@ -84,8 +84,9 @@ void sim_stop(struct sim *sim);
 bool sim_stopped(const struct sim *sim);
 
 /*
- * Records that the run itself went wrong (a transfer reached the wrong place, a packet was lost) and
- * stops it. sim_error() returns the first such message, which the run owns; NULL: there is none.
+ * Records that the run itself went wrong (a transfer reached the wrong place, a packet was lost)
+ * and stops it. sim_error() returns the first such message, which the run owns; NULL: there is
+ * none.
  */
 void sim_fail(struct sim *sim, const char *fmt, ...) __attribute__((format(printf, 2, 3), cold));
 const char *sim_error(const struct sim *sim);

@@ -29,8 +29,8 @@ struct stat_desc {
     bool is_part;
     size_t n_offset;
     uint32_t part;
-    /* The statistic (STAT_COUNTER, STAT_BOUND) counts what a resource carried: a struct stat_peak of the state
-     * says how much that can be. */
+    /* The statistic (STAT_COUNTER, STAT_BOUND) counts what a resource carried: a struct stat_peak
+     * of the state says how much that can be. */
     bool has_peak;
     size_t peak_offset;
 };
@@ -54,11 +54,12 @@ static inline void stat_busy_settle(struct stat_busy *busy, uint64_t ahead_ps)
     busy->ps -= busy->ahead_ps;
 }
 
-/* The share of its peak that a statistic with one has carried in the measured time; its edges may make it
- * a little more than 1. NAN: it has no peak, or no time went by. */
+/* The share of its peak that a statistic with one has carried in the measured time; its edges may
+ * make it a little more than 1. NAN: it has no peak, or no time went by. */
 double stat_utilization(const struct stat_desc *stat, const void *state, sim_time duration_ps);
-/* The name under which that is reported: "dram_utilization_ratio" of dram_bytes, "push_utilization_ratio" of
- * push_busy_ps, "utilization_ratio" of bytes and tlp_bytes. buffer of 64, which is returned. */
+/* The name under which that is reported: "dram_utilization_ratio" of dram_bytes,
+ * "push_utilization_ratio" of push_busy_ps, "utilization_ratio" of bytes and tlp_bytes. buffer of
+ * 64, which is returned. */
 const char *stat_utilization_name(const struct stat_desc *stat, char buffer[64]);
 
 #define STAT(NAME, KIND, STRUCT, FIELD, UNIT, SCALE, HELP)                                 \
@@ -167,8 +168,8 @@ void stat_histogram_each(const struct stat_histogram *h,
 /* Clears every statistic of a state (end of warm-up). Also right as the first initialisation of a
  * zeroed state. table may be NULL. */
 void stat_clear(const struct stat_desc *table, void *state);
-/* The sum of all that the table counts, and of the numbers of values: another one after anything was
- * counted. table may be NULL. */
+/* The sum of all that the table counts, and of the numbers of values: another one after anything
+ * was counted. table may be NULL. */
 uint64_t stat_sum(const struct stat_desc *table, const void *state);
 /* Frees the rows of its histograms. */
 void stat_release(const struct stat_desc *table, void *state);

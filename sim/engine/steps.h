@@ -1,7 +1,7 @@
 /*
- * Steps of simulated software, for nudma run --trace: what happened, where and when. Kernels add them
- * (k_trace()) from the end of the warm-up on, until there is no room; a run without such a list has no
- * more than a look at a pointer.
+ * Steps of simulated software, for nudma run --trace: what happened, where and when. Kernels add
+ * them (k_trace()) from the end of the warm-up on, until there is no room; a run without such a
+ * list has no more than a look at a pointer.
  */
 #ifndef SIM_ENGINE_STEPS_H
 #define SIM_ENGINE_STEPS_H

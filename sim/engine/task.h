@@ -1,7 +1,7 @@
 /*
- * Tasks: stackful coroutines that carry simulated software. A task runs on the simulator's
- * thread until it waits; a switch makes no system call. It has a stack from when it first runs until
- * its body returns; the first 4096 stacks of a run have a guard page each, later ones a canary
+ * Tasks: stackful coroutines that carry simulated software. A task runs on the simulator's thread
+ * until it waits; a switch makes no system call. It has a stack from when it first runs until its
+ * body returns; the first 4096 stacks of a run have a guard page each, later ones a canary
  * (sim/engine/task_stack.h).
  *
  * Local time: a task may charge time to itself without waiting (sim_task_charge), and so runs
@@ -86,9 +86,9 @@ static inline void sim_task_charge_until(struct sim_task *task, sim_time at_ps)
     if (at_ps > local_ps)
         sim_task_charge(task, at_ps - local_ps);
 }
-/* Says what the task waits for when it is suspended next, for the message when nothing progresses: a
- * literal such as "a tag of the root complex", and the function that waits; "" for what may well wait
- * for ever. NULL again once the wait is over. */
+/* Says what the task waits for when it is suspended next, for the message when nothing progresses:
+ * a literal such as "a tag of the root complex", and the function that waits; "" for what may well
+ * wait for ever. NULL again once the wait is over. */
 static inline void sim_task_waits_for(struct sim_task *task, const char *what, const char *function)
 {
     sim_task_head(task)->waits_for = what;

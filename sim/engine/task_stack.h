@@ -1,13 +1,13 @@
 /*
  * Stacks of tasks, which the real machine's kernel backs with memory when they are touched.
  *
- * Each of the first TASK_STACKS_GUARDED of a run is a mapping of its own with a guard page below: an
- * overflow ends the process at once. That is two mappings a stack, and Linux allows a process 65,530
- * (vm.max_map_count). Later ones, and those for which there is no mapping left, stand one above
- * the other, 64 in a mapping with a guard page below the lowest. There the highest bytes of each stack
- * are a canary: an overflow of the stack above overwrites it, which task_stack_whole() tells
- * afterwards. A frame that is larger than the canary and leaves its lowest bytes unwritten may
- * miss it.
+ * Each of the first TASK_STACKS_GUARDED of a run is a mapping of its own with a guard page below:
+ * an overflow ends the process at once. That is two mappings a stack, and Linux allows a process
+ * 65,530 (vm.max_map_count). Later ones, and those for which there is no mapping left, stand one
+ * above the other, 64 in a mapping with a guard page below the lowest. There the highest bytes of
+ * each stack are a canary: an overflow of the stack above overwrites it, which task_stack_whole()
+ * tells afterwards. A frame that is larger than the canary and leaves its lowest bytes unwritten
+ * may miss it.
  *
  * Private to the engine.
  */
@@ -38,8 +38,8 @@ struct task_stack {
 struct task_stacks *task_stacks_new(void);
 /* Frees all stacks, also those in use. */
 void task_stacks_free(struct task_stacks *stacks);
-/* Returns a stack of at least `bytes` bytes, less the canary of one in a shared mapping; a spare one if there is one of its size. Never
- * NULL: ends the process when memory is exhausted. */
+/* Returns a stack of at least `bytes` bytes, less the canary of one in a shared mapping; a spare
+ * one if there is one of its size. Never NULL: ends the process when memory is exhausted. */
 struct task_stack *task_stacks_take(struct task_stacks *stacks, size_t bytes);
 /* The stack becomes spare. */
 void task_stacks_give(struct task_stacks *stacks, struct task_stack *stack);

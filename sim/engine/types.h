@@ -38,8 +38,8 @@ typedef uint64_t sim_time;
             sim_assert_failed(__FILE__, __LINE__, #cond, __VA_ARGS__); \
     } while (0)
 
-/* There is no memory for what the text says, "no memory for " before it: aborts, with errno ENOMEM, so that a
- * handler of SIGABRT can tell this end from others. */
+/* There is no memory for what the text says, "no memory for " before it: aborts, with errno ENOMEM,
+ * so that a handler of SIGABRT can tell this end from others. */
 _Noreturn void sim_out_of_memory(const char *fmt, ...) __attribute__((format(printf, 1, 2), cold));
 
 _Noreturn void sim_assert_failed(const char *file, int line, const char *cond, const char *fmt, ...)

@@ -1,14 +1,16 @@
 /*
  * The watchdog of a run: notices that nothing progresses, and says what waits for what.
  *
- * sim_run() looks once in a million steps (events, and advances of tasks), so that nothing is added to
- * a step. A run fails by sim_fail() when
+ * sim_run() looks once in a million steps (events, and advances of tasks), so that nothing is added
+ * to a step. A run fails by sim_fail() when
  *   - simulated time has stood still for SIM_STANDSTILL_STEPS, or
- *   - only polls have gone on for SIM_IDLE_STEPS and for SIM_IDLE_PS: no work() has returned another number, and
- *     nobody has called sim_progress(). After the steps alone it says so on standard error, once: a thread may
- *     well compute in its registers while all others wait for a time-out.
- * All are counts of steps and simulated time, so that a run fails at the same place on every machine.
- * An event or a task that never returns is out of its reach; sim_watchdog_tick() is for that.
+ *   - only polls have gone on for SIM_IDLE_STEPS and for SIM_IDLE_PS: no work() has returned
+ *     another number, and nobody has called sim_progress(). After the steps alone it says so on
+ *     standard error, once: a thread may well compute in its registers while all others wait for a
+ *     time-out.
+ * All are counts of steps and simulated time, so that a run fails at the same place on every
+ * machine. An event or a task that never returns is out of its reach; sim_watchdog_tick() is for
+ * that.
  */
 #ifndef SIM_ENGINE_WATCHDOG_H
 #define SIM_ENGINE_WATCHDOG_H
@@ -53,9 +55,10 @@ void sim_waits_describe(struct sim *sim, struct sim_waits *waits);
 void sim_fail_waiting(struct sim *sim, const char *why);
 
 /*
- * For a handler of a signal that comes every SIM_TICK_MS of processor time: if the run of this thread
- * has fired no event and moved no clock for a second, says so on standard error, with the task and
- * the time; after SIM_TICKS_MAX ticks it aborts the process. Without effect outside of sim_run().
+ * For a handler of a signal that comes every SIM_TICK_MS of processor time: if the run of this
+ * thread has fired no event and moved no clock for a second, says so on standard error, with the
+ * task and the time; after SIM_TICKS_MAX ticks it aborts the process. Without effect outside of
+ * sim_run().
  */
 #define SIM_TICK_MS   250
 #define SIM_TICKS_MAX 40u

@@ -520,8 +520,9 @@ static bool take_value(sqlite3_stmt *statement, double *value, char **message)
     }
 }
 
-/* An expression of claims reads some hundred values: what takes more, a recursive query without an end
- * say, is a mistake in it. Counted in steps, not in time, so that it is the same one everywhere. */
+/* An expression of claims reads some hundred values: what takes more, a recursive query without an
+ * end say, is a mistake in it. Counted in steps, not in time, so that it is the same one
+ * everywhere. */
 #define STEPS_AT_A_TIME 10000
 #define MOST_STEPS      20000000
 #define MOST_BYTES      1000000 /* of a text in it */

@@ -38,8 +38,8 @@ bool results_snapshot(struct results_db *db, char **message);
 struct results_cursor *results_scenarios(struct results_db *db);
 /* The points of its newest runs, in no particular order. */
 struct results_cursor *results_points(struct results_db *db, const char *scenario);
-/* The points of which a run has failed after the newest run of its seed, in the same configuration: what
- * is known of them is older than the last trial. In no particular order. */
+/* The points of which a run has failed after the newest run of its seed, in the same configuration:
+ * what is known of them is older than the last trial. In no particular order. */
 struct results_cursor *results_overtaken(struct results_db *db, const char *scenario);
 /* Parameter note.<name> of the newest runs that have it: each value once. */
 struct results_cursor *results_noted(struct results_db *db, const char *scenario,
@@ -59,11 +59,12 @@ struct results_quantity {
 struct results_cursor *results_quantities(struct results_db *db, const char *scenario);
 const struct results_quantity *results_next_quantity(struct results_cursor *cursor);
 
-/* The points of the newest runs that have the parameter, each with its value; the newest run's comes last. */
+/* The points of the newest runs that have the parameter, each with its value; the newest run's
+ * comes last. */
 struct results_cursor *results_noted_points(struct results_db *db, const char *scenario,
                                             const char *param_name);
-/* Failed runs after which none of the same point and seed is done, of whatever configuration: the point, and why; of
- * each point the newest. */
+/* Failed runs after which none of the same point and seed is done, of whatever configuration: the
+ * point, and why; of each point the newest. */
 struct results_cursor *results_failures(struct results_db *db, const char *scenario);
 
 struct results_value {
@@ -103,7 +104,8 @@ struct results_cursor *results_histogram(struct results_db *db, const char *scen
                                          const char *point, const char *name);
 const struct results_bucket *results_next_bucket(struct results_cursor *cursor);
 
-/* The least and the most that a metric of a point came to, among its seeds: one row; NAN: there is none. */
+/* The least and the most that a metric of a point came to, among its seeds: one row; NAN: there is
+ * none. */
 struct results_range {
     double least, most;
 };
@@ -115,7 +117,8 @@ const struct results_range *results_next_range(struct results_cursor *cursor);
  * "op=read ~p2p_reads_max=16": no name of an axis begins so. */
 #define RESULTS_VARIANT "~"
 char *results_variant_name(const char *point, const char *variant); /* g_free() */
-/* From now on v() takes what is stored of this variant of a point, where there is any; NULL: of none. */
+/* From now on v() takes what is stored of this variant of a point, where there is any; NULL: of
+ * none. */
 void results_set_variant(struct results_db *db, const char *variant);
 /* Evaluates an SQL expression over v(scenario, point, metric), the mean over the newest runs. False
  * with *message (caller g_free()s) on an error; NAN if a value is missing. */
@@ -142,7 +145,8 @@ struct results_param {
 /* The parameters of a point's newest run (of several seeds the run stored last), sorted by name. */
 struct results_cursor *results_params(struct results_db *db, const char *scenario,
                                       const char *point);
-/* All different parameters with a provenance of the scenario's newest runs, in no particular order. */
+/* All different parameters with a provenance of the scenario's newest runs, in no particular
+ * order. */
 struct results_cursor *results_params_used(struct results_db *db, const char *scenario);
 const struct results_param *results_next_param(struct results_cursor *cursor);
 
@@ -190,8 +194,8 @@ struct results_cost {
 struct results_cursor *results_costs(struct results_db *db, const char *scenario);
 const struct results_cost *results_next_cost(struct results_cursor *cursor);
 
-/* A finished run of this scenario, point, seed, version and configuration exists, and no later one of
- * this configuration has failed. */
+/* A finished run of this scenario, point, seed, version and configuration exists, and no later one
+ * of this configuration has failed. */
 bool results_have(struct results_db *db, const char *scenario, const char *point, uint64_t seed,
                   const char *config_sha256);
 /* The message of the point's failed run that was stored last, or NULL. Caller g_free()s. */

@@ -43,10 +43,10 @@ void run_result_histogram(struct run_result *result, const char *name, const cha
 void run_result_series(struct run_result *result, const char *name, const char *unit, sim_time t_ps,
                        double value);
 /*
- * All statistics of a table: "<prefix><name>"; duration_ps: the measured time, for rates.
- * STAT_MEAN also stores "<name>.ci95". STAT_HISTOGRAM stores the histogram itself and its mean,
- * p50, p90, p99, p999, min and max, each put before the unit: latency_ns gives latency_p99_ns. What
- * has a peak also stores its share of that (stat_utilization_name()). What has no samples is left out.
+ * All statistics of a table: "<prefix><name>"; duration_ps: the measured time, for rates. STAT_MEAN
+ * also stores "<name>.ci95". STAT_HISTOGRAM stores the histogram itself and its mean, p50, p90,
+ * p99, p999, min and max, each put before the unit: latency_ns gives latency_p99_ns. What has a
+ * peak also stores its share of that (stat_utilization_name()). What has no samples is left out.
  */
 void run_result_stats(struct run_result *result, const char *prefix, const struct stat_desc *table,
                       const void *state, sim_time duration_ps);

@@ -306,7 +306,8 @@ bool results_was_there(const struct results_db *db)
 
 /* A killed process loses nothing in WAL mode with NORMAL; only a power failure could. SQLite does
  * not ask its busy handler while the mode changes: the connection has a read lock by then, and two
- * that wait for each other's would do so for ever. It lets go of the lock, so waiting is up to us. */
+ * that wait for each other's would do so for ever. It lets go of the lock, so waiting is up to
+ * us. */
 static int use_wal(struct results_db *db)
 {
     int code, n = 0;

@@ -1,5 +1,6 @@
-/* Sources: draft-ietf-opsawg-pcap, section 4 and 5 (file and packet headers); draft-ietf-opsawg-pcapng, sections
- * 3.1 (blocks), 4.1 to 4.4 (section, interface, enhanced and simple packet), 4.2 (if_tsresol). */
+/* Sources: draft-ietf-opsawg-pcap, section 4 and 5 (file and packet headers);
+ * draft-ietf-opsawg-pcapng, sections 3.1 (blocks), 4.1 to 4.4 (section, interface, enhanced and
+ * simple packet), 4.2 (if_tsresol). */
 #include "sim/trace/pcap_read.h"
 
 #include <math.h>

@@ -19,8 +19,8 @@ struct pcap_capture {
     GArray *frames; /* struct pcap_frame, in the order of the file */
 };
 
-/* Reads a whole file. NULL with *message (caller g_free()s), which names the byte, if it cannot be read,
- * is damaged or none, or is of another kind of link than Ethernet. */
+/* Reads a whole file. NULL with *message (caller g_free()s), which names the byte, if it cannot be
+ * read, is damaged or none, or is of another kind of link than Ethernet. */
 struct pcap_capture *pcap_read(const char *path, char **message);
 /* The same of memory, which it takes (g_free()). */
 struct pcap_capture *pcap_read_memory(char *contents, size_t n_bytes, char **message);

@@ -1,5 +1,6 @@
-/* Sources: draft-ietf-opsawg-pcapng, sections 4.1 (section header), 4.2 (interface description), 4.3
- * (enhanced packet), 3.5 (options); link type 1, Ethernet without FCS (tcpdump.org/linktypes). */
+/* Sources: draft-ietf-opsawg-pcapng, sections 4.1 (section header), 4.2 (interface description),
+ * 4.3 (enhanced packet), 3.5 (options); link type 1, Ethernet without FCS
+ * (tcpdump.org/linktypes). */
 #include "sim/trace/pcapng.h"
 
 #include <string.h>

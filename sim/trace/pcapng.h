@@ -16,7 +16,8 @@ size_t pcapng_section(uint8_t *to, const char *application, const char *comment)
  * packet, 0: all. */
 size_t pcapng_interface(uint8_t *to, const char *name, uint64_t speed_bit_s, uint32_t snap_bytes);
 
-/* A packet at time at_ps; wire_bytes: its length on the wire, of which data holds the first `bytes`. */
+/* A packet at time at_ps; wire_bytes: its length on the wire, of which data holds the first
+ * `bytes`. */
 struct pcapng_packet {
     uint32_t interface;
     enum pcapng_direction direction;

@@ -1,7 +1,7 @@
 /* Sources: Perfetto's published schema, protos/perfetto/trace: trace.proto, trace_packet.proto,
  * track_event/track_event.proto, track_descriptor.proto, counter_descriptor.proto,
- * debug_annotation.proto; the fields used are those of tests/scenario/pftrace.proto. Wire format: Protocol
- * Buffers, "Encoding". */
+ * debug_annotation.proto; the fields used are those of tests/scenario/pftrace.proto. Wire format:
+ * Protocol Buffers, "Encoding". */
 #include "sim/trace/pftrace.h"
 
 #include <string.h>

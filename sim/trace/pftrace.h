@@ -1,6 +1,6 @@
-/* Packets of Perfetto's trace format (protocol buffers, perfetto.protos.Trace): tracks, slices, instants,
- * counters. Each packet stands for itself: none needs another one but the description of its track. Time
- * stamps are nanoseconds of simulated time. */
+/* Packets of Perfetto's trace format (protocol buffers, perfetto.protos.Trace): tracks, slices,
+ * instants, counters. Each packet stands for itself: none needs another one but the description of
+ * its track. Time stamps are nanoseconds of simulated time. */
 #ifndef SIM_TRACE_PFTRACE_H
 #define SIM_TRACE_PFTRACE_H
 
@@ -29,7 +29,8 @@ struct pftrace_event {
 };
 
 /* Each returns the bytes written to `to`; pftrace_event() writes two packets, of an instant one. */
-/* A track: number (not 0), that of the one above it (0: none), name; unit: of a counter, NULL for slices. */
+/* A track: number (not 0), that of the one above it (0: none), name; unit: of a counter, NULL for
+ * slices. */
 size_t pftrace_track(uint8_t *to, uint64_t track, uint64_t parent, const char *name,
                      const char *unit);
 size_t pftrace_event(uint8_t *to, const struct pftrace_event *event);

@@ -8,8 +8,8 @@
 
 #define BUFFER_BYTES (256u * 1024u)
 
-/* A ring's records lie behind each other, each behind its length; one that does not fit before the end
- * of the memory begins at its start, and `wrap` is where the records before it end. */
+/* A ring's records lie behind each other, each behind its length; one that does not fit before the
+ * end of the memory begins at its start, and `wrap` is where the records before it end. */
 struct ring {
     uint8_t *memory;
     uint64_t bytes;
@@ -59,7 +59,8 @@ static bool write_all(struct trace_file *file, const uint8_t *data, size_t bytes
     return true;
 }
 
-/* Writes the buffer. Refused: what it held is cut off again, so that the file ends behind a record. */
+/* Writes the buffer. Refused: what it held is cut off again, so that the file ends behind a
+ * record. */
 static bool flush(struct trace_file *file)
 {
     if (file->error == 0 && write_all(file, file->buffer, file->n_buffered)) {

@@ -20,16 +20,16 @@ struct trace_file_counts {
  * memory (limit_bytes of it) and written by trace_file_close(). NULL with errno set if the file
  * cannot be opened. */
 struct trace_file *trace_file_new(const char *path, uint64_t limit_bytes, bool ring);
-/* Writes what stands before all records. Not after the first record. False: the file system refused,
- * or the head alone exceeds the limit. */
+/* Writes what stands before all records. Not after the first record. False: the file system
+ * refused, or the head alone exceeds the limit. */
 bool trace_file_head(struct trace_file *file, const void *data, size_t bytes);
-/* Adds a record. False: it was dropped; all that follow will be, too (trace_file_ended()), unless the
- * file is a ring and only this record is too large for it. */
+/* Adds a record. False: it was dropped; all that follow will be, too (trace_file_ended()), unless
+ * the file is a ring and only this record is too large for it. */
 bool trace_file_add(struct trace_file *file, const void *data, size_t bytes);
 /* Whether it takes no more records: full, or refused by the file system. */
 bool trace_file_ended(const struct trace_file *file);
-/* Adds what stands behind all records (a summary), which does not count against the limit: call it last.
- * False: the file system refused. */
+/* Adds what stands behind all records (a summary), which does not count against the limit: call it
+ * last. False: the file system refused. */
 bool trace_file_tail(struct trace_file *file, const void *data, size_t bytes);
 /* Writes what is left, closes and frees. NULL is allowed, *counts is zero then. */
 void trace_file_close(struct trace_file *file, struct trace_file_counts *counts);

@@ -1,8 +1,8 @@
 /*
  * Fuzzers: an input is a list of operations of a driver that does what it likes, and of a host and
  * peers that answer as they like. Whatever it does, a device of ours answers with error statuses or
- * gives up; nothing of ours asserts, leaks or goes on for ever, and a function-level reset makes the
- * device as good as new. libFuzzer drives the targets (fuzz_entry.c, `make fuzz`), and
+ * gives up; nothing of ours asserts, leaks or goes on for ever, and a function-level reset makes
+ * the device as good as new. libFuzzer drives the targets (fuzz_entry.c, `make fuzz`), and
  * test_fuzz_TARGET.c replays the corpus.
  */
 #ifndef TESTS_FUZZ_FUZZ_H

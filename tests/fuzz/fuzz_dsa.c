@@ -1,8 +1,8 @@
 /*
- * Target dsa: a DSA with its registers, tables of groups and queues, commands, portals, descriptors,
- * batches and completion records. A device that has nothing to do any more holds nothing: no descriptor,
- * batch, read buffer or command. At the end it is reset by function, and both kinds of queues and a batch
- * copy a few lines.
+ * Target dsa: a DSA with its registers, tables of groups and queues, commands, portals,
+ * descriptors, batches and completion records. A device that has nothing to do any more holds
+ * nothing: no descriptor, batch, read buffer or command. At the end it is reset by function, and
+ * both kinds of queues and a batch copy a few lines.
  */
 #include "hw/dsa_regs.h"
 #include "models/dsa/dsa.h"
@@ -57,7 +57,7 @@ static uint64_t table_of_queue(unsigned q)
     return DSA_TABLE_QUEUES + q % QUEUES * DSA_WQCFG_BYTES;
 }
 
-/* ---- A driver that knows what it does ---------------------------------------------------------- */
+/* ---- A driver that knows what it does -------------------------------------------------------- */
 
 static void set_up(struct dsa_world *w)
 {
@@ -143,7 +143,7 @@ static void put_list(struct dsa_world *w, unsigned first, unsigned n, const stru
     }
 }
 
-/* ---- One that does not ----------------------------------------------------------------------------- */
+/* ---- One that does not ----------------------------------------------------------------------- */
 
 /* a: operation; flags: x; addresses: y; size and record: z. */
 static struct dsa_descriptor any_descriptor(const struct fuzz_op *op)
@@ -333,7 +333,7 @@ static void invent(struct fuzz_op *op, struct fuzz_random *random, int first)
         op->a = (uint8_t)(6 + fuzz_any(random, 9)); /* 64 ns .. 32 us */
 }
 
-/* ---- A world ------------------------------------------------------------------------------------- */
+/* ---- A world --------------------------------------------------------------------------------- */
 
 static struct fuzz_world *open_world(const struct fuzz_op *op)
 {

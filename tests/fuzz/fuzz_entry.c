@@ -1,4 +1,5 @@
-/* What libFuzzer calls. FUZZ_TARGET: fuzz_nvme, fuzz_rdma, fuzz_nic, fuzz_ioat, fuzz_dsa, fuzz_myri. */
+/* What libFuzzer calls. FUZZ_TARGET: fuzz_nvme, fuzz_rdma, fuzz_nic, fuzz_ioat, fuzz_dsa,
+ * fuzz_myri. */
 #include "tests/fuzz/fuzz.h"
 
 #ifdef FUZZ_TARGET

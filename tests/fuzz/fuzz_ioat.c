@@ -40,7 +40,7 @@ static void set64(struct ioat_world *w, unsigned c, uint32_t reg, uint64_t value
     set(w, c, reg + 4, (uint32_t)(value >> 32));
 }
 
-/* ---- A driver that knows what it does ---------------------------------------------------------- */
+/* ---- A driver that knows what it does -------------------------------------------------------- */
 
 static void set_up(struct ioat_world *w)
 {
@@ -93,7 +93,7 @@ static void start(struct ioat_world *w, unsigned c, unsigned first, unsigned n)
         set(w, c, IOAT_V3_CHANCMD, n << IOAT_V3_DMACOUNT_SHIFT);
 }
 
-/* ---- One that does not --------------------------------------------------------------------------- */
+/* ---- One that does not ----------------------------------------------------------------------- */
 
 /* Slot: a; channel: b; control: x; addresses: y; bytes and next: z. */
 static void op_descriptor(struct ioat_world *w, unsigned c, const struct fuzz_op *op)
@@ -226,7 +226,7 @@ static void invent(struct fuzz_op *op, struct fuzz_random *random, int first)
         op->a = (uint8_t)(6 + fuzz_any(random, 9)); /* 64 ns .. 32 us */
 }
 
-/* ---- A world ------------------------------------------------------------------------------------- */
+/* ---- A world --------------------------------------------------------------------------------- */
 
 static struct fuzz_world *open_world(const struct fuzz_op *op)
 {

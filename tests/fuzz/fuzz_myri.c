@@ -1,8 +1,8 @@
 /*
- * Target myri: a Myri-10G adapter with one of its three firmwares: Ethernet with one receive queue or
- * several, or Myrinet Express; and somebody at the other end of the wire who sends what he likes. It has
- * no function-level reset: at the end its firmware is told to begin anew; a packet goes out, and one comes
- * in.
+ * Target myri: a Myri-10G adapter with one of its three firmwares: Ethernet with one receive queue
+ * or several, or Myrinet Express; and somebody at the other end of the wire who sends what he
+ * likes. It has no function-level reset: at the end its firmware is told to begin anew; a packet
+ * goes out, and one comes in.
  */
 #include "hw/mx_wire.h"
 #include "hw/myri_mx.h"
@@ -44,7 +44,7 @@ static struct myri_world *world_of(struct fuzz_world *host)
     return SIM_CONTAINER(host, struct myri_world, host);
 }
 
-/* ---- The other end of the wire ----------------------------------------------------------------- */
+/* ---- The other end of the wire --------------------------------------------------------------- */
 
 /* The head of a packet for the adapter. */
 static struct ether_frame *packet(struct myri_world *w, uint8_t type, uint8_t endpoint,
@@ -68,7 +68,8 @@ static struct ether_frame *packet(struct myri_world *w, uint8_t type, uint8_t en
     return frame;
 }
 
-/* Type: a; endpoint: b; its fields: c, y, z; bytes of data: x; their number in the header, mostly. */
+/* Type: a; endpoint: b; its fields: c, y, z; bytes of data: x; their number in the header,
+ * mostly. */
 static void op_frame(struct myri_world *w, const struct fuzz_op *op)
 {
     const uint32_t most = myri_mtu_bytes(w->nic) + 14 - HEAD_BYTES;
@@ -96,7 +97,7 @@ static void op_wire(struct myri_world *w, const struct fuzz_op *op)
         ether_port_link(&w->peer.end, op->b & 3);
 }
 
-/* ---- A driver that knows what it does ---------------------------------------------------------- */
+/* ---- A driver that knows what it does -------------------------------------------------------- */
 
 static void line(struct myri_world *w, uint64_t offset, const void *from)
 {
@@ -240,7 +241,7 @@ static void region(struct myri_world *w, unsigned e, unsigned number, unsigned n
     send_command(w, MYRI_MX_REGION_NEW, (uint32_t)TABLE, 0, MYRI_MX_WHICH(e, number, 1), RESPONSE);
 }
 
-/* ---- One that does not ------------------------------------------------------------------------- */
+/* ---- One that does not ----------------------------------------------------------------------- */
 
 /* Type: a, or x; data: y, z; response: c. */
 static void op_command(struct myri_world *w, const struct fuzz_op *op)
@@ -428,7 +429,7 @@ static void invent(struct fuzz_op *op, struct fuzz_random *random, int first)
         op->x = fuzz_any_address(random);
 }
 
-/* ---- A world ----------------------------------------------------------------------------------- */
+/* ---- A world --------------------------------------------------------------------------------- */
 
 static struct fuzz_world *open_world(const struct fuzz_op *op)
 {

@@ -1,7 +1,7 @@
 /*
- * Target nic: a card with two physical and four virtual functions, their drivers, and somebody at the
- * other end of the wire who sends what he likes. At the end both ports are reset and set up anew; a
- * packet goes out by each, and one comes in.
+ * Target nic: a card with two physical and four virtual functions, their drivers, and somebody at
+ * the other end of the wire who sends what he likes. At the end both ports are reset and set up
+ * anew; a packet goes out by each, and one comes in.
  */
 #include "hw/nic_regs.h"
 #include "models/ether/ether_packet.h"
@@ -46,7 +46,7 @@ static void set_register(struct nic_world *w, unsigned f, uint64_t offset, uint6
     fuzz_write64(&w->host, fuzz_port_of(&w->host, f), fuzz_bar_of(&w->host, f) + offset, value);
 }
 
-/* ---- The other end of the wire ------------------------------------------------------------------- */
+/* ---- The other end of the wire --------------------------------------------------------------- */
 
 static uint64_t mac_of(const struct nic_world *w, unsigned f)
 {
@@ -128,7 +128,7 @@ static void op_wire(struct nic_world *w, const struct fuzz_op *op)
         ether_port_link(&w->peer.end, op->b & 3);
 }
 
-/* ---- A driver that knows what it does -------------------------------------------------------------- */
+/* ---- A driver that knows what it does -------------------------------------------------------- */
 
 static uint8_t command(struct nic_world *w, unsigned f, struct nic_command command)
 {
@@ -275,7 +275,7 @@ static void ring(struct nic_world *w, unsigned f)
     set_register(w, f, NIC_DOORBELL_SQ(0), w->function[f].producer);
 }
 
-/* ---- One that does not -------------------------------------------------------------------------------- */
+/* ---- One that does not ----------------------------------------------------------------------- */
 
 static uint32_t length_of(uint64_t bits)
 {
@@ -458,7 +458,7 @@ static void invent(struct fuzz_op *op, struct fuzz_random *random, int first)
     }
 }
 
-/* ---- A world ---------------------------------------------------------------------------------------------- */
+/* ---- A world --------------------------------------------------------------------------------- */
 
 static struct fuzz_world *open_world(const struct fuzz_op *op)
 {

@@ -45,7 +45,7 @@ static void set_register64(struct nvme_world *w, unsigned c, uint64_t offset, ui
     fuzz_write64(&w->host, fuzz_port_of(&w->host, c), fuzz_bar_of(&w->host, c) + offset, value);
 }
 
-/* ---- A driver that knows what it does ---------------------------------------------------------- */
+/* ---- A driver that knows what it does -------------------------------------------------------- */
 
 static void forget_queues(struct nvme_world *w, unsigned c)
 {
@@ -155,7 +155,7 @@ static void begin_secondary(struct nvme_world *w, unsigned c, uint32_t resources
     begin(w, c, CC_ENABLE);
 }
 
-/* ---- One that does not --------------------------------------------------------------------------- */
+/* ---- One that does not ----------------------------------------------------------------------- */
 
 static struct nvme_sgl descriptor(uint32_t address, uint32_t bytes, uint8_t type)
 {
@@ -344,7 +344,7 @@ static void invent(struct fuzz_op *op, struct fuzz_random *random, int first)
         op->z |= (fuzz_any(random, 2) != 0 ? fuzz_any(random, 8) | 1 : fuzz_any32(random)) << 24;
 }
 
-/* ---- A world ------------------------------------------------------------------------------------- */
+/* ---- A world --------------------------------------------------------------------------------- */
 
 static struct fuzz_world *open_world(const struct fuzz_op *op)
 {

@@ -1,7 +1,7 @@
 /*
  * Target rdma: two adapters in the slots of a host, each with a driver that does what it likes, and
- * between them somebody who passes packets on, loses, doubles and changes them, and makes some up. At
- * the end both are reset, set up anew and one writes to the other's memory.
+ * between them somebody who passes packets on, loses, doubles and changes them, and makes some up.
+ * At the end both are reset, set up anew and one writes to the other's memory.
  */
 #include "hw/rdma_regs.h"
 #include "models/rdma/ib_link.h"
@@ -53,7 +53,7 @@ static struct rdma_world *world_of(struct fuzz_world *host)
     return SIM_CONTAINER(host, struct rdma_world, host);
 }
 
-/* ---- In the middle of the wire ----------------------------------------------------------------- */
+/* ---- In the middle of the wire --------------------------------------------------------------- */
 
 static void middle_ready(struct ib_port *port)
 {
@@ -175,7 +175,7 @@ static void op_wire(struct rdma_world *w, const struct fuzz_op *op)
     }
 }
 
-/* ---- Drivers that know what they do ---------------------------------------------------------------- */
+/* ---- Drivers that know what they do ---------------------------------------------------------- */
 
 static uint64_t bar(unsigned a, uint64_t offset)
 {
@@ -322,7 +322,7 @@ static int reap(struct rdma_world *w, unsigned a)
     return status;
 }
 
-/* ---- Drivers that do not ----------------------------------------------------------------------------- */
+/* ---- Drivers that do not --------------------------------------------------------------------- */
 
 /* Lengths: small, of a few packets, of any size. */
 static uint32_t length_of(uint64_t bits)
@@ -540,7 +540,7 @@ static void invent(struct fuzz_op *op, struct fuzz_random *random, int first)
     }
 }
 
-/* ---- A world ----------------------------------------------------------------------------------------- */
+/* ---- A world --------------------------------------------------------------------------------- */
 
 static void open_middle(struct rdma_world *w, unsigned a)
 {

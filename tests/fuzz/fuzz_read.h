@@ -1,8 +1,8 @@
 /*
- * Fuzzers of what nudma reads from outside: an input is the bytes of a file, a text or a message. Whatever
- * they are, they are taken or refused with a message; nothing asserts, leaks, hangs or reads beyond
- * their end. libFuzzer drives them (fuzz_entry_read.c, `make fuzz`), test_fuzz_READER.c replays the
- * corpus.
+ * Fuzzers of what nudma reads from outside: an input is the bytes of a file, a text or a message.
+ * Whatever they are, they are taken or refused with a message; nothing asserts, leaks, hangs or
+ * reads beyond their end. libFuzzer drives them (fuzz_entry_read.c, `make fuzz`),
+ * test_fuzz_READER.c replays the corpus.
  */
 #ifndef TESTS_FUZZ_FUZZ_READ_H
 #define TESTS_FUZZ_FUZZ_READ_H

@@ -1,6 +1,6 @@
-/* The readers: files of people (scenarios, claims, measured curves, jobs of fio), the texts of filters and
- * units, what a worker writes, databases of other programs, captures and traces, and what the tools of a server
- * print. */
+/* The readers: files of people (scenarios, claims, measured curves, jobs of fio), the texts of
+ * filters and units, what a worker writes, databases of other programs, captures and traces, and
+ * what the tools of a server print. */
 #include <glib.h>
 #include <glib/gstdio.h>
 #include <string.h>
@@ -259,7 +259,8 @@ static void ask(struct results_db *db)
     g_free(message);
 }
 
-/* What inputs are merged into. To make one takes as long as all else, hence one for several inputs. */
+/* What inputs are merged into. To make one takes as long as all else, hence one for several
+ * inputs. */
 static struct results_db *merged_results(void)
 {
     static struct results_db *db;
@@ -306,7 +307,7 @@ static void read_jobfile(const uint8_t *data, size_t bytes)
     sim_error_release(&errors);
 }
 
-/* ---- Traces of fio ---------------------------------------------------------------------------- */
+/* ---- Traces of fio --------------------------------------------------------------------------- */
 
 /* Once with every file and action, once redirected and without syncs and trims. */
 static void read_iolog(const uint8_t *data, size_t bytes)
@@ -330,7 +331,7 @@ static void read_iolog(const uint8_t *data, size_t bytes)
     }
 }
 
-/* ---- Captures ---------------------------------------------------------------------------------- */
+/* ---- Captures -------------------------------------------------------------------------------- */
 
 static void read_capture(const uint8_t *data, size_t bytes)
 {
@@ -349,7 +350,7 @@ static void read_capture(const uint8_t *data, size_t bytes)
     pcap_free(capture);
 }
 
-/* ---- What tools of a server print ------------------------------------------------------------- */
+/* ---- What tools of a server print ------------------------------------------------------------ */
 
 /* Where the next file of an input ends: a NUL, which no text has, stands between two. */
 static size_t file_bytes(const uint8_t *data, size_t bytes)

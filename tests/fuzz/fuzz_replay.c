@@ -40,7 +40,8 @@ static int is_input(const struct dirent *entry)
     return entry->d_name[0] != '.';
 }
 
-/* One case for all files: an input that fails ends the program, and its name is the last one said. */
+/* One case for all files: an input that fails ends the program, and its name is the last one
+ * said. */
 static int play_corpus(const struct replay *replay)
 {
     char folder[80], path[400];

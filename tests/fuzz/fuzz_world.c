@@ -203,7 +203,7 @@ void fuzz_world_play(const struct fuzz_target *target, const struct fuzz_op *op,
     target->close(world);
 }
 
-/* ---- The other end of a wire ------------------------------------------------------------------- */
+/* ---- The other end of a wire ----------------------------------------------------------------- */
 
 static void peer_receive(struct ether_port *port, struct ether_frame *frame)
 {

@@ -1,7 +1,7 @@
 /*
- * The host of a fuzzed device: 1 MiB of memory behind PCIe ports; it answers reads of that at once or
- * late, out of order, with an error or not at all, and holds its receive buffers for as long as it
- * likes. All else is unsupported.
+ * The host of a fuzzed device: 1 MiB of memory behind PCIe ports; it answers reads of that at once
+ * or late, out of order, with an error or not at all, and holds its receive buffers for as long as
+ * it likes. All else is unsupported.
  */
 #ifndef TESTS_FUZZ_FUZZ_WORLD_H
 #define TESTS_FUZZ_FUZZ_WORLD_H
@@ -140,7 +140,8 @@ uint64_t fuzz_bar_of(const struct fuzz_world *world, unsigned function);
 void fuzz_set_config(struct fuzz_world *world, unsigned function, unsigned offset, uint32_t value);
 /* Where the physical function of port 0 has it. */
 unsigned fuzz_capability(struct fuzz_world *world, unsigned id);
-/* Looks where the physical function of port 0 has its capabilities, which all others have there, too. */
+/* Looks where the physical function of port 0 has its capabilities, which all others have there,
+ * too. */
 void fuzz_find_capabilities(struct fuzz_world *world);
 /* Sends what sets up the functions of a port: BARs, Bus Master, device control, vectors (unmasked),
  * virtual functions. */
@@ -149,8 +150,9 @@ void fuzz_set_up_port(struct fuzz_world *world, unsigned port);
 void fuzz_function_reset(struct fuzz_world *world, unsigned function);
 /* Takes Bus Master and resets. */
 void fuzz_function_stop(struct fuzz_world *world, unsigned function);
-/* What a driver may do to function 0 as a whole, by op->a: Bus Master off or on, a function-level reset,
- * set_up() with or without one before. Returns true if it has taken `device` away, for good. */
+/* What a driver may do to function 0 as a whole, by op->a: Bus Master off or on, a function-level
+ * reset, set_up() with or without one before. Returns true if it has taken `device` away, for
+ * good. */
 bool fuzz_op_reset(struct fuzz_world *world, struct model *device, const struct fuzz_op *op,
                    void (*set_up)(struct fuzz_world *world));
 

@@ -1,6 +1,6 @@
 /*
- * Comparison of the constants of a header of hw/ with vectors from elsewhere, by name: each differing
- * one is reported, and each one that the header defines and the vectors miss.
+ * Comparison of the constants of a header of hw/ with vectors from elsewhere, by name: each
+ * differing one is reported, and each one that the header defines and the vectors miss.
  */
 #ifndef TESTS_HW_HW_VECTORS_H
 #define TESTS_HW_HW_VECTORS_H
@@ -36,8 +36,8 @@ static inline void hw_vectors_compare(const struct hw_vector *vectors, size_t n)
     assert_int_equal(n_wrong, 0);
 }
 
-/* Each constant without parameters that `header` defines by #define is among the vectors. The include
- * guard is none. */
+/* Each constant without parameters that `header` defines by #define is among the vectors. The
+ * include guard is none. */
 static inline void hw_vectors_cover(const char *header, const struct hw_vector *vectors, size_t n)
 {
     FILE *file = fopen(header, "r");

@@ -1,8 +1,8 @@
 /*
- * The data sheets of our own devices. What they share with real ones is compared with Linux: NIC with
- * mlx5 (include/linux/mlx5/qp.h, device.h; big-endian there), the bridge's DMA engine with
- * drivers/dma/plx_dma.c. Structures are compared with bytes laid out by hand, and no two registers of
- * a BAR overlap.
+ * The data sheets of our own devices. What they share with real ones is compared with Linux: NIC
+ * with mlx5 (include/linux/mlx5/qp.h, device.h; big-endian there), the bridge's DMA engine with
+ * drivers/dma/plx_dma.c. Structures are compared with bytes laid out by hand, and no two registers
+ * of a BAR overlap.
  */
 #include "hw/gpu_regs.h"
 #include "hw/nic_regs.h"

@@ -1,6 +1,7 @@
 /*
  * hw/dsa_regs.h against numbers from elsewhere: Linux' drivers/dma/idxd/registers.h and
- * include/uapi/linux/idxd.h; capabilities that a Sapphire Rapids server reports (docs/sources.md#dsa).
+ * include/uapi/linux/idxd.h; capabilities that a Sapphire Rapids server reports
+ * (docs/sources.md#dsa).
  */
 #include "hw/dsa_regs.h"
 #include "tests/hw/hw_vectors.h"

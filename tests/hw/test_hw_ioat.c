@@ -1,6 +1,7 @@
 /*
- * The DMA engine's registers, compared with Linux (drivers/dma/ioat/registers.h, hw.h, and pci_ids.h;
- * the first driver's registers of version 1.2) and descriptors with bytes laid out by hand.
+ * The DMA engine's registers, compared with Linux (drivers/dma/ioat/registers.h, hw.h, and
+ * pci_ids.h; the first driver's registers of version 1.2) and descriptors with bytes laid out by
+ * hand.
  */
 #include "hw/ioat_regs.h"
 #include "tests/hw/hw_vectors.h"

@@ -1,6 +1,6 @@
 /*
- * Packets and events of MX: against packets laid out by hand after Open-MX 0.9.2's common/omx_wire.h, and
- * against each other.
+ * Packets and events of MX: against packets laid out by hand after Open-MX 0.9.2's
+ * common/omx_wire.h, and against each other.
  */
 #include "hw/mx_event.h"
 #include "tests/hw/hw_vectors.h"

@@ -1,5 +1,5 @@
-/* hw/myri_regs.h and hw/myri_mx.h against bytes laid out by hand after Linux' myri10ge_mcp.h, and against
- * what must not overlap. */
+/* hw/myri_regs.h and hw/myri_mx.h against bytes laid out by hand after Linux' myri10ge_mcp.h, and
+ * against what must not overlap. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,8 @@
 
 #include "hw/myri_mx.h"
 
-/* mcp_kreq_ether_send: address, offset of the pseudo header, length, pad, count, checksum offset, flags. */
+/* mcp_kreq_ether_send: address, offset of the pseudo header, length, pad, count, checksum offset,
+ * flags. */
 static void test_a_segment(void **state)
 {
     const struct myri_send send = { .high = myri_be32(0x12),

@@ -6,7 +6,8 @@
 #include "tests/hw/hw_vectors.h"
 
 /* X(constant of hw/pci_regs.h, the same by Linux). Some names are in both headers, so this list is
- * expanded twice: for the left column before Linux' header is included, for the right one behind. */
+ * expanded twice: for the left column before Linux' header is included, for the right one
+ * behind. */
 #define BY_LINUX(X)                                                                              \
     X(PCI_VENDOR_ID, PCI_VENDOR_ID)                                                              \
     X(PCI_DEVICE_ID, PCI_DEVICE_ID)                                                              \

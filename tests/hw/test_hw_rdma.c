@@ -1,8 +1,8 @@
 /*
  * hw/rdma_regs.h against numbers typed from the InfiniBand Architecture Specification 1.3, volume 1
- * (sections named below), the verbs of Linux and pci.ids, and byte vectors of queue entries. What is
- * our own data sheet's (registers, commands, queue entries) is typed here a second time; regions of
- * the BAR do not overlap.
+ * (sections named below), the verbs of Linux and pci.ids, and byte vectors of queue entries. What
+ * is our own data sheet's (registers, commands, queue entries) is typed here a second time; regions
+ * of the BAR do not overlap.
  */
 #include "hw/rdma_regs.h"
 

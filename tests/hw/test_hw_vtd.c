@@ -198,7 +198,8 @@ static void test_bytes_of_an_interrupt_entry(void **state)
           0x3b01 | (uint64_t)VTD_SVT_ID << VTD_IRTE_SVT_LSB, bytes);
 }
 
-/* 6.5.2.1, 6.5.2.3, 6.5.2.7, 6.5.2.8: of one device, of one page, of one index, a wait that writes. */
+/* 6.5.2.1, 6.5.2.3, 6.5.2.7, 6.5.2.8: of one device, of one page, of one index, a wait that
+ * writes. */
 static void test_bytes_of_invalidation_descriptors(void **state)
 {
     (void)state;

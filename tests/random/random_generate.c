@@ -238,7 +238,8 @@ void random_settle(struct random_maker *m)
                             number(m, group, "lanes");
         gbyte_s = SIM_MIN(gbyte_s, rate);
     }
-    /* Reads wait behind the writes that are queued on their way, each time that all are under way. */
+    /* Reads wait behind the writes that are queued on their way, each time that all are under
+     * way. */
     const unsigned us =
         (unsigned)((4 * queued_bytes + (1 + round_trips) * WRITES_QUEUED) / gbyte_s / 1000);
     random_put(m->s, "measure.warmup_us", "%u", fill_us + SIM_MAX(us, 40u));

@@ -111,7 +111,8 @@ static bool equals(const struct random_facts *f, const char *a, const char *b)
            alike(f, "programs", a, b) && alike(f, "devices", device[0], device[1]);
 }
 
-/* Whether what all adapters have queued passes more than twice in the warm-up, and in the window. */
+/* Whether what all adapters have queued passes more than twice in the warm-up, and in the
+ * window. */
 static bool settled(const struct random_facts *f)
 {
     double queued = 0, gbyte_s = 0;

@@ -19,8 +19,8 @@
 
 /* ---- Open faults ---- */
 
-/* Whether tests/random/open.txt has the area and the property: a fault that is known and not mended.
- * Its seeds are counted, and fail nothing. */
+/* Whether tests/random/open.txt has the area and the property: a fault that is known and not
+ * mended. Its seeds are counted, and fail nothing. */
 static bool is_open(const struct random_area *area, const struct random_verdict *v)
 {
     char *text = NULL, *line = g_strdup_printf("\n%s %s:", area->name, v->property);

@@ -1,6 +1,7 @@
 /*
  * Runs scenarios of tests/random/ and holds them against the properties (random_properties.c). Each
- * batch runs in a child process: what dies there is a failure of its scenario, and the rest goes on.
+ * batch runs in a child process: what dies there is a failure of its scenario, and the rest goes
+ * on.
  */
 #ifndef TESTS_RANDOM_RANDOM_RUN_H
 #define TESTS_RANDOM_RANDOM_RUN_H

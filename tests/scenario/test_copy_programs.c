@@ -1,5 +1,5 @@
-/* The programs of workloads/copy on a small host with a DMA engine: what must hold of their results whatever
- * the costs are, and what is refused. */
+/* The programs of workloads/copy on a small host with a DMA engine: what must hold of their results
+ * whatever the costs are, and what is refused. */
 #include <stdio.h>
 
 #include "tests/support/scenario_fixture.h"
@@ -48,8 +48,8 @@ static void test_copies(void **state)
                       "latency_us") > four_us);
 }
 
-/* The same buffers again and again: memcpy() finds them in the caches, but not the engine, which leaves
- * nothing there. So on a bus, where nothing else puts its lines into caches. */
+/* The same buffers again and again: memcpy() finds them in the caches, but not the engine, which
+ * leaves nothing there. So on a bus, where nothing else puts its lines into caches. */
 static void test_hot(void **state)
 {
     static const char *const by[] = { "cpu", "engine" }, *const cache[] = { "hot", "in_cache",

@@ -1,7 +1,8 @@
 /*
- * Faults of devices under programs that use them: the program `fault` does to a device what the rows
- * say, and the run ends as they say. Either all goes on, every byte is verified, and nothing is left
- * mapped or lent; or the run fails with a message that names what was lost. None goes on for ever.
+ * Faults of devices under programs that use them: the program `fault` does to a device what the
+ * rows say, and the run ends as they say. Either all goes on, every byte is verified, and nothing
+ * is left mapped or lent; or the run fails with a message that names what was lost. None goes on
+ * for ever.
  */
 #include <string.h>
 
@@ -269,7 +270,8 @@ static void test_fabrics(void **state)
     CHECK(&fabrics, rows);
 }
 
-/* A send queue that has failed is made anew; TCP's retransmission time-out goes by until it sends again. */
+/* A send queue that has failed is made anew; TCP's retransmission time-out goes by until it sends
+ * again. */
 #define AFTER_RTO " measure.duration_us=208000"
 static void test_nic(void **state)
 {
@@ -287,8 +289,8 @@ static void test_nic(void **state)
         /* a receive queue, mostly */
         { STRAY "reads programs.f.after_us=107" AFTER_RTO, NULL, 0.01, "f.outage_us", 100000,
           205000 },
-        /* The sender's time-out sends a packet, whose completion the watchdog misses; the receiver, which sends
-         * nothing, waits. */
+        /* The sender's time-out sends a packet, whose completion the watchdog misses; the receiver,
+         * which sends nothing, waits. */
         { LOST " programs.f.device=client_nic measure.duration_us=215000", NULL, 0.01,
           "f.outage_us", 100000, 205000 },
         { LOST, NULL, 0, "p.throughput_gbit_s", 0.1, 2 },
@@ -323,7 +325,8 @@ static void test_openmx(void **state)
     static const struct row rows[] = {
         { SPURIOUS, NULL, 0, NULL, 0, 0 },
         { SILENCE, "not ended within", 0, NULL, 0, 0 },
-        /* A message is sent again after half a second, and nobody has heard of that when the watchdog looks. */
+        /* A message is sent again after half a second, and nobody has heard of that when the
+         * watchdog looks. */
         { LOST " measure.duration_us=2000000", NULL, 0, "f.outage_us", 400000, 600000 },
     };
     (void)state;
@@ -342,7 +345,8 @@ static void test_rdma(void **state)
     CHECK(&rdma, rows);
 }
 
-/* The copy ends with an error; one that does not come back is aborted after the driver's time-out. */
+/* The copy ends with an error; one that does not come back is aborted after the driver's
+ * time-out. */
 static void test_ioat(void **state)
 {
     static const struct row rows[] = {

@@ -1,4 +1,5 @@
-/* fio's jobs: descriptions, what requests they make, in which order and when; traces; verification. */
+/* fio's jobs: descriptions, what requests they make, in which order and when; traces;
+ * verification. */
 #include <glib/gstdio.h>
 #include <math.h>
 #include <stdio.h>
@@ -189,7 +190,8 @@ static void test_mixes(void **state)
     assert_int_equal(steps.n, 1000);
     assert_true(small > 440 && small < 560 && middle > 340 && middle < 460);
     g_free(steps.step);
-    /* The mix of JESD219: most places are aligned, sizes are not, and half of all go to a twentieth. */
+    /* The mix of JESD219: most places are aligned, sizes are not, and half of all go to a
+     * twentieth. */
     unsigned hot = 0, sizes[2] = { 0 };
     steps = trace(state,
                   "rw=randrw\nnorandommap\nrwmixread=40\niodepth=64\nsize=60m\n"
@@ -305,8 +307,8 @@ static void test_order(void **state)
 }
 
 /* Jobs of two programs begin at one time, though only one has blocks to write first, which takes a
- * millisecond. The other's are over 400 us after they have begun: what is measured from 700 us on has them
- * all the same. */
+ * millisecond. The other's are over 400 us after they have begun: what is measured from 700 us on
+ * has them all the same. */
 static void test_together(void **state)
 {
     g_autofree char *first = write_file(state, "first.fio",
@@ -393,7 +395,8 @@ static void test_processes(void **state)
     run_result_free(result);
 }
 
-/* Jobs of a process that drives the device itself: the second opens it when the first has let it go. */
+/* Jobs of a process that drives the device itself: the second opens it when the first has let it
+ * go. */
 static void test_user_space(void **state)
 {
     const char *const job = "[global]\nioengine=spdk\nfilename=Nvme0\nsize=1m\niodepth=16\n"
@@ -584,8 +587,8 @@ static void test_engine_replaced(void **state)
                 "job_options = \"direct=1 filename=x number_ios=4 ioengine=posixaio\"; ")));
 }
 
-/* Every key that is refused says so, but for its value that means nothing; those without an effect are
- * all taken at once. Each stands in docs/fio.md, with what the table says of it. */
+/* Every key that is refused says so, but for its value that means nothing; those without an effect
+ * are all taken at once. Each stands in docs/fio.md, with what the table says of it. */
 static void test_keys(void **state)
 {
     const char *name, *alias, *neutral, *help;
@@ -663,8 +666,8 @@ static void test_files(void **state)
     run_result_free(result);
 }
 
-/* The quantiles of a program with one job that only reads are the job's: the same requests, the same
- * rule. */
+/* The quantiles of a program with one job that only reads are the job's: the same requests, the
+ * same rule. */
 static void test_quantiles(void **state)
 {
     static const char *const names[] = { "latency_p50_ns", "latency_p99_ns" };

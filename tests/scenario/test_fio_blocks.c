@@ -280,7 +280,8 @@ static void test_right(void **state)
     assert_false(fio_data_written(&rig->file, 3 * UNIT, 9 * UNIT));
 }
 
-/* A write that was lost, one that went elsewhere, one half of which came, data that did not arrive. */
+/* A write that was lost, one that went elsewhere, one half of which came, data that did not
+ * arrive. */
 static void test_wrong(void **state)
 {
     struct rig *rig = *state;

@@ -120,9 +120,9 @@ static void test_peers(void **state)
 #define AND_Q2 "}; r = { host = \"user\"; cpu = 3; "
 #define AND_Q  "}; q = { host = \"user\"; cpu = 2; "
 
-/* A copy engine and a direction of the links each: writes are about as fast as alone. What reads ask
- * for shares the direction of the writes, and waits: 128 lines under way, which are all that the root
- * complex takes, are fewer GB/s then. */
+/* A copy engine and a direction of the links each: writes are about as fast as alone. What reads
+ * ask for shares the direction of the writes, and waits: 128 lines under way, which are all that
+ * the root complex takes, are fewer GB/s then. */
 static void test_both_directions(void **state)
 {
     static const char *const alone[] = { BANDWIDTH "direction = \"read\";",

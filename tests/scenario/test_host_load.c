@@ -63,7 +63,8 @@ static void test_pool_of_a_core(void **state)
     }
 }
 
-/* A store reads its line and has it written back: as much of one as of the other, from the beginning. */
+/* A store reads its line and has it written back: as much of one as of the other, from the
+ * beginning. */
 static void test_read_write(void **state)
 {
     (void)state;
@@ -76,8 +77,8 @@ static void test_read_write(void **state)
     run_result_free(result);
 }
 
-/* A line that displaces a modified one keeps its line-fill buffer until that has been taken: the same time
- * more for each line. */
+/* A line that displaces a modified one keeps its line-fill buffer until that has been taken: the
+ * same time more for each line. */
 static void test_write_backs_of_a_core(void **state)
 {
     double line_ns[2];
@@ -111,8 +112,8 @@ static void test_full_write_queue(void **state)
     run_result_free(result);
 }
 
-/* One line at a time: what a read holds its entry for is the root complex both ways, the way to DRAM
- * and back; a write without DDIO goes as far as the home agent. */
+/* One line at a time: what a read holds its entry for is the root complex both ways, the way to
+ * DRAM and back; a write without DDIO goes as far as the home agent. */
 static void test_device(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* Hosts with Myri-10G adapters in the group `network`: TCP and UDP go over the Ethernet firmware; what does
- * not fit is refused by name; hosts with the firmware of Myrinet Express come up and go down. */
+/* Hosts with Myri-10G adapters in the group `network`: TCP and UDP go over the Ethernet firmware;
+ * what does not fit is refused by name; hosts with the firmware of Myrinet Express come up and go
+ * down. */
 #include <stdio.h>
 
 #include "tests/support/scenario_fixture.h"

@@ -1,5 +1,5 @@
-/* The programs ntb_dma, ntb_latency and ntb_stores: what is refused before anything runs; latencies and rates
- * that follow the lengths and widths of what lies between two machines. */
+/* The programs ntb_dma, ntb_latency and ntb_stores: what is refused before anything runs; latencies
+ * and rates that follow the lengths and widths of what lies between two machines. */
 #include <math.h>
 #include <string.h>
 
@@ -160,8 +160,8 @@ static void test_several(void **state)
 #define STORES(MORE) "type = \"ntb_stores\"; peer = \"other\"; transfers = 3; " MORE
 
 /* Write-combined, 64 bytes take a TLP with a header of 12 or 16 bytes, framing 4, sequence number 2
- * and LCRC 4 on a link of 8 lanes at 8 GT/s, on which TLPs begin at multiples of 16; uncached, each 8
- * bytes wait for those before. The other host finds every byte where it was stored. */
+ * and LCRC 4 on a link of 8 lanes at 8 GT/s, on which TLPs begin at multiples of 16; uncached, each
+ * 8 bytes wait for those before. The other host finds every byte where it was stored. */
 static void test_stores(void **state)
 {
     (void)state;
@@ -183,8 +183,8 @@ static void test_stores(void **state)
     run(&large, NULL, "lending.other.pool_bytes?");
 }
 
-/* Words on a link that stores fill: each waits for at least a TLP of 64 bytes now and then (11.2 ns,
- * one way of two), and never for more than what the first bridge has credits for (64 TLPs). The
+/* Words on a link that stores fill: each waits for at least a TLP of 64 bytes now and then (11.2
+ * ns, one way of two), and never for more than what the first bridge has credits for (64 TLPs). The
  * stores connect while processors of both hosts spin. */
 static void test_beside(void **state)
 {

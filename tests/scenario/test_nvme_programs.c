@@ -59,9 +59,9 @@ static void test_sync(void **state)
     assert_true(lent > local && lent < local + 5000);
 }
 
-/* A process that drives the controller itself is faster than the kernel that polls: it has no system
- * call and no block layer. It works on a borrowed device, too, by several jobs with writes among reads,
- * and not on a controller that the kernel's driver has. */
+/* A process that drives the controller itself is faster than the kernel that polls: it has no
+ * system call and no block layer. It works on a borrowed device, too, by several jobs with writes
+ * among reads, and not on a controller that the kernel's driver has. */
 static double spdk(const char *text, const char *lending, const char *name)
 {
     g_auto(GStrv) parts = g_strsplit(text, "borrower = { host", 2);
@@ -87,8 +87,8 @@ static void test_spdk(void **state)
         "did you mean \"ssd\"?");
 }
 
-/* An engine by its name. The system call that libaio has more is made while the device works: not in
- * the latency, but in the processor's time. */
+/* An engine by its name. The system call that libaio has more is made while the device works: not
+ * in the latency, but in the processor's time. */
 static void test_engine(void **state)
 {
     (void)state;
@@ -114,7 +114,8 @@ static char *replaced(const char *text, const char *part, const char *other)
     return g_strjoinv(other, parts);
 }
 
-/* Names that the group `functions` defines: one message for a mistake, which says what the name is. */
+/* Names that the group `functions` defines: one message for a mistake, which says what the name
+ * is. */
 static void test_names(const char *text)
 {
     static const char *const refused[][2] = {
@@ -135,8 +136,8 @@ static void test_names(const char *text)
     }
 }
 
-/* Three hosts' worth of controllers on one drive: its own, and two in virtual functions, one of which is
- * lent; all at once, and the media is shared. */
+/* Three hosts' worth of controllers on one drive: its own, and two in virtual functions, one of
+ * which is lent; all at once, and the media is shared. */
 static void test_virtual_functions(void **state)
 {
     (void)state;
@@ -204,8 +205,8 @@ static void test_few_operations(void **state)
     assert_true(deep > 2.2 && deep < 2.4 * 1.01);
 }
 
-/* Little's law: what is under way is rate times time, whatever bounds the rate, and rates do not hang
- * on how long is measured. A job spends 600 cycles of 2 GHz between two requests of a slot. */
+/* Little's law: what is under way is rate times time, whatever bounds the rate, and rates do not
+ * hang on how long is measured. A job spends 600 cycles of 2 GHz between two requests of a slot. */
 static void test_littles_law(void **state)
 {
     static const unsigned depths[] = { 2, 16, 128, 512 };
@@ -387,8 +388,8 @@ static void test_split(void **state)
     }
 }
 
-/* The run is over, the device goes back, and requests still wait for media of 20 MB/s (1 MB/s: not one
- * ended): their jobs get errors from a device that is not there any more. */
+/* The run is over, the device goes back, and requests still wait for media of 20 MB/s (1 MB/s: not
+ * one ended): their jobs get errors from a device that is not there any more. */
 static void test_ends_before_requests(void **state)
 {
     (void)state;
@@ -491,8 +492,8 @@ static void test_refused(void **state)
                      "nvme.controller");
 }
 
-/* STREAM beside fio: its kernels read six lines and store four of ten; stores read their lines first,
- * unless they are non-temporal. Twice the instances, nearly twice the traffic. */
+/* STREAM beside fio: its kernels read six lines and store four of ten; stores read their lines
+ * first, unless they are non-temporal. Twice the instances, nearly twice the traffic. */
 static void test_stream_benchmark(void **state)
 {
     static const char *const stores[] = { "ordinary", "non_temporal" };

@@ -1,5 +1,6 @@
-/* The programs of workloads/openmx on two hosts with Myri-10G adapters: what must hold of their results whatever
- * the costs are (every message is checked where it arrives, else a run fails), and what is refused. */
+/* The programs of workloads/openmx on two hosts with Myri-10G adapters: what must hold of their
+ * results whatever the costs are (every message is checked where it arrives, else a run fails), and
+ * what is refused. */
 #include <stdio.h>
 #include <string.h>
 
@@ -58,7 +59,8 @@ static double value(const struct setup *setup, const char *program, const char *
 
 #define LAPS PING_PONG "warm_ups = 1100; " /* of the queues of events: their lines are known */
 
-/* A process on the interrupt's core keeps the lines of events, one elsewhere gets them from another cache. */
+/* A process on the interrupt's core keeps the lines of events, one elsewhere gets them from another
+ * cache. */
 static void test_user_misses(void **state)
 {
     (void)state;
@@ -127,8 +129,8 @@ static void test_nas(void **state)
     run_result_free(result);
 }
 
-/* Rules of a nic.ethernet: on the process's core its lines stay, on another core they come from there, the
- * sooner if it is of the same socket. */
+/* Rules of a nic.ethernet: on the process's core its lines stay, on another core they come from
+ * there, the sooner if it is of the same socket. */
 #define NIC_HOST(NAME)                                                        \
     NAME " = { cpu = { sockets = 2; cores_per_socket = 2; };"                 \
          " cache = { llc_size = \"4 MiB\"; llc_slices = 2; llc_ways = 16; };" \
@@ -183,7 +185,8 @@ static void test_steering(void **state)
     scenario_refused(text, "at least 4130");
 }
 
-/* A whole exchange is extrapolated from shorter ones: the same within a tenth, computation not included. */
+/* A whole exchange is extrapolated from shorter ones: the same within a tenth, computation not
+ * included. */
 static void test_sample(void **state)
 {
     static const struct setup *const setups[] = { &queues, &native };

@@ -150,8 +150,9 @@ static void test_late_connections(void **unused)
     }
 }
 
-/* Without GRO each segment of 1,448 bytes passes IP and TCP by itself, 3,500 cycles at 2 GHz: no core
- * receives more than 6.6 Gbit/s. With it one passage serves many, on each of the interfaces. */
+/* Without GRO each segment of 1,448 bytes passes IP and TCP by itself, 3,500 cycles at 2 GHz: no
+ * core receives more than 6.6 Gbit/s. With it one passage serves many, on each of the
+ * interfaces. */
 static void test_gro(void **unused)
 {
     static const char *const interfaces[] = { "pf0", "octo0" };
@@ -261,8 +262,8 @@ static void fails_in_a_child(const char *text, const char *says)
     assert_int_equal(status, 0);
 }
 
-/* More memory than a socket has is refused where it is asked for, alone or with other programs; what
- * only does not fit beside the kernel's own fails the run. */
+/* More memory than a socket has is refused where it is asked for, alone or with other programs;
+ * what only does not fit beside the kernel's own fails the run. */
 static void test_memory(void **unused)
 {
     static const struct {

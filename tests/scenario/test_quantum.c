@@ -72,8 +72,8 @@ static void test_a_device(void **unused)
                   1, "latency_mean_ns", 0);
 }
 
-/* While trackers are taken, or reads queue, a core stays near the others: with any quantum the same within what seeds
- * differ by. */
+/* While trackers are taken, or reads queue, a core stays near the others: with any quantum the same
+ * within what seeds differ by. */
 static void test_many_cores(void **unused)
 {
     (void)unused;

@@ -1,6 +1,6 @@
 /*
- * rdma_perf on two small hosts: each of its tests runs and checks its bytes, latencies and rates are
- * what their definitions say, wrong settings are refused, two programs share adapters.
+ * rdma_perf on two small hosts: each of its tests runs and checks its bytes, latencies and rates
+ * are what their definitions say, wrong settings are refused, two programs share adapters.
  */
 #include "tests/support/scenario_fixture.h"
 

@@ -1,5 +1,5 @@
-/* measure.precision_ratio: what is sampled is what all of it gives, within that; what must not be cut is
- * not; twice the same. */
+/* measure.precision_ratio: what is sampled is what all of it gives, within that; what must not be
+ * cut is not; twice the same. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* Runs that are recorded: nothing of them changes, and what is recorded is what the links have counted. */
+/* Runs that are recorded: nothing of them changes, and what is recorded is what the links have
+ * counted. */
 #include <glib.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -243,8 +243,8 @@ static void test_chases_are_warm(void **unused)
     }
 }
 
-/* A line between two cores of a socket: the LLC, the core that has modified it; the store that follows
- * asks for ownership. Between sockets both take longer. */
+/* A line between two cores of a socket: the LLC, the core that has modified it; the store that
+ * follows asks for ownership. Between sockets both take longer. */
 static void test_a_line_goes_to_and_fro(void **unused)
 {
     double load[2], store[2];
@@ -398,7 +398,8 @@ static void test_the_rule_of_settling(void **unused)
     assert_true(wrong <= 3);
 }
 
-/* A half with nothing in it: no share of it is printed, and what has stopped is not to be measured later. */
+/* A half with nothing in it: no share of it is printed, and what has stopped is not to be measured
+ * later. */
 static void test_half_of_nothing(void **unused)
 {
     double late[16], over[16], none[16] = { 0 };

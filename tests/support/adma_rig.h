@@ -1,4 +1,5 @@
-/* The copy module (logic/copy) on a fake kernel with a fake engine, and what processes do with it. */
+/* The copy module (logic/copy) on a fake kernel with a fake engine, and what processes do with
+ * it. */
 #ifndef TESTS_SUPPORT_ADMA_RIG_H
 #define TESTS_SUPPORT_ADMA_RIG_H
 

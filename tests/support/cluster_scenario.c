@@ -5,8 +5,9 @@
 
 #define PER_SWITCH 10u
 
-/* Hosts of which one lends, and its neighbour borrows what one in the next such group lends: traffic
- * crosses switches, of which most is below the lowest, as their tables of requesters have it. */
+/* Hosts of which one lends, and its neighbour borrows what one in the next such group lends:
+ * traffic crosses switches, of which most is below the lowest, as their tables of requesters have
+ * it. */
 static unsigned group_of(unsigned n_hosts, unsigned n_borrowed)
 {
     return n_hosts / n_borrowed;

@@ -7,7 +7,7 @@ struct turn {
     uint64_t run;
 };
 
-/* ---- The engine ------------------------------------------------------------------------------- */
+/* ---- The engine ------------------------------------------------------------------------------ */
 
 static uint8_t *state_at(struct dma_fake_channel *own, uint64_t sequence)
 {
@@ -92,7 +92,7 @@ static void go_on(struct dma_fake_channel *own)
             turn);
 }
 
-/* ---- Its driver ------------------------------------------------------------------------------- */
+/* ---- Its driver ------------------------------------------------------------------------------ */
 
 static struct dma_fake_channel *own_of(struct dma_channel *channel)
 {
@@ -204,7 +204,7 @@ static const struct dma_channel_ops ops = {
     .abort = abort_all,
 };
 
-/* ---- The device ------------------------------------------------------------------------------- */
+/* ---- The device ------------------------------------------------------------------------------ */
 
 void dma_fake_init(struct dma_fake *fake, struct kernel *kernel, struct dma_core *core,
                    const struct dma_fake_options *options)

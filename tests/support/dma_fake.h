@@ -1,7 +1,8 @@
 /*
- * A copy engine on the fake kernel, behind logic/dma/dma_driver.h: bytes move when a copy ends, some time
- * after its issue, so that memory which is freed too early is a fault of the fake kernel. It may be late,
- * fail, halt, finish out of order, stop for good, or be removed, at random by the kernel's seed.
+ * A copy engine on the fake kernel, behind logic/dma/dma_driver.h: bytes move when a copy ends,
+ * some time after its issue, so that memory which is freed too early is a fault of the fake kernel.
+ * It may be late, fail, halt, finish out of order, stop for good, or be removed, at random by the
+ * kernel's seed.
  */
 #ifndef TESTS_SUPPORT_DMA_FAKE_H
 #define TESTS_SUPPORT_DMA_FAKE_H

@@ -2,7 +2,7 @@
 
 #include <errno.h>
 
-/* ---- A world --------------------------------------------------------------------------------------- */
+/* ---- A world --------------------------------------------------------------------------------- */
 
 void dma_rig_run(struct world_fixture *w, struct kernel **kernel, const char *text,
                  void (*body)(void *arg), void *arg)
@@ -20,7 +20,7 @@ void dma_rig_close(struct world_fixture *w, struct kernel *kernel)
     fixture_close(w);
 }
 
-/* ---- Memory ---------------------------------------------------------------------------------------- */
+/* ---- Memory ---------------------------------------------------------------------------------- */
 
 struct dma_buffer dma_buffer_new(struct k_pci_dev *pci, size_t bytes)
 {
@@ -59,7 +59,7 @@ bool dma_rig_holds(struct kernel *kernel, struct kaddr at, size_t bytes, unsigne
     return same;
 }
 
-/* ---- Copies ---------------------------------------------------------------------------------------- */
+/* ---- Copies ---------------------------------------------------------------------------------- */
 
 static void note(void *arg, dma_cookie cookie, enum dma_state state)
 {
@@ -96,7 +96,7 @@ void dma_rig_copy_now(struct dma_channel *channel, uint64_t to, uint64_t from, u
     assert_int_equal(dma_status(channel, cookie), DMA_COMPLETE);
 }
 
-/* ---- Somebody who copies meanwhile ----------------------------------------------------------------- */
+/* ---- Somebody who copies meanwhile ----------------------------------------------------------- */
 
 static void victim_body(void *arg)
 {

@@ -1,7 +1,7 @@
 /*
- * What tests of copy engines' drivers share, on a simulated host (ioat_rig.h, test_dsa_system.c): a world
- * with a kernel, mapped buffers, bytes that can be told, copies whose ends are counted, and somebody who
- * copies while the engine is taken away.
+ * What tests of copy engines' drivers share, on a simulated host (ioat_rig.h, test_dsa_system.c): a
+ * world with a kernel, mapped buffers, bytes that can be told, copies whose ends are counted, and
+ * somebody who copies while the engine is taken away.
  */
 #ifndef TESTS_SUPPORT_DMA_RIG_H
 #define TESTS_SUPPORT_DMA_RIG_H
@@ -9,14 +9,14 @@
 #include "logic/dma/dma.h"
 #include "tests/support/kernel_call.h"
 
-/* Opens the world, boots its host (*kernel) and runs the body in a thread of CPU 0 to its end, then a
- * millisecond more. The caller checks what is left and closes the world. */
+/* Opens the world, boots its host (*kernel) and runs the body in a thread of CPU 0 to its end, then
+ * a millisecond more. The caller checks what is left and closes the world. */
 void dma_rig_run(struct world_fixture *w, struct kernel **kernel, const char *text,
                  void (*body)(void *arg), void *arg);
 /* Frees the kernel and closes the world. */
 void dma_rig_close(struct world_fixture *w, struct kernel *kernel);
 
-/* ---- Memory ---------------------------------------------------------------------------------------- */
+/* ---- Memory ---------------------------------------------------------------------------------- */
 
 struct dma_buffer {
     struct kaddr at;
@@ -26,13 +26,13 @@ struct dma_buffer {
 struct dma_buffer dma_buffer_new(struct k_pci_dev *pci, size_t bytes);
 void dma_buffer_free(struct k_pci_dev *pci, const struct dma_buffer *buffer);
 
-/* Fills and compares bytes, by a pattern of a seed from its byte `from` on; no time passes. All are below
- * 80h: none can be taken for a mark of bulk payload. */
+/* Fills and compares bytes, by a pattern of a seed from its byte `from` on; no time passes. All are
+ * below 80h: none can be taken for a mark of bulk payload. */
 void dma_rig_fill(struct kernel *kernel, struct kaddr at, size_t bytes, unsigned seed);
 bool dma_rig_holds(struct kernel *kernel, struct kaddr at, size_t bytes, unsigned seed,
                    size_t from);
 
-/* ---- Copies ---------------------------------------------------------------------------------------- */
+/* ---- Copies ---------------------------------------------------------------------------------- */
 
 /* Ends of copies of one channel, which have to come in order. */
 struct dma_tally {

@@ -7,7 +7,7 @@ struct later {
 
 static void begin(struct ioat_fake_channel *ch);
 
-/* ---- Interrupts ---------------------------------------------------------------------------------- */
+/* ---- Interrupts ------------------------------------------------------------------------------ */
 
 static void raise_interrupt(struct ioat_fake_channel *ch)
 {
@@ -25,7 +25,7 @@ static void raise_interrupt(struct ioat_fake_channel *ch)
         fake->n_interrupts += fake_irq_raise(fake->kernel, &fake->pci, 0);
 }
 
-/* ---- Chains -------------------------------------------------------------------------------------- */
+/* ---- Chains ---------------------------------------------------------------------------------- */
 
 static void write_completion(const struct ioat_fake_channel *ch, uint64_t status)
 {
@@ -106,7 +106,7 @@ static void begin(struct ioat_fake_channel *ch)
             later);
 }
 
-/* ---- Registers ----------------------------------------------------------------------------------- */
+/* ---- Registers ------------------------------------------------------------------------------- */
 
 static void reset_over(void *arg)
 {

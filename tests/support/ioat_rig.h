@@ -1,6 +1,6 @@
 /*
- * A simulated host with a DMA engine in its root complex, of version 1.2 or 3.2: bodies run as threads
- * of its kernel. With or without the driver of logic/dma/.
+ * A simulated host with a DMA engine in its root complex, of version 1.2 or 3.2: bodies run as
+ * threads of its kernel. With or without the driver of logic/dma/.
  */
 #ifndef TESTS_SUPPORT_IOAT_RIG_H
 #define TESTS_SUPPORT_IOAT_RIG_H
@@ -33,8 +33,8 @@ struct ioat_rig_world {
     bool dca;      /* to CPU 2 */
 };
 
-/* Boots, starts the kernel (and the driver), runs the body in a thread of CPU 0 to its end, takes all
- * down and checks that nothing is left. */
+/* Boots, starts the kernel (and the driver), runs the body in a thread of CPU 0 to its end, takes
+ * all down and checks that nothing is left. */
 void ioat_rig_run(const struct ioat_rig_world *world, void (*body)(struct ioat_rig *rig),
                   void *arg);
 

@@ -5,7 +5,8 @@
 #include "models/os/os.h"
 #include "tests/support/world_fixture.h"
 
-/* Runs the simulation until the body has returned, in a thread of CPU 0; fails after 4 s of simulated time. */
+/* Runs the simulation until the body has returned, in a thread of CPU 0; fails after 4 s of
+ * simulated time. */
 void kernel_call(struct world_fixture *w, struct kernel *kernel, void (*body)(void *arg),
                  void *arg);
 

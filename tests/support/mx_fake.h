@@ -1,7 +1,8 @@
 /*
- * Endpoints of Myrinet Express on a fake kernel (tests/support/fake), without any wire: messages are kept in
- * memory and arrive some time later, of each pair of endpoints in order, across pairs in any order. Sends end
- * when the message has arrived or before; receives when it is there and as MX says.
+ * Endpoints of Myrinet Express on a fake kernel (tests/support/fake), without any wire: messages
+ * are kept in memory and arrive some time later, of each pair of endpoints in order, across pairs
+ * in any order. Sends end when the message has arrived or before; receives when it is there and as
+ * MX says.
  *
  *   struct mx_fake *net = mx_fake_new(kernel, n, until_us);
  *   struct mx_endpoint *ep = mx_fake_endpoint(net, i);      of NIC MX_FAKE_NIC + i, id i, key MX_FAKE_KEY

@@ -1,8 +1,8 @@
 /*
  * A NIC of the data sheet hw/nic_regs.h without time or buses, for tests of its driver on
- * tests/support/fake/fake_kapi.h: it reads work queue entries from memory, writes completions and events,
- * raises interrupts. What it sends goes to a callback; what it shall receive comes from the test.
- * A driver that breaks the rules of the data sheet fails an assertion here.
+ * tests/support/fake/fake_kapi.h: it reads work queue entries from memory, writes completions and
+ * events, raises interrupts. What it sends goes to a callback; what it shall receive comes from the
+ * test. A driver that breaks the rules of the data sheet fails an assertion here.
  */
 #ifndef TESTS_SUPPORT_NIC_FAKE_H
 #define TESTS_SUPPORT_NIC_FAKE_H
@@ -78,8 +78,8 @@ void fake_nic_give_back(struct fake_nic *nic, unsigned number);
 bool fake_nic_receive(struct fake_nic *nic, unsigned number, const void *frame, uint32_t bytes,
                       uint16_t header_bytes, uint32_t hash);
 
-/* The device cannot read the queue's buffers any more: it says so, and drops what comes until the queue is made
- * anew. */
+/* The device cannot read the queue's buffers any more: it says so, and drops what comes until the
+ * queue is made anew. */
 void fake_nic_fail_rq(struct fake_nic *nic, unsigned number);
 
 /* Buffers that the device has. */

@@ -1,6 +1,6 @@
 /*
- * Two simulated hosts with RDMA adapters and a cable: `server` has an NVMe controller and a target of NVMe
- * over Fabrics, on `client` runs a test's body.
+ * Two simulated hosts with RDMA adapters and a cable: `server` has an NVMe controller and a target
+ * of NVMe over Fabrics, on `client` runs a test's body.
  */
 #ifndef TESTS_SUPPORT_NVMEOF_RIG_H
 #define TESTS_SUPPORT_NVMEOF_RIG_H

@@ -1,6 +1,6 @@
 /*
- * Open-MX on the two hosts of net_rig.h: a board each, threads that open endpoints and connect. A wire may
- * lose, repeat and overtake packets. Included by one file of a test, after cmocka.h.
+ * Open-MX on the two hosts of net_rig.h: a board each, threads that open endpoints and connect. A
+ * wire may lose, repeat and overtake packets. Included by one file of a test, after cmocka.h.
  */
 #ifndef TESTS_SUPPORT_OMX_PAIR_H
 #define TESTS_SUPPORT_OMX_PAIR_H

@@ -1,8 +1,8 @@
 /*
- * Two RDMA adapters, joined by a wire, in the slots of one host that is mere memory: it answers reads
- * after a fixed time, and what is no memory with unsupported request. A driver that pokes queues
- * into it and rings doorbells with TLPs. No caches, no cores: times follow from the formulas of
- * link, wire and adapter alone.
+ * Two RDMA adapters, joined by a wire, in the slots of one host that is mere memory: it answers
+ * reads after a fixed time, and what is no memory with unsupported request. A driver that pokes
+ * queues into it and rings doorbells with TLPs. No caches, no cores: times follow from the formulas
+ * of link, wire and adapter alone.
  */
 #ifndef TESTS_SUPPORT_RDMA_RIG_H
 #define TESTS_SUPPORT_RDMA_RIG_H

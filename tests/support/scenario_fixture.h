@@ -15,8 +15,8 @@ char *scenario_run_into(const char *text, struct run_result *result);
 struct run_result *scenario_run(const char *text);
 /* The run must begin and fail with what contains `message`. */
 void scenario_fails(const char *text, const char *message);
-/* The same of a run that fails while its hosts are up: what their software has is not given back then, as
- * the process of such a run ends with it. `message` is all that it says. */
+/* The same of a run that fails while its hosts are up: what their software has is not given back
+ * then, as the process of such a run ends with it. `message` is all that it says. */
 void scenario_breaks_off(const char *text, const char *message);
 /* A metric that must be there. */
 double scenario_value(struct run_result *result, const char *metric);
@@ -24,8 +24,9 @@ double scenario_value(struct run_result *result, const char *metric);
 void scenario_refused(const char *text, const char *message);
 /* The same by several messages, of which one contains `message`. */
 void scenario_refused_among(const char *text, const char *message);
-/* Of many runs that differ in a value only a test makes every n-th. n is 1, or `sanitized` in a build
- * with sanitizers, where a run takes four times as long and executes the code of its neighbours. */
+/* Of many runs that differ in a value only a test makes every n-th. n is 1, or `sanitized` in a
+ * build with sanitizers, where a run takes four times as long and executes the code of its
+ * neighbours. */
 unsigned scenario_stride(unsigned sanitized);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * For tests of SISCI on fake hosts (lend_fake.h): three hosts below a switch with a process each, what
- * a host holds, and a device of the second that is driven through its registers as a segment.
+ * For tests of SISCI on fake hosts (lend_fake.h): three hosts below a switch with a process each,
+ * what a host holds, and a device of the second that is driven through its registers as a segment.
  */
 #ifndef TESTS_SUPPORT_SISCI_RIG_H
 #define TESTS_SUPPORT_SISCI_RIG_H

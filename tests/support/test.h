@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-/* Of many cases that differ in a seed only, a test makes `n` in the build that users get, and in the others
- * (sanitizers, tiny queues, the other compiler) one of `others`: never none. */
+/* Of many cases that differ in a seed only, a test makes `n` in the build that users get, and in
+ * the others (sanitizers, tiny queues, the other compiler) one of `others`: never none. */
 static inline unsigned test_rounds(unsigned n, unsigned others)
 {
 #if defined(SIM_HOSTILE) || defined(__SANITIZE_ADDRESS__) || defined(__clang__)
@@ -21,7 +21,8 @@ static inline unsigned test_rounds(unsigned n, unsigned others)
 #endif
 }
 
-/* Of cases in a row, a test makes each in the build that users get, and every `others`-th in the others. */
+/* Of cases in a row, a test makes each in the build that users get, and every `others`-th in the
+ * others. */
 static inline unsigned test_stride(unsigned others)
 {
     return others / test_rounds(others, others);

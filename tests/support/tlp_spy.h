@@ -1,6 +1,7 @@
 /*
- * Devices whose TLPs the test writes itself, and that record what they receive: a (root port s0.rp0),
- * b (s0.rp1, with a BAR of 4 KiB) and c (s1.rp0), each a pcie.requester whose receive() a spy takes.
+ * Devices whose TLPs the test writes itself, and that record what they receive: a (root port
+ * s0.rp0), b (s0.rp1, with a BAR of 4 KiB) and c (s1.rp0), each a pcie.requester whose receive() a
+ * spy takes.
  */
 #ifndef TESTS_SUPPORT_TLP_SPY_H
 #define TESTS_SUPPORT_TLP_SPY_H

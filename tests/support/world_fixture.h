@@ -51,8 +51,8 @@ void fixture_call(struct world_fixture *f,
                   void (*body)(struct world_fixture *f, struct sim_task *task, void *arg),
                   void *arg);
 
-/* Runs until `*count`, which threads of the world add to, is n; a test fails that has not come so far
- * within this time, or whose simulation fails. */
+/* Runs until `*count`, which threads of the world add to, is n; a test fails that has not come so
+ * far within this time, or whose simulation fails. */
 void fixture_run_until(struct world_fixture *f, const unsigned *count, unsigned n,
                        sim_time within_ps);
 

@@ -1,7 +1,7 @@
 /*
  * A third kind of cable, defined here alone, joins two models of a world: parameters, statistics,
- * mistakes, what is left under way, pictures. This program has a list of kinds of its own, which the
- * linker takes instead of models/world/cable_registry.c.
+ * mistakes, what is left under way, pictures. This program has a list of kinds of its own, which
+ * the linker takes instead of models/world/cable_registry.c.
  */
 #include <stddef.h>
 #include <stdint.h>

@@ -436,8 +436,8 @@ static sim_time when_arrived(struct cluster *c, uint64_t n)
     return sim_now(c->f.sim);
 }
 
-/* Writes fill the narrowest link: each of 256 bytes takes 24 bytes more and begins at a multiple of 16, and
- * nothing else does. */
+/* Writes fill the narrowest link: each of 256 bytes takes 24 bytes more and begins at a multiple of
+ * 16, and nothing else does. */
 static void writes_are_bound_by_the_wire(void **state)
 {
     struct cluster *c = *state;

@@ -1,7 +1,7 @@
 /*
- * The distributed NVMe driver in simulated hosts: a manager on any of them, clients with queues in any
- * place, with and without IOMMUs. The programs compare every block with what was written; a run fails if
- * a window, a table entry or a mapping is left at its end.
+ * The distributed NVMe driver in simulated hosts: a manager on any of them, clients with queues in
+ * any place, with and without IOMMUs. The programs compare every block with what was written; a run
+ * fails if a window, a table entry or a mapping is left at its end.
  */
 #include <stdio.h>
 #include <string.h>
@@ -95,8 +95,8 @@ static void test_iommus(void **state)
         struct set s = { .iommu = (i & 1) != 0, .lender_iommu = (i & 2) != 0 };
         s.clients = "sq = \"remote_ram\"; clients = 2;";
         assert_true(metric(s, "p.clients_progressing") == 2);
-        s.gpu =
-            s.iommu; /* else all memory of the borrower would have to fit into the lender's aperture */
+        s.gpu = s.iommu; /* else all memory of the borrower would have to fit into the lender's
+                      * aperture */
         s.clients = s.gpu ? "gpu = \"gpu\";" : "";
         assert_true(metric(s, "p.iops") > 50000);
     }
@@ -133,10 +133,10 @@ static void test_mixed(void **state)
     run_result_free(result);
 }
 
-/* NVM Express 1.3, section 4.13: of two clients that both keep more commands under way than the controller
- * takes, each has the same in turn; eight times as much as the other by weight; all of it if it is urgent.
- * The controller ends a command in longer than it takes to fetch the next one of a queue: else the other
- * queue comes into its own meanwhile. */
+/* NVM Express 1.3, section 4.13: of two clients that both keep more commands under way than the
+ * controller takes, each has the same in turn; eight times as much as the other by weight; all of
+ * it if it is urgent. The controller ends a command in longer than it takes to fetch the next one
+ * of a queue: else the other queue comes into its own meanwhile. */
 static void test_arbitration(void **state)
 {
     static const struct {
@@ -168,8 +168,8 @@ static void test_arbitration(void **state)
     }
 }
 
-/* A client whose host dies in the midst of a command: the manager takes its queues when the lease is
- * over, the other client goes on, the controller too. */
+/* A client whose host dies in the midst of a command: the manager takes its queues when the lease
+ * is over, the other client goes on, the controller too. */
 static void test_death(void **state)
 {
     (void)state;
@@ -228,9 +228,9 @@ static void test_fio_blocks(void **state)
     run_result_free(result);
 }
 
-/* A command that takes longer than programs wait for one (50 ms) ends the run with a message, as does a span
- * that is not written when the run ends; what the device may still execute stays until the queue pair is
- * gone. */
+/* A command that takes longer than programs wait for one (50 ms) ends the run with a message, as
+ * does a span that is not written when the run ends; what the device may still execute stays until
+ * the queue pair is gone. */
 static void test_slow_device(void **state)
 {
     (void)state;
@@ -251,8 +251,8 @@ static void test_slow_device(void **state)
 }
 
 /* A client whose commands have wild addresses, beside one that compares what it reads: without the
- * lender's IOMMU its memory is harmed and read out; with it not a line, and nobody stops. The buffer of
- * another client is mapped for the same function, so that is no protection for it. */
+ * lender's IOMMU its memory is harmed and read out; with it not a line, and nobody stops. The
+ * buffer of another client is mapped for the same function, so that is no protection for it. */
 static void test_rogue(void **state)
 {
     static const char rogue[] =
@@ -346,7 +346,8 @@ static void test_refused(void **state)
     }
 }
 
-/* What only shows at run time: no memory buffer, or an IOMMU that keeps the controller from its own. */
+/* What only shows at run time: no memory buffer, or an IOMMU that keeps the controller from its
+ * own. */
 static void test_no_cmb(void **state)
 {
     (void)state;

@@ -1,8 +1,8 @@
 /*
- * A client of a shared NVMe controller with two adapters, the cable of the one in use pulled at a thousand
- * random moments of reads and writes: every I/O ends, none with an error, and what is read is what was
- * written last (the program compares). Mappings survive, or do not; both cables; pulls in quick succession; a
- * controller that is slow to let go.
+ * A client of a shared NVMe controller with two adapters, the cable of the one in use pulled at a
+ * thousand random moments of reads and writes: every I/O ends, none with an error, and what is read
+ * is what was written last (the program compares). Mappings survive, or do not; both cables; pulls
+ * in quick succession; a controller that is slow to let go.
  */
 #include <stdio.h>
 #include <string.h>
@@ -146,8 +146,8 @@ static void test_bridges(void **state)
     run_result_free(result);
 }
 
-/* The controller holds a deletion up for longer than a client waits for the manager (100 ms): it asks again, and
- * issues nothing before the deletion is done. */
+/* The controller holds a deletion up for longer than a client waits for the manager (100 ms): it
+ * asks again, and issues nothing before the deletion is done. */
 static void test_slow_deletion(void **state)
 {
     (void)state;
@@ -162,7 +162,8 @@ static void test_slow_deletion(void **state)
     run_result_free(result);
 }
 
-/* Both cables, the second some time after the first, and back: all goes on where connections are held. */
+/* Both cables, the second some time after the first, and back: all goes on where connections are
+ * held. */
 static void test_both(void **state)
 {
     (void)state;
@@ -201,8 +202,8 @@ static void test_quick(void **state)
     run_result_free(result);
 }
 
-/* The same where they are not held. Now and then the lender has lost both paths when one is back: it has ended
- * the borrow then, and all I/O ends. */
+/* The same where they are not held. Now and then the lender has lost both paths when one is back:
+ * it has ended the borrow then, and all I/O ends. */
 static void test_quick_remap(void **state)
 {
     (void)state;

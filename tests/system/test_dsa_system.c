@@ -1,7 +1,7 @@
 /*
- * The driver of dsa.accelerator in a simulated host: dedicated queues with and without batches, and a
- * queue that all channels share; bytes at their destination, rings that wrap, sleep and polling, fences,
- * errors, abort, removal and reset under load. Nothing is left behind.
+ * The driver of dsa.accelerator in a simulated host: dedicated queues with and without batches, and
+ * a queue that all channels share; bytes at their destination, rings that wrap, sleep and polling,
+ * fences, errors, abort, removal and reset under load. Nothing is left behind.
  */
 #include <errno.h>
 #include <string.h>
@@ -94,7 +94,7 @@ static void run(void (*fn)(struct rig *r), unsigned ring, bool sleeps, bool iomm
     }
 }
 
-/* ---- Bytes, rings -------------------------------------------------------------------------------- */
+/* ---- Bytes, rings ---------------------------------------------------------------------------- */
 
 static void bytes_body(struct rig *r)
 {
@@ -138,7 +138,7 @@ static void test_bytes_and_rings(void **state)
     run(bytes_body, 16, false, true);
 }
 
-/* ---- Sleep, fences ------------------------------------------------------------------------------- */
+/* ---- Sleep, fences --------------------------------------------------------------------------- */
 
 static void sleep_body(struct rig *r)
 {
@@ -190,7 +190,7 @@ static void test_sleep_and_fences(void **state)
     run(fence_body, 64, false, false);
 }
 
-/* ---- A queue that is full ------------------------------------------------------------------------ */
+/* ---- A queue that is full -------------------------------------------------------------------- */
 
 struct user {
     struct rig *r;
@@ -242,8 +242,8 @@ static void test_full_queues_lose_nothing(void **state)
 
 #define PILE 200u /* more than a queue of 32 or 128 entries holds */
 
-/* One submission each, and nobody looks: the driver's interrupts alone free entries for the rest. The last
- * copies, behind the last interrupt, have ended, but are not found yet. */
+/* One submission each, and nobody looks: the driver's interrupts alone free entries for the rest.
+ * The last copies, behind the last interrupt, have ended, but are not found yet. */
 static void pile_body(struct rig *r)
 {
     struct dma_channel *c = dma_channel_request(r->core, NULL, DMA_SHARED);
@@ -271,7 +271,7 @@ static void test_full_queues_go_on_without_looks(void **state)
     run(pile_body, 256, false, false);
 }
 
-/* ---- Errors -------------------------------------------------------------------------------------- */
+/* ---- Errors ---------------------------------------------------------------------------------- */
 
 #define NOWHERE (UINT64_C(1) << 45)
 
@@ -355,7 +355,7 @@ static void test_errors_are_reported_and_passed(void **state)
     run(hold_body, 64, false, false);
 }
 
-/* ---- Abort --------------------------------------------------------------------------------------- */
+/* ---- Abort ----------------------------------------------------------------------------------- */
 
 static void abort_body(struct rig *r)
 {
@@ -393,7 +393,7 @@ static void test_abort(void **state)
     run(abort_body, 64, false, false);
 }
 
-/* ---- Removal, reset ------------------------------------------------------------------------------ */
+/* ---- Removal, reset -------------------------------------------------------------------------- */
 
 static struct dma_victim victim_of(struct rig *r)
 {
@@ -464,7 +464,7 @@ static void test_removal_and_reset_end_all(void **state)
     }
 }
 
-/* ---- Options ------------------------------------------------------------------------------------- */
+/* ---- Options --------------------------------------------------------------------------------- */
 
 static void options_body(struct rig *r)
 {

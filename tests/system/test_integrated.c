@@ -121,8 +121,8 @@ static void test_times_of_ports_by_default(void **state)
     assert_int_equal(mmio.took_ps, 47000 + 61000);
 }
 
-/* A line that must be answered (ENQCMD) reaches registers, on a link or not, which do not take it, and
- * what is no device. */
+/* A line that must be answered (ENQCMD) reaches registers, on a link or not, which do not take it,
+ * and what is no device. */
 static void enqueue_body(struct world_fixture *f, struct sim_task *task, void *arg)
 {
     static const char *const devices[] = { "cabled", "a", "n" };

@@ -1,7 +1,8 @@
 /*
- * The DMA engine of both versions and its driver in a simulated host: bytes of any size and alignment
- * at their destination, rings that wrap, polling and interrupts, fences, errors that are reported and
- * passed, abort in mid chain, removal and function-level reset under load; nothing is left behind.
+ * The DMA engine of both versions and its driver in a simulated host: bytes of any size and
+ * alignment at their destination, rings that wrap, polling and interrupts, fences, errors that are
+ * reported and passed, abort in mid chain, removal and function-level reset under load; nothing is
+ * left behind.
  */
 #include "tests/support/ioat_rig.h"
 
@@ -28,7 +29,7 @@ static void run(bool iommu, unsigned ring, void (*body)(struct ioat_rig *), cons
     }
 }
 
-/* ---- Bytes --------------------------------------------------------------------------------------- */
+/* ---- Bytes ----------------------------------------------------------------------------------- */
 
 static void alignments_body(struct ioat_rig *r)
 {
@@ -93,7 +94,7 @@ static void test_payload_as_marks(void **state)
     run(false, 0, marks_body, NULL);
 }
 
-/* ---- Rings --------------------------------------------------------------------------------------- */
+/* ---- Rings ----------------------------------------------------------------------------------- */
 
 /* Many times round a small ring; full at times. */
 static void wrap_body(struct ioat_rig *r)
@@ -133,7 +134,7 @@ static void test_rings_wrap(void **state)
     run(true, 8, wrap_body, NULL);
 }
 
-/* ---- Interrupts ---------------------------------------------------------------------------------- */
+/* ---- Interrupts ------------------------------------------------------------------------------ */
 
 static void sleep_body(struct ioat_rig *r)
 {
@@ -177,7 +178,7 @@ static void test_interrupts_wake(void **state)
     run(false, 64, sleep_body, NULL);
 }
 
-/* ---- Order --------------------------------------------------------------------------------------- */
+/* ---- Order ----------------------------------------------------------------------------------- */
 
 /* Each copy reads what the one before it has written. */
 static void fence_body(struct ioat_rig *r)
@@ -203,7 +204,7 @@ static void test_fences_order(void **state)
     run(false, 0, fence_body, NULL);
 }
 
-/* ---- Caches -------------------------------------------------------------------------------------- */
+/* ---- Caches ---------------------------------------------------------------------------------- */
 
 /* A copy leaves no line of both buffers in the private caches of CPUs, unless it is steered to one:
  * then that one has the destination. */
@@ -242,9 +243,10 @@ static void test_caches_are_not_filled_unless_asked(void **state)
     }
 }
 
-/* ---- Errors -------------------------------------------------------------------------------------- */
+/* ---- Errors ---------------------------------------------------------------------------------- */
 
-/* The third of five copies reads where nothing is: it alone fails, and what is behind it goes on. */
+/* The third of five copies reads where nothing is: it alone fails, and what is behind it goes
+ * on. */
 static void error_body(struct ioat_rig *r)
 {
     struct dma_channel *c = dma_channel_request(r->core, NULL, DMA_SHARED);
@@ -324,7 +326,7 @@ static void test_errors_are_reported_and_passed(void **state)
     run(false, 0, hold_body, NULL);
 }
 
-/* ---- Abort --------------------------------------------------------------------------------------- */
+/* ---- Abort ----------------------------------------------------------------------------------- */
 
 static void abort_body(struct ioat_rig *r)
 {
@@ -363,7 +365,7 @@ static void test_abort_in_mid_chain(void **state)
     run(false, 0, abort_body, NULL);
 }
 
-/* ---- Removal, reset ------------------------------------------------------------------------------ */
+/* ---- Removal, reset -------------------------------------------------------------------------- */
 
 /* Whoever sleeps has the test's argument. */
 static struct dma_victim victim_of(struct ioat_rig *r)

@@ -1,7 +1,7 @@
 /*
- * Lending across cluster switches in cascade: hosts and switches with any numbers on the fabric, the
- * requester tables of all switches on the way, what is refused when one is full, and that nothing is
- * left in any of them when all hosts have taken leave.
+ * Lending across cluster switches in cascade: hosts and switches with any numbers on the fabric,
+ * the requester tables of all switches on the way, what is refused when one is full, and that
+ * nothing is left in any of them when all hosts have taken leave.
  */
 #include "tests/support/kernel_call.h"
 #include "tests/support/world_fixture.h"
@@ -197,7 +197,8 @@ static void test_any_number(void **state)
     }
 }
 
-/* A list says where the lender is: nobody looks anywhere else, and entries are what they are without it. */
+/* A list says where the lender is: nobody looks anywhere else, and entries are what they are
+ * without it. */
 static void test_listed(void **state)
 {
     struct lend_path path;
@@ -285,8 +286,9 @@ static void test_full(void **state)
     }
 }
 
-/* A switch drops TLPs with more payload than it supports, so the borrower's answers and the device's
- * requests have to fit: nothing is borrowed unless Max_Payload_Size of the borrower's tree does. */
+/* A switch drops TLPs with more payload than it supports, so the borrower's answers and the
+ * device's requests have to fit: nothing is borrowed unless Max_Payload_Size of the borrower's tree
+ * does. */
 static void test_payload(void **state)
 {
     static const unsigned wrong[][2] = { { 128, 256 }, { 256, 512 } }; /* switch, borrower */

@@ -1,7 +1,8 @@
 /*
- * Virtual functions of one NIC, lent one by one in simulated hosts behind a cluster switch, IOMMUs on: two
- * borrowers, and the lender, whose driver of the physical function stays, send at the same time. A function
- * goes back, or its borrower is lost, or all are taken away, while the others work. Every byte is checked.
+ * Virtual functions of one NIC, lent one by one in simulated hosts behind a cluster switch, IOMMUs
+ * on: two borrowers, and the lender, whose driver of the physical function stays, send at the same
+ * time. A function goes back, or its borrower is lost, or all are taken away, while the others
+ * work. Every byte is checked.
  */
 #include "tests/support/kernel_call.h"
 #include "tests/support/world_fixture.h"
@@ -378,8 +379,8 @@ static const struct nic_function_stats *vf_stats(struct rig *r, unsigned v)
 
 /* ---- Tests ----------------------------------------------------------------------------------- */
 
-/* Both borrowers and the lender at once; one function goes back, is reset, and is lent again while the
- * other works. */
+/* Both borrowers and the lender at once; one function goes back, is reset, and is lent again while
+ * the other works. */
 static void test_two_borrowers(void **state)
 {
     (void)state;
@@ -427,8 +428,8 @@ static bool lost(struct rig *r)
     return lend_usage(r->side[LENDER].lend).lent == 1;
 }
 
-/* The cable of one borrower comes out: its function is stopped and reset, the other one works on, and its
- * host takes the function over. */
+/* The cable of one borrower comes out: its function is stopped and reset, the other one works on,
+ * and its host takes the function over. */
 static void test_borrower_lost(void **state)
 {
     (void)state;
@@ -471,8 +472,8 @@ static void disable_vfs(struct side *s)
     assert_int_equal(k_pci_configure_vfs(pf_of(s->rig), 0), 0);
 }
 
-/* The lender disables its virtual functions, and unloads the physical one's driver: what is lent is asked
- * for, given back, and gone. */
+/* The lender disables its virtual functions, and unloads the physical one's driver: what is lent is
+ * asked for, given back, and gone. */
 static void test_taken_away(void **state)
 {
     (void)state;

@@ -296,8 +296,8 @@ static uint64_t resets(struct rig *r, const char *name)
     return world_device(r->w.world, name)->ports[0].function->stats.resets;
 }
 
-/* Cold migration: the guest is shut down and started on another host, with the same device, which it
- * finds as it left it. Another guest gets it reset. */
+/* Cold migration: the guest is shut down and started on another host, with the same device, which
+ * it finds as it left it. Another guest gets it reset. */
 static void migrate(bool another)
 {
     struct rig r = { 0 };
@@ -331,7 +331,7 @@ static void test_migration(void **state)
     migrate(true);
 }
 
-/* ---- One guest after another ------------------------------------------------------------------ */
+/* ---- One guest after another ----------------------------------------------------------------- */
 
 #define SECRET 0x5ec2e7u
 struct visit {

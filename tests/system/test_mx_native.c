@@ -1,8 +1,9 @@
 /*
- * Two simulated hosts with Myri-10G adapters and the firmware of Myrinet Express: messages of all sizes, by
- * the library of MX, between the hosts and within one (by shared memory or by the adapter), mark for mark;
- * latency and bandwidth of a ping-pong; losses on the wire, and of a queue that is full. The same with Open-MX over the Ethernet firmware at one end or at both: they speak one
- * protocol. Then all is closed, and nothing may be left.
+ * Two simulated hosts with Myri-10G adapters and the firmware of Myrinet Express: messages of all
+ * sizes, by the library of MX, between the hosts and within one (by shared memory or by the
+ * adapter), mark for mark; latency and bandwidth of a ping-pong; losses on the wire, and of a queue
+ * that is full. The same with Open-MX over the Ethernet firmware at one end or at both: they speak
+ * one protocol. Then all is closed, and nothing may be left.
  */
 #include "tests/support/world_fixture.h"
 
@@ -271,7 +272,8 @@ static uint64_t commands(const struct rig *r, const char *device)
     return myri_stats(world_device(r->w.world, device))->commands;
 }
 
-/* By shared memory nothing passes the adapter, which is not told of regions; messages above 4 KiB are copied once. */
+/* By shared memory nothing passes the adapter, which is not told of regions; messages above 4 KiB
+ * are copied once. */
 static void test_within_a_host(void **state)
 {
     struct rig r;
@@ -374,8 +376,8 @@ static void sink_body(void *arg)
     p->rig->done++;
 }
 
-/* More messages than the queue in shared memory has slots, while the receiver does not look: what finds it
- * full is sent again, and those of a pair arrive in order. */
+/* More messages than the queue in shared memory has slots, while the receiver does not look: what
+ * finds it full is sent again, and those of a pair arrive in order. */
 static void test_full_queue(void **state)
 {
     struct rig r;
@@ -401,7 +403,8 @@ static void test_full_queue(void **state)
     rig_close(&r);
 }
 
-/* As Myricom published: 2.0 to 2.3 us (here with a wider margin, as the hosts are others) and 1.2 GB/s. */
+/* As Myricom published: 2.0 to 2.3 us (here with a wider margin, as the hosts are others) and 1.2
+ * GB/s. */
 static void test_latency_and_bandwidth(void **state)
 {
     static const uint32_t nothing = 0, much = LARGEST;

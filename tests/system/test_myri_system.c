@@ -1,8 +1,8 @@
 /*
- * Two simulated hosts with Myri-10G adapters and Ethernet firmware: frames of an Ethernet type of their own
- * go from one to the other, mark for mark, in every size; the adapter's own address comes back; with
- * several receive queues each endpoint of Open-MX has its own; TCP works. Then all is taken down, and
- * nothing may be left.
+ * Two simulated hosts with Myri-10G adapters and Ethernet firmware: frames of an Ethernet type of
+ * their own go from one to the other, mark for mark, in every size; the adapter's own address comes
+ * back; with several receive queues each endpoint of Open-MX has its own; TCP works. Then all is
+ * taken down, and nothing may be left.
  */
 #include "tests/support/world_fixture.h"
 
@@ -63,7 +63,8 @@ struct rig {
 
 /* ---- Frames ---------------------------------------------------------------------------------- */
 
-/* Sends `bytes` of the side's marks behind a header of MX, from another place in a page for each size. */
+/* Sends `bytes` of the side's marks behind a header of MX, from another place in a page for each
+ * size. */
 static void send_frame(struct side *s, const struct net_mac *to, uint8_t endpoint, uint32_t bytes)
 {
     struct sk_buff *skb = skb_new(s->net);
@@ -218,8 +219,8 @@ static void test_frames_of_all_sizes(void **state)
     rig_close(&r);
 }
 
-/* From the call that sends to the handler of the soft interrupt, the processor of the adapter idle. The shortest of
- * four: a load from memory may meet a refresh. */
+/* From the call that sends to the handler of the soft interrupt, the processor of the adapter idle.
+ * The shortest of four: a load from memory may meet a refresh. */
 static void latency_body(void *arg)
 {
     struct side *s = arg, *to = &s->rig->side[SERVER];
@@ -334,8 +335,8 @@ static void test_own_address_comes_back(void **state)
     rig_close(&r);
 }
 
-/* Endpoint e comes in by queue e modulo 8, on the CPU of that queue; and after its interrupt has moved, on
- * the new one. */
+/* Endpoint e comes in by queue e modulo 8, on the CPU of that queue; and after its interrupt has
+ * moved, on the new one. */
 static void endpoints_body(void *arg)
 {
     struct side *s = arg, *to = &s->rig->side[SERVER];

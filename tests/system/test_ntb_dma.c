@@ -502,8 +502,8 @@ static void revoke_body(void *arg)
     user->done = true;
 }
 
-/* One thread revokes what is the last, another one asks for the engine at any moment of it: what it was given must be there
- * for its copy, and gone in the end (down_body()). */
+/* One thread revokes what is the last, another one asks for the engine at any moment of it: what it
+ * was given must be there for its copy, and gone in the end (down_body()). */
 static void users_body(struct rig *r)
 {
     struct kernel *kernel = r->side[SERVER].kernel;
@@ -568,8 +568,8 @@ static void test_rates(void **state)
     (void)state;
     /* One at a time: a round trip and the way to the wire each. Four: four of them in that time, as
      * long as nothing else binds. Reads of the other host pass our chip, the cable and its chip,
-     * all twice; but then it is only the writes to the other host that pass our chip. The two do not meet
-     * the same refreshes. */
+     * all twice; but then it is only the writes to the other host that pass our chip. The two do
+     * not meet the same refreshes. */
     run(rate_body, false, 1);
     run(rate_body, false, 4);
     for (unsigned out = 0; out < 2; out++)

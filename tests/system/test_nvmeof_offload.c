@@ -1,7 +1,7 @@
 /*
- * A target of NVMe over Fabrics whose adapter serves the reads: NVMe queues that go round, a controller
- * that is disabled, too few queue pairs, set-ups that make no sense. What holds of every target is in
- * test_nvmeof_system.c, for offload, too.
+ * A target of NVMe over Fabrics whose adapter serves the reads: NVMe queues that go round, a
+ * controller that is disabled, too few queue pairs, set-ups that make no sense. What holds of every
+ * target is in test_nvmeof_system.c, for offload, too.
  */
 #include "tests/support/nvmeof_rig.h"
 
@@ -110,7 +110,8 @@ static void test_offloaded_refusals(void **state)
     rig_run(offloaded_refusals, "");
 }
 
-/* What does not make a set-up of an offload is refused, by driver or adapter; nothing is left of it. */
+/* What does not make a set-up of an offload is refused, by driver or adapter; nothing is left of
+ * it. */
 static void bad_offloads_body(void *arg)
 {
     struct rdma_drv *rdma = rig.server.rdma;

@@ -1,8 +1,8 @@
 /*
- * NVMe over Fabrics by RDMA between two simulated hosts: data both ways in capsules, by RDMA writes and by
- * RDMA reads, at every MTU; several initiators; flow control and RNR; refusals and errors with their
- * status; connections that break in mid command, hosts that fall silent, capsules of random bytes; the
- * same with a target whose adapter serves the reads.
+ * NVMe over Fabrics by RDMA between two simulated hosts: data both ways in capsules, by RDMA writes
+ * and by RDMA reads, at every MTU; several initiators; flow control and RNR; refusals and errors
+ * with their status; connections that break in mid command, hosts that fall silent, capsules of
+ * random bytes; the same with a target whose adapter serves the reads.
  */
 #include "tests/support/nvmeof_rig.h"
 
@@ -243,8 +243,8 @@ static void test_disconnect_in_mid_command(void **state)
     rig_run(disconnect_in_mid_command, "");
 }
 
-/* One host keeps alive, the other falls silent with a command under way: its queues are freed when its
- * time is over, those of the first are not. */
+/* One host keeps alive, the other falls silent with a command under way: its queues are freed when
+ * its time is over, those of the first are not. */
 static void silence(void)
 {
     struct nvmeof_initiator_params params = rig_initiator_params();
@@ -336,8 +336,8 @@ static void raw_receive(struct raw *raw, unsigned i)
     assert_int_equal(rdma_drv_post_receive(raw->qp, &receive), 0);
 }
 
-/* Eight capsules to a queue of two, by one that has no receive for the responses at first: both sides
- * answer RNR NAK, and nothing is lost. */
+/* Eight capsules to a queue of two, by one that has no receive for the responses at first: both
+ * sides answer RNR NAK, and nothing is lost. */
 static void flood(void)
 {
     struct raw raw;
@@ -372,8 +372,8 @@ static void test_flood(void **state)
     assert_int_equal(rig.stats.failed, 8);
 }
 
-/* Capsules of random length and bytes, among them Connect and properties with some field wrong: the target
- * answers or ends the connection, and goes on. */
+/* Capsules of random length and bytes, among them Connect and properties with some field wrong: the
+ * target answers or ends the connection, and goes on. */
 static void random_capsules(void)
 {
     struct sim_random random;

@@ -1,8 +1,8 @@
 /*
- * Open-MX over nic.ethernet on two simulated hosts of two sockets: messages of all kinds, mark for mark, with
- * the packets of each endpoint in the queue of the CPU that the rules name: of the process, of another CPU,
- * of the adapter's choice; through the octoNIC at the function of that CPU's socket, also while one is
- * pulled. Then all is closed, and nothing may be left.
+ * Open-MX over nic.ethernet on two simulated hosts of two sockets: messages of all kinds, mark for
+ * mark, with the packets of each endpoint in the queue of the CPU that the rules name: of the
+ * process, of another CPU, of the adapter's choice; through the octoNIC at the function of that
+ * CPU's socket, also while one is pulled. Then all is closed, and nothing may be left.
  */
 #include "tests/support/world_fixture.h"
 
@@ -242,7 +242,8 @@ static void start(struct rig *r, struct process p[2], uint8_t id, unsigned cpu, 
     }
 }
 
-/* A process on this CPU of each host; all packets for the server's come in on this queue of this function. */
+/* A process on this CPU of each host; all packets for the server's come in on this queue of this
+ * function. */
 static void expect_queue(struct rig *r, uint8_t id, unsigned cpu, unsigned function, unsigned queue)
 {
     struct process p[2];
@@ -321,7 +322,8 @@ static void test_many_processes(void **state)
     for (unsigned cpu = 0; cpu < 2 * CORES; cpu++) {
         const bool has = cpu == 0 || cpu == 2 || cpu == 5 || cpu == 7;
         const unsigned near = cpu / CORES;
-        /* What comes when an endpoint has been closed goes where it went without rules: pf0, queue 0. */
+        /* What comes when an endpoint has been closed goes where it went without rules: pf0, queue
+         * 0. */
         assert_true((packets_of(&r, near, queue_of(near, cpu)) > 60) == has);
         assert_int_equal(packets_of(&r, !near, queue_of(!near, cpu)), 0);
     }

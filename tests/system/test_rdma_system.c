@@ -702,8 +702,8 @@ static void small_reads(struct rp_side *side)
     read_ns = (double)(k_now_ps(side->kernel) - start_ps) / 1000.0 / (ROUNDS - 1);
 }
 
-/* Published classes, which nothing was fitted to (docs/sources.md#rdma): on other hosts a little less
- * or more. */
+/* Published classes, which nothing was fitted to (docs/sources.md#rdma): on other hosts a little
+ * less or more. */
 static void test_latency_is_of_the_published_class(void **state)
 {
     (void)state;
@@ -735,8 +735,8 @@ static void stream(struct rp_side *side)
     stream_gbyte_s = 50.0 * bytes / ((double)(k_now_ps(side->kernel) - start_ps) / 1000.0);
 }
 
-/* 16 packets of 4096 bytes with 28 of headers, checks and delimiters; in the first of a write 16 more,
- * in the first and last of a read's answer 4. Flow control and requests go the other way. */
+/* 16 packets of 4096 bytes with 28 of headers, checks and delimiters; in the first of a write 16
+ * more, in the first and last of a read's answer 4. Flow control and requests go the other way. */
 static void test_bandwidth_is_that_of_the_wire(void **state)
 {
     static const struct {

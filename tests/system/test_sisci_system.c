@@ -1,7 +1,7 @@
 /*
- * SISCI on simulated hosts: four below two cluster switches, the last of which has an adapter that the
- * others borrow at the same time; every byte is checked, with the IOMMUs of both sides, either, or none.
- * Multicast groups; wild addresses; a cable that is pulled; and two hosts back to back.
+ * SISCI on simulated hosts: four below two cluster switches, the last of which has an adapter that
+ * the others borrow at the same time; every byte is checked, with the IOMMUs of both sides, either,
+ * or none. Multicast groups; wild addresses; a cable that is pulled; and two hosts back to back.
  */
 #include "tests/support/kernel_call.h"
 #include "tests/support/world_fixture.h"
@@ -355,7 +355,8 @@ static void look_at_victim(struct side *s)
     k_load(s->kernel, (struct kaddr){ victim }, s->rig->in, BYTES);
 }
 
-/* A wild address of the lender's memory: behind its IOMMU it reaches nothing, and nobody is harmed. */
+/* A wild address of the lender's memory: behind its IOMMU it reaches nothing, and nobody is
+ * harmed. */
 static void test_isolation(void **state)
 {
     (void)state;
@@ -507,7 +508,8 @@ static void load_buffers(struct side *s)
                2 * GROUP);
 }
 
-/* Of a side: whether the first bytes of each of its buffers are those of the group, and no others. */
+/* Of a side: whether the first bytes of each of its buffers are those of the group, and no
+ * others. */
 static void expect_buffers(struct side *s, bool first, bool second)
 {
     struct rig *r = s->rig;
@@ -519,7 +521,8 @@ static void expect_buffers(struct side *s, bool first, bool second)
                              has[k] && i < GROUP ? r->out[i + k] : POISON);
 }
 
-/* Both groups at a time: `server` is in the first, `second` in both if it can, `third` in the second. */
+/* Both groups at a time: `server` is in the first, `second` in both if it can, `third` in the
+ * second. */
 static void test_multicast(void **state)
 {
     (void)state;

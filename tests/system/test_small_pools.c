@@ -1,7 +1,8 @@
 /*
- * All pools of a server as small as they may be, and all loads at once: cores of both sockets load and store
- * lines of both, some past their caches; devices of both sockets write memory of both and read it back. Whoever waits
- * for whom, each goes on, every byte comes back, and nothing is left in the end.
+ * All pools of a server as small as they may be, and all loads at once: cores of both sockets load
+ * and store lines of both, some past their caches; devices of both sockets write memory of both and
+ * read it back. Whoever waits for whom, each goes on, every byte comes back, and nothing is left in
+ * the end.
  *
  * SMALL_POOLS_S=SECONDS goes on with other seeds for so long (docs/quality.md).
  */
@@ -57,7 +58,7 @@ static const char *yes(struct load *l)
     return pick(l, 2) != 0 ? "true" : "false";
 }
 
-/* ---- The server ---------------------------------------------------------------------------------- */
+/* ---- The server ------------------------------------------------------------------------------ */
 
 /* Settings of all pools, most of them as small as they may be. */
 static char *server_text(struct load *l)
@@ -117,7 +118,7 @@ static char *server_text(struct load *l)
     return g_string_free(s, FALSE);
 }
 
-/* ---- Devices ------------------------------------------------------------------------------------- */
+/* ---- Devices --------------------------------------------------------------------------------- */
 
 static void slot_goes(struct slot *slot)
 {
@@ -158,7 +159,7 @@ static void slot_done(struct pcie_requester_op *op, enum pcie_dma_status status)
     slot_goes(slot);
 }
 
-/* ---- Cores --------------------------------------------------------------------------------------- */
+/* ---- Cores ----------------------------------------------------------------------------------- */
 
 struct core_load {
     struct load *load;
@@ -198,7 +199,7 @@ static void core_runs(struct sim_task *task, void *arg)
     l->n_cores_done++;
 }
 
-/* ---- All of them --------------------------------------------------------------------------------- */
+/* ---- All of them ----------------------------------------------------------------------------- */
 
 static struct hpa memory(struct load *l, uint16_t id, unsigned node, uint64_t bytes,
                          struct iova *iova)

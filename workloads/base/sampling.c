@@ -2,26 +2,28 @@
  * When a run has warmed up, and when what it measures is known (measure.precision_ratio).
  *
  * What is watched: the bytes that every resource with a peak has carried (links, wires, DRAM,
- * interconnects), and what the workload adds (operations, latencies, processors). Time is cut into equal
- * windows; a quantity of a window is a batch mean.
+ * interconnects), and what the workload adds (operations, latencies, processors). Time is cut into
+ * equal windows; a quantity of a window is a batch mean.
  *
- * Known: half the 95 % interval of the mean is at most the precision. Neighbouring windows know of each
- * other while they are shorter than a load's swings, which makes the interval too narrow (or, of what comes
- * at a steady beat, too wide). So it is taken from batches of two lengths, one twice the other, the longer ones at least
- * eight, and the wider counts:
- * batches that are still correlated widen as they grow (Law, Simulation Modeling and Analysis, 5th ed.,
- * section 9.5.3; Pawlikowski, ACM Computing Surveys 22, 1990). Looked at after half and three quarters of
- * measure.duration_us: looking again and again favours lucky ends, and loads that drift slowly (TCP that is
- * still opening its windows, an LLC that fills) look steady for an eighth or a quarter of it. With a first look
- * after an eighth, ioctopus/fig07_tcp_tx was wrong by 4.8 % at one of its points, and pcie_bench by 2 %.
+ * Known: half the 95 % interval of the mean is at most the precision. Neighbouring windows know of
+ * each other while they are shorter than a load's swings, which makes the interval too narrow (or,
+ * of what comes at a steady beat, too wide). So it is taken from batches of two lengths, one twice
+ * the other, the longer ones at least eight, and the wider counts: batches that are still
+ * correlated widen as they grow (Law, Simulation Modeling and Analysis, 5th ed., section 9.5.3;
+ * Pawlikowski, ACM Computing Surveys 22, 1990). Looked at after half and three quarters of
+ * measure.duration_us: looking again and again favours lucky ends, and loads that drift slowly (TCP
+ * that is still opening its windows, an LLC that fills) look steady for an eighth or a quarter of
+ * it. With a first look after an eighth, ioctopus/fig07_tcp_tx was wrong by 4.8 % at one of its
+ * points, and pcie_bench by 2 %.
  *
  * Settled: the halves of the time differ by the precision at most. That they do not differ
  * significantly is not enough: a short look sees no drift either.
  *
- * No rule that looks at what has been sees what has yet to come. Rates that have stood still may change
- * when something has filled: pcie_bench's reads and writes of 1025 B are 50.8 Gbit/s until some 150 us, when
- * what adapters have written begins to leave the LLC, and 48.4 from then on. How long that takes is for the
- * scenario to say; so a warm-up ends early only where it allows that (measure.warmup_min_us).
+ * No rule that looks at what has been sees what has yet to come. Rates that have stood still may
+ * change when something has filled: pcie_bench's reads and writes of 1025 B are 50.8 Gbit/s until
+ * some 150 us, when what adapters have written begins to leave the LLC, and 48.4 from then on. How
+ * long that takes is for the scenario to say; so a warm-up ends early only where it allows that
+ * (measure.warmup_min_us).
  */
 #include "workloads/base/sampling.h"
 
@@ -186,8 +188,8 @@ static double base_of(const struct sampling *sampling, const struct sampling_qua
     return mean;
 }
 
-/* Whether all that is watched is known to half_ratio over windows first..end, without a drift of more
- * than drift_ratio. */
+/* Whether all that is watched is known to half_ratio over windows first..end, without a drift of
+ * more than drift_ratio. */
 static bool known(struct sampling *sampling, unsigned first, unsigned end, double half_ratio,
                   double drift_ratio)
 {

@@ -1,6 +1,7 @@
 /*
- * Sampling: a warm-up that ends once nothing drifts any more, a measurement that ends once all that is
- * watched is known to measure.precision_ratio. The scenario's times are the most that either takes.
+ * Sampling: a warm-up that ends once nothing drifts any more, a measurement that ends once all that
+ * is watched is known to measure.precision_ratio. The scenario's times are the most that either
+ * takes.
  */
 #ifndef WORKLOADS_BASE_SAMPLING_H
 #define WORKLOADS_BASE_SAMPLING_H
@@ -47,14 +48,14 @@ struct sampling {
 void sampling_init(struct sampling *sampling, struct workload *workload, sampling_read_fn *read,
                    void *context);
 void sampling_release(struct sampling *sampling);
-/* In sampling_read_fn: the count until now of what `name` and `what` name, and of what it is divided
- * by; n < 0: by time. */
+/* In sampling_read_fn: the count until now of what `name` and `what` name, and of what it is
+ * divided by; n < 0: by time. */
 void sampling_add(struct sampling *sampling, const char *name, const char *what,
                   enum sampling_kind kind, double sum, double n);
 
-/* Runs what is left of the warm-up, for left_ps at most. From measure.warmup_min_us on it ends once no quantity
- * has drifted over the second half of what has been simulated by more than the precision, where that is
- * known. */
+/* Runs what is left of the warm-up, for left_ps at most. From measure.warmup_min_us on it ends once
+ * no quantity has drifted over the second half of what has been simulated by more than the
+ * precision, where that is known. */
 void sampling_warm_up(struct sampling *sampling, sim_time left_ps);
 /* As workload_run_parts(); ends earlier, before *done, once all quantities are known. */
 void sampling_measure(struct sampling *sampling, const bool *done, sim_time until_ps,

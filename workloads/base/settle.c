@@ -4,13 +4,14 @@
  * A quantity of the measured time (a rate, a mean latency) is known for equal parts of it, in
  * order. It has not settled if the mean of the second half differs from that of the first
  * - by more than SETTLE_SHARE of their mean, and
- * - by more than SETTLE_DEVIATIONS standard deviations of such a difference, where the variance of a
- *   part is half the mean square of the difference between neighbours (von Neumann, Ann. Math.
+ * - by more than SETTLE_DEVIATIONS standard deviations of such a difference, where the variance of
+ *   a part is half the mean square of the difference between neighbours (von Neumann, Ann. Math.
  *   Stat. 12, 1941): a drift hardly widens that, while chance widens it as it does the halves.
  *
- * Counts are known to one operation only. Where an operation lies to either side of the end of a part is
- * even between 0 and 1, of variance 1/12; the sums of the halves differ by the counts at the end and the
- * beginning less twice that in the middle, so that this alone has a variance of (1 + 1 + 4)/12.
+ * Counts are known to one operation only. Where an operation lies to either side of the end of a
+ * part is even between 0 and 1, of variance 1/12; the sums of the halves differ by the counts at
+ * the end and the beginning less twice that in the middle, so that this alone has a variance of (1
+ * + 1 + 4)/12.
  */
 #include "workloads/base/workload.h"
 
@@ -43,8 +44,8 @@ static struct halves halves_of(const double *value, unsigned n, double least)
     return h;
 }
 
-/* A share of nothing is none: where a half has nothing, that is the message. What has stopped does not
- * settle later, so that a longer warm-up would measure nothing at all. */
+/* A share of nothing is none: where a half has nothing, that is the message. What has stopped does
+ * not settle later, so that a longer warm-up would measure nothing at all. */
 static void describe_change(char *text, size_t n_text, const char *what, const double mean[2])
 {
     if (mean[0] == 0)

@@ -171,7 +171,8 @@ static bool bottleneck_is(size_t i, const struct stat_desc *stat)
                                              : strcmp(stat->name, bottlenecks[i].stat) == 0;
 }
 
-/* Of each kind the resource that was nearest to its peak; without resources of a kind there is none. */
+/* Of each kind the resource that was nearest to its peak; without resources of a kind there is
+ * none. */
 static void record_bottlenecks(struct workload *workload, sim_time duration_ps)
 {
     double highest[N_BOTTLENECKS];

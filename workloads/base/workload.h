@@ -110,10 +110,10 @@ struct rate_sampler {
 };
 
 /*
- * How much of the first measured_ps of the measurement is simulated. All of it, unless workload->series_sampled:
- * then of each measure.sample_interval_us the first tenth, and all of the first interval, of that in which
- * workload->series_event_ps is, and of the next. What is left out passes for nobody: the simulation goes on
- * where it stopped.
+ * How much of the first measured_ps of the measurement is simulated. All of it, unless
+ * workload->series_sampled: then of each measure.sample_interval_us the first tenth, and all of the
+ * first interval, of that in which workload->series_event_ps is, and of the next. What is left out
+ * passes for nobody: the simulation goes on where it stopped.
  */
 sim_time workload_simulated_ps(const struct workload *workload, sim_time measured_ps);
 /* Whether a tenth of an interval is long enough to be one. */
@@ -129,9 +129,9 @@ void rate_sampler_stop(struct rate_sampler *sampler);
 uint64_t workload_dram_bytes(const struct workload *workload, unsigned idx);
 
 /* ---- Settled or not (settle.c has the rule) -------------------------------------------------- */
-/* Whether a quantity had settled, of which n values are known, in order of time. If not, adds a note
- * "not_settled.<what>" to the result, which commands print. Fewer values than SETTLE_PARTS_MIN are
- * not judged. least: what one operation adds to a value that counts operations, else 0. */
+/* Whether a quantity had settled, of which n values are known, in order of time. If not, adds a
+ * note "not_settled.<what>" to the result, which commands print. Fewer values than SETTLE_PARTS_MIN
+ * are not judged. least: what one operation adds to a value that counts operations, else 0. */
 #define SETTLE_PARTS     16u
 #define SETTLE_PARTS_MIN 10u
 bool workload_settled(struct workload *workload, const char *what, const double *value, unsigned n,
@@ -139,13 +139,14 @@ bool workload_settled(struct workload *workload, const char *what, const double 
 /* The same of the batches of a mean. */
 bool workload_mean_settled(struct workload *workload, const char *what,
                            const struct stat_mean *mean);
-/* Calls sample(context, i) now (i = 0) and at the end of each of SETTLE_PARTS equal parts of the time
- * to until_ps, and runs the simulation in between as workload_run_until(); no samples after *done. */
+/* Calls sample(context, i) now (i = 0) and at the end of each of SETTLE_PARTS equal parts of the
+ * time to until_ps, and runs the simulation in between as workload_run_until(); no samples after
+ * *done. */
 typedef void settle_sample_fn(void *context, unsigned i);
 void workload_run_parts(struct workload *workload, const bool *done, sim_time until_ps,
                         settle_sample_fn *sample, void *context);
-/* workload_settled() of the rate of a count: SETTLE_PARTS + 1 samples of workload_run_parts(). unit:
- * what one operation adds. */
+/* workload_settled() of the rate of a count: SETTLE_PARTS + 1 samples of workload_run_parts().
+ * unit: what one operation adds. */
 bool workload_count_settled(struct workload *workload, const char *what, const double *count,
                             double unit);
 
@@ -165,8 +166,9 @@ void workload_declare(struct workload *workload, struct run_result *declared);
 extern const struct record_desc workload_world_records[];
 /* Records every statistic of the world (those of hosts and devices), and the derived metrics that
  * all scenarios share: memory_gbyte_s, interconnect_gbyte_s. Those are about the host `measured`
- * (the others' have their names before them); with NULL the memory of all hosts counts. duration_ps:
- * since world_stats_clear(). SIM_ASSERTs that no resource carried more than its peak. */
+ * (the others' have their names before them); with NULL the memory of all hosts counts.
+ * duration_ps: since world_stats_clear(). SIM_ASSERTs that no resource carried more than its
+ * peak. */
 void workload_record_world(struct workload *workload, struct host *measured, sim_time duration_ps);
 
 #endif

@@ -8,13 +8,14 @@
  * again; a stream goes through them in order. Both have been through the buffer before time begins:
  * one that fits a cache is in it, of a larger one caches hold what was read last.
  *
- * A bandwidth is that of reads, of stores (each line is read, and written back later), of copies from
- * the first half of the buffer to the second, or of sums of two thirds of it into the last (add:
- * STREAM's add and triad). Copies and sums store through the caches or (copy_nt, triad) past them.
+ * A bandwidth is that of reads, of stores (each line is read, and written back later), of copies
+ * from the first half of the buffer to the second, or of sums of two thirds of it into the last
+ * (add: STREAM's add and triad). Copies and sums store through the caches or (copy_nt, triad) past
+ * them.
  *
- * A transfer: each core in turn loads a line that the other has just stored into, and stores into it
- * when the load has ended; the next one begins when the store has. Nobody polls: what a message costs
- * the caches, without the software.
+ * A transfer: each core in turn loads a line that the other has just stored into, and stores into
+ * it when the load has ended; the next one begins when the store has. Nobody polls: what a message
+ * costs the caches, without the software.
  */
 #include <math.h>
 #include <stdio.h>
@@ -38,8 +39,8 @@ enum memory_access {
 static const char *const access_names[] = {
     "read", "store", "triad", "copy", "copy_nt", "add", NULL
 };
-/* What a step reads and stores: one line of each of n_reads parts of the buffer, and (stores) one of
- * the last part. */
+/* What a step reads and stores: one line of each of n_reads parts of the buffer, and (stores) one
+ * of the last part. */
 static const struct {
     unsigned n_reads;
     bool stores, past_caches;
@@ -463,7 +464,8 @@ static void read_lines(void *context, struct sampling *sampling)
 
 #define AHEAD_PS \
     (2 *         \
-     SIM_PS_PER_US) /* more than any quantum, a microsecond at most: no task is further ahead of global time */
+     SIM_PS_PER_US) /* more than any quantum, a microsecond at most: no task is further ahead of
+                     * global time */
 
 /* As much of the warm-up as is needed; tasks are told of its end before they are there. */
 static void warm_up(struct memory_state *memory)

@@ -1,9 +1,9 @@
 /*
- * What a large copy does to the cache of a program: a small buffer is gone through column by column, so
- * that it is in the cache; then copy_bytes are copied elsewhere, by the CPU, the engine, or nobody; then
- * the buffer is gone through again, which is timed. Elements of element_bytes in rows of row_bytes, one
- * element of each row, then the next of each: every access is to another line, and each line is visited
- * row_bytes apart, as often as it has elements.
+ * What a large copy does to the cache of a program: a small buffer is gone through column by
+ * column, so that it is in the cache; then copy_bytes are copied elsewhere, by the CPU, the engine,
+ * or nobody; then the buffer is gone through again, which is timed. Elements of element_bytes in
+ * rows of row_bytes, one element of each row, then the next of each: every access is to another
+ * line, and each line is visited row_bytes apart, as often as it has elements.
  */
 #include "models/base/payload.h"
 #include "models/os/os.h"

@@ -9,12 +9,12 @@
  *   copy_overheads  shares of a copy's latency that its calls have spent, by time stamps where they
  *                   occur; completion: what a wait costs for a copy that has ended long before
  *
- * hot: the same two buffers again and again, after copies that do not count; memcpy() leaves them in the
- * CPU's caches, an engine does not, and nobody else touches them between copies. cold: both move on by the
- * size of a message through areas of area_bytes, and the caches are as copies before would have left
- * them, so that victims are written back. in_cache, in_no_cache: the same two buffers, which before each
- * copy are brought into this CPU's caches (the source read, the destination written) or out of all, which
- * takes no time.
+ * hot: the same two buffers again and again, after copies that do not count; memcpy() leaves them
+ * in the CPU's caches, an engine does not, and nobody else touches them between copies. cold: both
+ * move on by the size of a message through areas of area_bytes, and the caches are as copies before
+ * would have left them, so that victims are written back. in_cache, in_no_cache: the same two
+ * buffers, which before each copy are brought into this CPU's caches (the source read, the
+ * destination written) or out of all, which takes no time.
  */
 #include <stdio.h>
 
@@ -136,7 +136,7 @@ static void bench_check(struct program *program, struct sim_error_list *errors)
     }
 }
 
-/* ---- Copies ----------------------------------------------------------------------------------- */
+/* ---- Copies ---------------------------------------------------------------------------------- */
 
 static struct uaddr place(const struct bench *b, struct uaddr area)
 {
@@ -207,7 +207,7 @@ static unsigned copies(const struct bench *b, unsigned most, unsigned least)
     return n > most ? most : n < least ? least : (unsigned)n;
 }
 
-/* ---- What is measured ------------------------------------------------------------------------- */
+/* ---- What is measured ------------------------------------------------------------------------ */
 
 /* One copy, from call to the end of the wait. */
 static uint64_t one(struct bench *b)
@@ -237,8 +237,9 @@ static uint64_t moved(const struct bench *b)
     return stats->engine_bytes + stats->cpu_bytes;
 }
 
-/* All copies of the window have the same target: the bytes that lie there tell of one, the module's count of
- * all. memcpy() has ended when it returns: each one but the first finds its target empty again. */
+/* All copies of the window have the same target: the bytes that lie there tell of one, the module's
+ * count of all. memcpy() has ended when it returns: each one but the first finds its target empty
+ * again. */
 static void bandwidth(struct bench *b)
 {
     struct kernel *kernel = b->site.kernel;
@@ -320,7 +321,7 @@ static void overheads(struct bench *b)
     }
 }
 
-/* ---- The thread ------------------------------------------------------------------------------- */
+/* ---- The thread ------------------------------------------------------------------------------ */
 
 static bool prepare(struct bench *b)
 {
@@ -396,7 +397,7 @@ static void overheads_start(struct program *program)
     start(program, overheads_body);
 }
 
-/* ---- Records ---------------------------------------------------------------------------------- */
+/* ---- Records --------------------------------------------------------------------------------- */
 
 static double mean_us(uint64_t ps, uint64_t n)
 {

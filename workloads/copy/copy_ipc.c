@@ -7,12 +7,12 @@
  *   nlbc           TCP between two ports of the host's NICs that are cabled with each other: the adapters
  *                  move the data out of and into memory, the kernel copies to and from its buffers
  *
- * Both processes use the same buffers for all messages, but for a window by the engine: its messages are
- * under way together, and each has buffers of its own, which a window that does not count has had pinned. The
- * engine works on memory, so that the caches are as with one buffer. Each message has content of its own
- * (the program fills the buffer without time) and is checked when it has arrived: by the engine and in
- * round trips when its receiver has it; in a window by the CPU, which copies one message at a time, behind
- * the call that has copied it.
+ * Both processes use the same buffers for all messages, but for a window by the engine: its
+ * messages are under way together, and each has buffers of its own, which a window that does not
+ * count has had pinned. The engine works on memory, so that the caches are as with one buffer. Each
+ * message has content of its own (the program fills the buffer without time) and is checked when it
+ * has arrived: by the engine and in round trips when its receiver has it; in a window by the CPU,
+ * which copies one message at a time, behind the call that has copied it.
  */
 #include <stdio.h>
 
@@ -123,7 +123,7 @@ static void ipc_check(struct program *program, struct sim_error_list *errors)
         program_mistake(program, "network", errors, "a host with two functions of NICs", NULL);
 }
 
-/* ---- Messages --------------------------------------------------------------------------------- */
+/* ---- Messages -------------------------------------------------------------------------------- */
 
 static void bad(struct ipc *ipc, const char *what, int64_t status)
 {
@@ -240,7 +240,7 @@ static unsigned messages(const struct ipc *ipc, unsigned most, unsigned least)
     return n > most ? most : n < least ? least : (unsigned)n;
 }
 
-/* ---- The two processes ------------------------------------------------------------------------ */
+/* ---- The two processes ----------------------------------------------------------------------- */
 
 /* A round trip; the first one begins. */
 static void trip(struct side *s)
@@ -254,7 +254,8 @@ static void trip(struct side *s)
     }
 }
 
-/* Before the first message of a window by the CPU; whoever of both comes here second finds nothing copied. */
+/* Before the first message of a window by the CPU; whoever of both comes here second finds nothing
+ * copied. */
 static void begin_window(struct side *s)
 {
     struct ipc *ipc = s->ipc;
@@ -264,8 +265,8 @@ static void begin_window(struct side *s)
         fill(s, s->out, s->sent);
 }
 
-/* Behind a call: who posts second copies, in the order of posting, and the next copy begins in a later call. So
- * what was copied is checked now, and the buffer gets what will be copied next. */
+/* Behind a call: who posts second copies, in the order of posting, and the next copy begins in a
+ * later call. So what was copied is checked now, and the buffer gets what will be copied next. */
 static void look(struct ipc *ipc)
 {
     const uint64_t copied = adma_stats(ipc->site.adma)->cpu_bytes;
@@ -358,7 +359,7 @@ static void talk(struct side *s)
     }
 }
 
-/* ---- Set-up ----------------------------------------------------------------------------------- */
+/* ---- Set-up ---------------------------------------------------------------------------------- */
 
 static void meet_by_network(struct side *s)
 {

@@ -1,8 +1,8 @@
 /*
- * Large and small copies by one engine: a process keeps a window of large copies under way, another makes
- * small ones, one at a time with a pause between them, of sizes from small_from to small_to in turn. Both
- * have the same module open, on CPUs of their own. What is recorded is over the small copies that are
- * measured; each result is checked.
+ * Large and small copies by one engine: a process keeps a window of large copies under way, another
+ * makes small ones, one at a time with a pause between them, of sizes from small_from to small_to
+ * in turn. Both have the same module open, on CPUs of their own. What is recorded is over the small
+ * copies that are measured; each result is checked.
  */
 #include <stdio.h>
 
@@ -95,7 +95,7 @@ static void bad(struct mixed *m, const char *what, int64_t status)
     m->failed = true;
 }
 
-/* ---- Large copies ----------------------------------------------------------------------------- */
+/* ---- Large copies ---------------------------------------------------------------------------- */
 
 static void end_large(struct mixed *m, adma_cookie cookie, struct uaddr to, uint64_t mark)
 {
@@ -148,7 +148,7 @@ static void large_body(void *arg)
     program_finish(m->site.program);
 }
 
-/* ---- Small copies ----------------------------------------------------------------------------- */
+/* ---- Small copies ---------------------------------------------------------------------------- */
 
 static uint64_t next_size(const struct mixed *m, uint64_t bytes)
 {

@@ -21,7 +21,7 @@ void copy_no_effect(struct program *program, const char *const *keys, const char
         config_no_effect(program->group, *keys, path, errors, text);
 }
 
-/* ---- Engines ---------------------------------------------------------------------------------- */
+/* ---- Engines --------------------------------------------------------------------------------- */
 
 /* What drivers make of the engines that the host has. */
 static void check_channels(struct program *program, const struct copy_settings *settings,
@@ -146,7 +146,7 @@ void copy_site_close(struct copy_site *site)
     site->engines = NULL;
 }
 
-/* ---- Processes -------------------------------------------------------------------------------- */
+/* ---- Processes ------------------------------------------------------------------------------- */
 
 void copy_process_open(struct copy_process *process, struct copy_site *site)
 {

@@ -1,6 +1,7 @@
 /*
- * What programs that copy have in common: a process on a host, with memory of its own and the copy module
- * (logic/copy) open, and copies by whom the scenario says: the CPU, as memcpy() does it, or the engine.
+ * What programs that copy have in common: a process on a host, with memory of its own and the copy
+ * module (logic/copy) open, and copies by whom the scenario says: the CPU, as memcpy() does it, or
+ * the engine.
  */
 #ifndef WORKLOADS_COPY_COPY_SITE_H
 #define WORKLOADS_COPY_COPY_SITE_H
@@ -64,19 +65,19 @@ struct copy_site {
     struct copy_engines *engines; /* NULL: it needs none */
     struct adma *adma; /* NULL: nobody needs it, or it has failed, which the program has said */
 };
-/* In check(): finds the host, which must have the CPU, no guests, and, if settings->by says so, engines with
- * the channels, which it shares with the programs before this one. What is not so is a mistake, and so is a
- * setting of an engine that would have no effect; `decider` is the program's setting whose value `engine` has
- * engines copy. False: there is no such host. */
+/* In check(): finds the host, which must have the CPU, no guests, and, if settings->by says so,
+ * engines with the channels, which it shares with the programs before this one. What is not so is a
+ * mistake, and so is a setting of an engine that would have no effect; `decider` is the program's
+ * setting whose value `engine` has engines copy. False: there is no such host. */
 bool copy_site_check(struct copy_site *site, struct program *program,
                      const struct copy_settings *settings, const char *decider, const char *engine,
                      struct sim_error_list *errors);
-/* In check(): these settings (NULL-terminated), where they are written, are mistakes, as the program's
- * setting `decider` stands; expected ends with what it should be: `by = "engine"`. */
+/* In check(): these settings (NULL-terminated), where they are written, are mistakes, as the
+ * program's setting `decider` stands; expected ends with what it should be: `by = "engine"`. */
 void copy_no_effect(struct program *program, const char *const *keys, const char *decider,
                     const char *expected, struct sim_error_list *errors);
-/* [thread] Opens the module, with the engine's channels or, without an engine, for copies by the CPU.
- * False: the program has failed. */
+/* [thread] Opens the module, with the engine's channels or, without an engine, for copies by the
+ * CPU. False: the program has failed. */
 bool copy_site_open(struct copy_site *site);
 /* [thread] Always, at the end, after all processes have been closed. */
 void copy_site_close(struct copy_site *site);
@@ -90,8 +91,8 @@ struct copy_process {
 /* [thread] */
 void copy_process_open(struct copy_process *process, struct copy_site *site);
 void copy_process_close(struct copy_process *process);
-/* [thread] Memory in pieces of up to 4 MiB on the node of the calling CPU; v is 0, and the program has
- * failed, if there is none. */
+/* [thread] Memory in pieces of up to 4 MiB on the node of the calling CPU; v is 0, and the program
+ * has failed, if there is none. */
 struct uaddr copy_process_map(struct copy_process *process, uint64_t bytes);
 
 /* Content: a stream from `mark` on (models/base/payload.h), without time. */
@@ -100,8 +101,8 @@ void copy_fill(struct copy_process *process, struct uaddr at, uint64_t mark, uin
 bool copy_check(struct copy_process *process, struct uaddr at, uint64_t mark, uint64_t bytes);
 /* The bytes are in no cache. No time passes. */
 void copy_drop(struct copy_process *process, struct uaddr at, uint64_t bytes);
-/* The caches of `cpu` are as after copies of the last `bytes` of two areas: lines read of one, lines
- * written of the other. No time passes. */
+/* The caches of `cpu` are as after copies of the last `bytes` of two areas: lines read of one,
+ * lines written of the other. No time passes. */
 void copy_warm(struct copy_process *process, unsigned cpu, struct uaddr from, struct uaddr to,
                uint64_t area_bytes, uint64_t bytes);
 

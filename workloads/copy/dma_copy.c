@@ -1,12 +1,13 @@
 /*
- * Copies by the host's DMA engine (I/OAT, DSA), as a kernel makes them: a message in pieces, which are
- * spread over channels in turn; a window of messages is issued, then waited for. The buffers are
- * mapped once, at the start: what a process pays beside, pinning and system calls, is not here.
+ * Copies by the host's DMA engine (I/OAT, DSA), as a kernel makes them: a message in pieces, which
+ * are spread over channels in turn; a window of messages is issued, then waited for. The buffers
+ * are mapped once, at the start: what a process pays beside, pinning and system calls, is not here.
  *
  * Timing: bandwidth is what was copied, over the time from the first message's first piece to the
  * last one's end; latency is that of a window. Messages move on through the buffers, and begin anew
- * at their ends. The source is stamped before; each message is checked at its destination, and cleared
- * there, which takes no time. The program runs on one CPU, which also takes the engine's interrupts.
+ * at their ends. The source is stamped before; each message is checked at its destination, and
+ * cleared there, which takes no time. The program runs on one CPU, which also takes the engine's
+ * interrupts.
  */
 #include <errno.h>
 #include <string.h>
@@ -88,7 +89,7 @@ static void dma_copy_check(struct program *program, struct sim_error_list *error
                         NULL);
 }
 
-/* ---- The program ------------------------------------------------------------------------------- */
+/* ---- The program ----------------------------------------------------------------------------- */
 
 static int open_channels(struct dma_copy *p)
 {
@@ -156,8 +157,9 @@ static int copy_window(struct dma_copy *p, uint64_t *place)
     return status;
 }
 
-/* All messages of the window have arrived. Their places are cleared then: when the buffers begin anew, the
- * same bytes come there again. Messages of one window that share a place have the same bytes. */
+/* All messages of the window have arrived. Their places are cleared then: when the buffers begin
+ * anew, the same bytes come there again. Messages of one window that share a place have the same
+ * bytes. */
 static bool arrived(const struct dma_copy *p, const uint64_t *place)
 {
     struct payload_difference difference;

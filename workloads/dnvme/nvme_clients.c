@@ -1,9 +1,10 @@
 /*
- * nvme_clients: processes on several hosts that read and write blocks of one NVMe controller, each with a
- * queue pair of its own (SmartIO, 7.4.1 and 7.4.2). A latency is that of a command: from before its entry
- * is written to when the completion was found in the queue. Each client has a span of its own, which it
- * writes first; each block that is read is compared with what was written there last, not at its
- * completion, which data into a GPU may take another way than, but before its buffer is used again.
+ * nvme_clients: processes on several hosts that read and write blocks of one NVMe controller, each
+ * with a queue pair of its own (SmartIO, 7.4.1 and 7.4.2). A latency is that of a command: from
+ * before its entry is written to when the completion was found in the queue. Each client has a span
+ * of its own, which it writes first; each block that is read is compared with what was written
+ * there last, not at its completion, which data into a GPU may take another way than, but before
+ * its buffer is used again.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -25,8 +26,10 @@
 #define COMMAND_PS  (50 * SIM_PS_PER_MS)      /* a command that takes so long is lost */
 #define STEP_PS     (2 * SIM_PS_PER_US)
 #define SAMPLES_MIN 4096u
-#define SPARE       8u /* buffers more than commands: one is checked when so many others have been used */
-#define ARRIVAL_PS  (5 * SIM_PS_PER_US) /* the last data, after its completion */
+#define SPARE \
+    8u /* buffers more than commands: one is checked when so many others have been
+                        * used */
+#define ARRIVAL_PS (5 * SIM_PS_PER_US) /* the last data, after its completion */
 
 enum sq_place { SQ_LOCAL_RAM, SQ_REMOTE_RAM, SQ_REMOTE_GPU, SQ_CMB };
 static const char *const sq_names[] = { "local_ram", "remote_ram", "remote_gpu", "cmb", NULL };
@@ -435,8 +438,8 @@ static int fill_one(struct client *c, uint64_t block)
     return c->fill.command.status == NVME_SC_SUCCESS ? 0 : -EIO;
 }
 
-/* Writes the span from memory of the host. With an error a command may still be the device's, so what it
- * needs stays until the pair is freed. */
+/* Writes the span from memory of the host. With an error a command may still be the device's, so
+ * what it needs stays until the pair is freed. */
 static int fill(struct client *c)
 {
     const struct nvme_clients *all = c->all;

@@ -1,7 +1,7 @@
 /*
- * nvme_failover: a client with two adapters reads and writes blocks of a shared NVMe controller while the
- * cable of one is pulled, at random moments if often (SmartIO, 6.3). No I/O may be lost: every one ends,
- * and every block that is read is what was written there last.
+ * nvme_failover: a client with two adapters reads and writes blocks of a shared NVMe controller
+ * while the cable of one is pulled, at random moments if often (SmartIO, 6.3). No I/O may be lost:
+ * every one ends, and every block that is read is what was written there last.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
- * nvme_manager: the manager of an NVMe controller that clients on any hosts share (logic/dnvme). It takes
- * the device before they come, and gives it back when they have left.
+ * nvme_manager: the manager of an NVMe controller that clients on any hosts share (logic/dnvme). It
+ * takes the device before they come, and gives it back when they have left.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,10 +1,11 @@
 /*
- * nvme_rogue: a client of a shared NVMe controller that writes addresses into its commands which nobody
- * has given it: of data, in PRP lists, of PRP lists, in SGLs, of queues (SmartIO, 8.1). It aims at memory
- * of the host that has the device, which is not mapped for the device; at a buffer of a client on another
- * host, which is; and at where there is nothing. Both targets are guards: pages that hold a stream, which
- * are looked at in the end. What of them was overwritten, and what of the lender's memory has come into
- * the rogue's by way of the device, is counted: it is what isolation keeps from happening.
+ * nvme_rogue: a client of a shared NVMe controller that writes addresses into its commands which
+ * nobody has given it: of data, in PRP lists, of PRP lists, in SGLs, of queues (SmartIO, 8.1). It
+ * aims at memory of the host that has the device, which is not mapped for the device; at a buffer
+ * of a client on another host, which is; and at where there is nothing. Both targets are guards:
+ * pages that hold a stream, which are looked at in the end. What of them was overwritten, and what
+ * of the lender's memory has come into the rogue's by way of the device, is counted: it is what
+ * isolation keeps from happening.
  */
 #include <errno.h>
 #include <string.h>

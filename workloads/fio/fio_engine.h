@@ -82,15 +82,17 @@ struct fio_engine_ops {
     /* Checks the settings, before time starts, and fills struct fio_device; false after a mistake
      * (program_mistake()). */
     bool (*check)(struct fio_device *device, struct sim_error_list *errors);
-    /* Before time starts: so many jobs of the program have the device open at a time, at least; what is
-     * too many is a mistake. NULL: any number. */
+    /* Before time starts: so many jobs of the program have the device open at a time, at least;
+     * what is too many is a mistake. NULL: any number. */
     void (*check_jobs)(struct fio_device *device, unsigned n_jobs, struct sim_error_list *errors);
-    /* [thread] Opens the device and allocates the buffers (fio_buffers_alloc()); sets device->bytes.
-     * Jobs open and close one at a time; of those that share blocks which are written first, the
-     * first has written them before the second opens. -EFBIG: buffer_bytes is more than the device takes. */
+    /* [thread] Opens the device and allocates the buffers (fio_buffers_alloc()); sets
+     * device->bytes. Jobs open and close one at a time; of those that share blocks which are
+     * written first, the first has written them before the second opens. -EFBIG: buffer_bytes is
+     * more than the device takes. */
     int (*open)(struct fio_job *job);
-    /* [thread] Starts a request. 0: it will be reaped, or, of a synchronous engine, is done; -EBUSY:
-     * no room until a request is reaped, io_u is the caller's; other errors: the same, for good. */
+    /* [thread] Starts a request. 0: it will be reaped, or, of a synchronous engine, is done;
+     * -EBUSY: no room until a request is reaped, io_u is the caller's; other errors: the same, for
+     * good. */
     int (*submit)(struct fio_job *job, struct fio_io_u *io_u);
     /* [thread] What was submitted since the last commit() must be under way at return (one
      * io_submit(), one doorbell). The job calls it after every iodepth_batch requests and before

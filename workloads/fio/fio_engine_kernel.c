@@ -1,9 +1,9 @@
 /*
- * Engines over the kernel's NVMe driver, direct I/O on the raw device: `sync` is pread() by pread();
- * `libaio` is io_submit() of what was collected, and io_getevents(); `io_uring` is io_uring_enter()
- * of what was collected, and a look at the ring. If the driver polls (nvme_polled), a thread that
- * waits looks at the completion queue itself, as io_uring_enter() does with IORING_SETUP_IOPOLL.
- * What calls cost is the kernel's (logic/nvme/nvme_block.c).
+ * Engines over the kernel's NVMe driver, direct I/O on the raw device: `sync` is pread() by
+ * pread(); `libaio` is io_submit() of what was collected, and io_getevents(); `io_uring` is
+ * io_uring_enter() of what was collected, and a look at the ring. If the driver polls
+ * (nvme_polled), a thread that waits looks at the completion queue itself, as io_uring_enter() does
+ * with IORING_SETUP_IOPOLL. What calls cost is the kernel's (logic/nvme/nvme_block.c).
  */
 #include <errno.h>
 
@@ -255,8 +255,8 @@ static unsigned libaio_reap(struct fio_job *job, unsigned min, unsigned max, str
 
 /* ---- io_uring -------------------------------------------------------------------------------- */
 
-/* The interrupt puts completions into the ring, where the process finds them; io_uring_enter() where
- * it has to wait, or the kernel has to poll (IORING_SETUP_IOPOLL). */
+/* The interrupt puts completions into the ring, where the process finds them; io_uring_enter()
+ * where it has to wait, or the kernel has to poll (IORING_SETUP_IOPOLL). */
 static unsigned ring_reap(struct fio_job *job, unsigned min, unsigned max, struct fio_io_u **done)
 {
     struct kernel_job *own = job->state;

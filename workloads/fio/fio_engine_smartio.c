@@ -1,7 +1,8 @@
 /*
- * The engine `smartio`: each job is a client of a controller that a program nvme_manager before this one
- * manages, wherever both are (logic/dnvme), with a queue pair and buffers in memory of its host. It polls.
- * What a request costs is the driver's (docs/models/dnvme.md); the engine is part of that.
+ * The engine `smartio`: each job is a client of a controller that a program nvme_manager before
+ * this one manages, wherever both are (logic/dnvme), with a queue pair and buffers in memory of its
+ * host. It polls. What a request costs is the driver's (docs/models/dnvme.md); the engine is part
+ * of that.
  */
 #include <errno.h>
 
@@ -135,7 +136,8 @@ static int open_job(struct fio_job *job)
 
 /* ---- Requests -------------------------------------------------------------------------------- */
 
-/* True: nothing of the client works any more. Says why, before fio says that a request has failed. */
+/* True: nothing of the client works any more. Says why, before fio says that a request has
+ * failed. */
 static bool is_lost(struct fio_job *job)
 {
     const struct smartio_job *own = job->state;

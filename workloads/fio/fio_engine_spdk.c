@@ -1,12 +1,12 @@
 /*
- * The engine `spdk`: jobs are threads of one process that drives the device itself, without the kernel
- * and without interrupts, and polls for completions. The device is a controller of the host that no
- * driver of the kernel has (nvme_driver = false), or one that a program nvmeof_target before this one
- * exports, which the host's RDMA adapter reaches. Each job has a queue pair of its own. Buffers are
- * pinned, or registered, memory of the process.
+ * The engine `spdk`: jobs are threads of one process that drives the device itself, without the
+ * kernel and without interrupts, and polls for completions. The device is a controller of the host
+ * that no driver of the kernel has (nvme_driver = false), or one that a program nvmeof_target
+ * before this one exports, which the host's RDMA adapter reaches. Each job has a queue pair of its
+ * own. Buffers are pinned, or registered, memory of the process.
  *
- * A request costs fio_plugin_cycles, half of them when it is submitted and half when it is reaped, and
- * what the driver's calls cost (logic/nvme/nvme_local.h, logic/nvmeof/nvmeof.h).
+ * A request costs fio_plugin_cycles, half of them when it is submitted and half when it is reaped,
+ * and what the driver's calls cost (logic/nvme/nvme_local.h, logic/nvmeof/nvmeof.h).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -38,8 +38,8 @@ struct spdk_io_u {
     struct fio_io_u *next;
 };
 
-/* SPDK waits for ever: it has no time-out unless a program asks for one, and fio's plugin does not. A
- * run that polls for so long in vain has nothing to tell any more. */
+/* SPDK waits for ever: it has no time-out unless a program asks for one, and fio's plugin does not.
+ * A run that polls for so long in vain has nothing to tell any more. */
 #define STUCK_PS SIM_PS_PER_S
 
 struct spdk_job {

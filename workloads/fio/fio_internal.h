@@ -254,8 +254,8 @@ static inline bool fio_stops(const struct fio_thread *thread)
 
 /* ---- Requests (fio_io.c), all [thread] ------------------------------------------------------- */
 
-/* Submit one request: any block, by the settings; the next by the options, when its rate allows; the next
- * step of the trace, when it is time; this one. */
+/* Submit one request: any block, by the settings; the next by the options, when its rate allows;
+ * the next step of the trace, when it is time; this one. */
 void fio_io_plain(struct fio_thread *thread);
 void fio_io_next(struct fio_thread *thread);
 void fio_io_replay(struct fio_thread *thread);
@@ -288,8 +288,8 @@ extern const struct record_desc fio_records[];
 /* Of a job file: with those of its jobs, by their names. */
 void fio_records_make(struct fio *fio);
 void fio_record(struct program *program, sim_time duration_ps);
-/* A job's statistics with their time: within the measurement, after ramp_time, until the job's end. The
- * latencies stay the job's. */
+/* A job's statistics with their time: within the measurement, after ramp_time, until the job's end.
+ * The latencies stay the job's. */
 struct fio_stats fio_stats_of(const struct fio_thread *thread);
 
 /* ---- Reports (fio_json.c) -------------------------------------------------------------------- */

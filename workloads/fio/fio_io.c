@@ -1,8 +1,8 @@
 /*
- * A job's requests: chosen, submitted, taken back, checked and counted, in the order of fio's do_io():
- * submit until the queue is full, then take what iodepth_batch_complete_min and _max say; wait where
- * rates, pauses and traces say so. A request's latency begins before the call that submits it and
- * ends when the job has it back (fio's lat).
+ * A job's requests: chosen, submitted, taken back, checked and counted, in the order of fio's
+ * do_io(): submit until the queue is full, then take what iodepth_batch_complete_min and _max say;
+ * wait where rates, pauses and traces say so. A request's latency begins before the call that
+ * submits it and ends when the job has it back (fio's lat).
  */
 #include <errno.h>
 
@@ -263,8 +263,8 @@ static uint64_t rate_of(const struct fio_thread *thread, unsigned direction)
     return options->rate[direction];
 }
 
-/* Waits with an empty queue until the rate allows a request of this direction, or of the other one, if
- * that comes first; returns which. */
+/* Waits with an empty queue until the rate allows a request of this direction, or of the other one,
+ * if that comes first; returns which. */
 static unsigned pace(struct fio_thread *thread, unsigned direction)
 {
     const struct fio_options *options = thread->options;

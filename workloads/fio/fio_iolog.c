@@ -1,6 +1,7 @@
 /*
- * Traces that fio writes with write_iolog: version 2 (`FILE ACTION OFFSET BYTES`, and `FILE wait US`)
- * and version 3 (microseconds since the beginning stand first). blktrace's binary files are not read.
+ * Traces that fio writes with write_iolog: version 2 (`FILE ACTION OFFSET BYTES`, and `FILE wait
+ * US`) and version 3 (microseconds since the beginning stand first). blktrace's binary files are
+ * not read.
  */
 #include <glib.h>
 #include <stdlib.h>

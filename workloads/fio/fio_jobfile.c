@@ -1,7 +1,7 @@
 /*
  * Job files: sections in brackets, keys with or without a value, comments that begin a line with
- * `;` or `#`, `include FILE`, ${VARIABLE} of the environment. [global] sets what jobs below it begin
- * with.
+ * `;` or `#`, `include FILE`, ${VARIABLE} of the environment. [global] sets what jobs below it
+ * begin with.
  */
 #include <glib.h>
 #include <string.h>

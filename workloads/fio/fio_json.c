@@ -1,7 +1,7 @@
 /*
  * Results in the form of fio 3's --output-format=json, for tools that read that: names, nesting and
- * units are fio's (docs/fio.md). What is not measured is left out (processor time, context switches,
- * use of disks), what cannot happen is zero (short requests, page faults, trims).
+ * units are fio's (docs/fio.md). What is not measured is left out (processor time, context
+ * switches, use of disks), what cannot happen is zero (short requests, page faults, trims).
  */
 #include <errno.h>
 #include <glib.h>
@@ -286,7 +286,8 @@ static void put_jobs(struct json *json, const struct fio *fio)
     close_group(json, ']');
 }
 
-/* Through what has this name, not in its place: it may be a pipe, a link or a device. 0 or an errno. */
+/* Through what has this name, not in its place: it may be a pipe, a link or a device. 0 or an
+ * errno. */
 static int write_through(const char *path, const GString *text)
 {
     FILE *file = fopen(path, "w");

@@ -120,7 +120,8 @@ enum fio_key_kind {
 };
 
 /* The i-th key with what it does, or why it is refused, for documentation and tests; false: there
- * are fewer. *alias may be NULL; `neutral`: the value of a refused key that is accepted, or NULL. */
+ * are fewer. *alias may be NULL; `neutral`: the value of a refused key that is accepted, or
+ * NULL. */
 bool fio_key_at(unsigned i, const char **name, const char **alias, enum fio_key_kind *kind,
                 const char **neutral, const char **help);
 
@@ -158,8 +159,9 @@ struct fio_job_list {
 };
 bool fio_job_file_read(const char *path, struct fio_strings *strings, struct fio_job_list *jobs,
                        struct sim_error_list *errors);
-/* Sets "key=value key key=value" in every job, as options on fio's command line after the file would;
- * without a job makes one, called `name`. override: where the text stands, kept by the jobs. */
+/* Sets "key=value key key=value" in every job, as options on fio's command line after the file
+ * would; without a job makes one, called `name`. override: where the text stands, kept by the
+ * jobs. */
 bool fio_job_options_set(const char *text, const char *name, struct fio_override *override,
                          struct fio_strings *strings, struct fio_job_list *jobs,
                          struct sim_error_list *errors);

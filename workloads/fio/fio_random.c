@@ -1,10 +1,10 @@
 /*
  * Random blocks: uniform, Zipf, Pareto, normal, by zones. Zipf is drawn exactly, by rejection from
- * the integral of x^-theta (W. Hormann, G. Derflinger: Rejection-inversion to generate variates from
- * monotone discrete distributions, ACM TOMACS 6, 1996), where fio approximates (Gray et al., SIGMOD
- * 1994). Pareto is fio's: a share h of the blocks gets 1 - h of the requests. Ranks of both are
- * spread over the span by a permutation, so that blocks that are often used are no neighbours; fio
- * hashes them.
+ * the integral of x^-theta (W. Hormann, G. Derflinger: Rejection-inversion to generate variates
+ * from monotone discrete distributions, ACM TOMACS 6, 1996), where fio approximates (Gray et al.,
+ * SIGMOD 1994). Pareto is fio's: a share h of the blocks gets 1 - h of the requests. Ranks of both
+ * are spread over the span by a permutation, so that blocks that are often used are no neighbours;
+ * fio hashes them.
  */
 #include <math.h>
 

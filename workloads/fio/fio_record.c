@@ -30,8 +30,8 @@ const struct record_desc fio_records[] = {
 
 /* ---- All jobs -------------------------------------------------------------------------------- */
 
-/* The one rule for the program and for its jobs: of n sorted samples that of rank q (n - 1), rounded
- * down. */
+/* The one rule for the program and for its jobs: of n sorted samples that of rank q (n - 1),
+ * rounded down. */
 static double quantile_ns(const double *ps, uint64_t n, double q)
 {
     return ps[(uint64_t)(q * (double)(n - 1))] * 1e-3;
@@ -60,11 +60,11 @@ static double deviation_ns(const struct fio *fio)
 }
 
 /*
- * In which the requests that were measured were served. Of jobs that end by themselves, from the first
- * of their submissions, which may lie before the measurement's beginning, to the last of their
- * completions: with deep queues and few operations filling and emptying the queue counts. Else what
- * was measured once all queues were full: requests under way at the end stand for those at the
- * beginning.
+ * In which the requests that were measured were served. Of jobs that end by themselves, from the
+ * first of their submissions, which may lie before the measurement's beginning, to the last of
+ * their completions: with deep queues and few operations filling and emptying the queue counts.
+ * Else what was measured once all queues were full: requests under way at the end stand for those
+ * at the beginning.
  */
 static double served_s(const struct fio *fio, sim_time duration_ps)
 {

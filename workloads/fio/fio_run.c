@@ -1,6 +1,7 @@
 /*
- * The life of a job: its blocks are written, it opens the device, waits for the jobs before it and for
- * programs beside it, does its loops, reads back what it has written. One thread for each clone.
+ * The life of a job: its blocks are written, it opens the device, waits for the jobs before it and
+ * for programs beside it, does its loops, reads back what it has written. One thread for each
+ * clone.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -60,7 +61,8 @@ static int by_place(const void *a, const void *b)
     return (x->at > y->at) - (x->at < y->at);
 }
 
-/* Reads back what this loop wrote, in the order of the writes, or of places if these were random. */
+/* Reads back what this loop wrote, in the order of the writes, or of places if these were
+ * random. */
 static void read_back(struct fio_thread *thread)
 {
     thread->reads_back = true;
@@ -199,8 +201,8 @@ static bool is_first(const struct fio_thread *thread)
     return own->after == 0 && own->waits_for < 0;
 }
 
-/* Programs with job files begin together; those on other hosts have other kernels, which cannot wake
- * this one's threads. */
+/* Programs with job files begin together; those on other hosts have other kernels, which cannot
+ * wake this one's threads. */
 static void wait_for_others(struct fio_thread *thread)
 {
     const struct fio *first = thread->fio->first;
@@ -208,8 +210,8 @@ static void wait_for_others(struct fio_thread *thread)
         k_sleep(fio_kernel(thread), OTHERS_PS);
 }
 
-/* All blocks are there and devices open, of all programs; jobs before this one are done, startdelay is
- * over. */
+/* All blocks are there and devices open, of all programs; jobs before this one are done, startdelay
+ * is over. */
 static void wait_to_begin(struct fio_thread *thread)
 {
     struct fio *fio = thread->fio;

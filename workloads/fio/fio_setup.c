@@ -1,6 +1,6 @@
 /*
- * From descriptions of jobs to threads, blocks and devices, and all mistakes that can be told before
- * time starts.
+ * From descriptions of jobs to threads, blocks and devices, and all mistakes that can be told
+ * before time starts.
  */
 #include <glib.h>
 #include <stdlib.h>
@@ -10,9 +10,9 @@
 
 #define DEVICES_NAMED_MAX 4u
 
-/* What is wrong with keys of a job, "bs, offset; bsrange" (those after the semicolon bear on it without
- * being named): at its section, or, if one of them has been set by job_options, at that setting, once
- * for all jobs. */
+/* What is wrong with keys of a job, "bs, offset; bsrange" (those after the semicolon bear on it
+ * without being named): at its section, or, if one of them has been set by job_options, at that
+ * setting, once for all jobs. */
 __attribute__((format(printf, 4, 5))) static void wrong(struct sim_error_list *errors,
                                                         const struct fio_options *options,
                                                         const char *keys, const char *fmt, ...)

@@ -1,13 +1,13 @@
 /*
- * What a host's hardware counts while other programs run, as tools read it that know the counters of
- * the uncore: entries of the I/O agent, the queues of the memory controllers, rows. It runs on no
- * CPU and costs nothing.
+ * What a host's hardware counts while other programs run, as tools read it that know the counters
+ * of the uncore: entries of the I/O agent, the queues of the memory controllers, rows. It runs on
+ * no CPU and costs nothing.
  *
- * Occupancies are means over time: the time that all entries were held, over the time measured (what
- * Intel's occupancy counters are, divided by clocks). Those of DRAM are means of a channel.
+ * Occupancies are means over time: the time that all entries were held, over the time measured
+ * (what Intel's occupancy counters are, divided by clocks). Those of DRAM are means of a channel.
  *
- * Beside the simulated waits stands what Understanding the Host Network (6.1) computes from the same
- * counters, with the simulated channels' own times. With N entries in a queue:
+ * Beside the simulated waits stands what Understanding the Host Network (6.1) computes from the
+ * same counters, with the simulated channels' own times. With N entries in a queue:
  *   a read waits  N (switches/reads turnaround + writes/reads burst) + (N - 1) burst
  *                 + activations/reads tRCD + conflicts/reads tRP
  *   a write waits P(write queue full) (M (switches/writes turnaround + reads/writes burst)

@@ -1,10 +1,10 @@
 /*
- * Cores that go through arrays of their own line by line, after the antagonists of Understanding the
- * Host Network: they read each line, or store into it, which reads it and writes it back later.
+ * Cores that go through arrays of their own line by line, after the antagonists of Understanding
+ * the Host Network: they read each line, or store into it, which reads it and writes it back later.
  * Nothing is prefetched: what a core has under way is bounded by its line-fill buffers.
  *
- * Counted is what the counters of a core show: lines that took a line-fill buffer, and how long they
- * had it (Intel: L1D_PEND_MISS.PENDING over the lines).
+ * Counted is what the counters of a core show: lines that took a line-fill buffer, and how long
+ * they had it (Intel: L1D_PEND_MISS.PENDING over the lines).
  *
  * Before time begins each core has been through as much of its array as fits into its share of the
  * caches: they hold what the cores leave there, so that lines are written back from the beginning.

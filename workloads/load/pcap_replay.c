@@ -1,10 +1,11 @@
 /*
- * pcap_replay: a kernel thread that hands the frames of a capture (pcap or pcapng) to a NIC, each when it is due,
- * past the queueing discipline, as pktgen does. Ethernet, IP and transport headers are those of the file, but for
- * the two MAC addresses, which are those of the hosts: the receiving NIC steers, splits and completes by
- * them. No socket waits for the frames: the receiving stack drops them once it has parsed them, and answers TCP with
- * resets, as a host without these connections. Bytes of the payload are not carried, and connections of the
- * capture do not react to the simulated network.
+ * pcap_replay: a kernel thread that hands the frames of a capture (pcap or pcapng) to a NIC, each
+ * when it is due, past the queueing discipline, as pktgen does. Ethernet, IP and transport headers
+ * are those of the file, but for the two MAC addresses, which are those of the hosts: the receiving
+ * NIC steers, splits and completes by them. No socket waits for the frames: the receiving stack
+ * drops them once it has parsed them, and answers TCP with resets, as a host without these
+ * connections. Bytes of the payload are not carried, and connections of the capture do not react to
+ * the simulated network.
  */
 #include <string.h>
 

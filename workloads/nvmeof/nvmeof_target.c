@@ -1,7 +1,8 @@
 /*
- * A target of NVMe over Fabrics by RDMA, in the manner of SPDK's: a process that has a controller and a
- * CPU to itself, and exports namespace 1 to the initiators of other programs (fio's engine spdk with the
- * same `device`). It sleeps while nobody is connected, and polls without a pause then.
+ * A target of NVMe over Fabrics by RDMA, in the manner of SPDK's: a process that has a controller
+ * and a CPU to itself, and exports namespace 1 to the initiators of other programs (fio's engine
+ * spdk with the same `device`). It sleeps while nobody is connected, and polls without a pause
+ * then.
  */
 #include "workloads/nvmeof/nvmeof_target.h"
 

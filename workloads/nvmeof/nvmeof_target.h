@@ -17,8 +17,8 @@ const struct lending_host *nvmeof_service_host(const struct nvmeof_service *serv
 /* In check(): the only RDMA adapter that the host uses by itself; NULL: it has none or several. */
 const char *nvmeof_adapter(const struct program *program, struct lending_host *host);
 
-/* [thread] A connection manager, for struct nvmeof_initiator_params: takes a hello to the target, whose
- * thread answers it. -ECONNREFUSED: the target could not start, or has ended. */
+/* [thread] A connection manager, for struct nvmeof_initiator_params: takes a hello to the target,
+ * whose thread answers it. -ECONNREFUSED: the target could not start, or has ended. */
 struct nvmeof_caller {
     struct nvmeof_service *service;
     struct kernel *kernel; /* of the caller */
@@ -26,8 +26,8 @@ struct nvmeof_caller {
 int nvmeof_service_exchange(void *caller, const struct nvmeof_hello *hello,
                             struct nvmeof_hello *answer);
 
-/* [thread] The adapter of this name, with a local identifier that no other has; NULL: it is not there,
- * or does not answer. */
+/* [thread] The adapter of this name, with a local identifier that no other has; NULL: it is not
+ * there, or does not answer. */
 struct rdma_drv *nvmeof_adapter_up(struct lending_host *host, const char *adapter);
 
 #endif

@@ -1,11 +1,11 @@
 /*
  * Intel's MPI benchmarks: PingPong between two processes, Alltoall among eight of each host.
  *
- * As IMB does it: each process has a buffer for what it sends and one for what it receives, used again and
- * again; a few repetitions before those that are measured, a barrier between; PingPong's time is half of a
- * round trip, its throughput the message's bytes over that, in 2^20 bytes; Alltoall's time is the mean over the
- * processes. IMB makes up to 1000 repetitions; here as many as `repetitions` and `volume_bytes` say.
- * What the last repetition has brought is checked.
+ * As IMB does it: each process has a buffer for what it sends and one for what it receives, used
+ * again and again; a few repetitions before those that are measured, a barrier between; PingPong's
+ * time is half of a round trip, its throughput the message's bytes over that, in 2^20 bytes;
+ * Alltoall's time is the mean over the processes. IMB makes up to 1000 repetitions; here as many as
+ * `repetitions` and `volume_bytes` say. What the last repetition has brought is checked.
  */
 #include "workloads/openmx/mpi_job.h"
 
@@ -162,8 +162,8 @@ static unsigned n_blocks(const struct imb *imb)
     return imb->benchmark == PING_PONG ? 1 : 2 * PROCESSES;
 }
 
-/* Blocks that are packed lie several to a cache line, which packets do not carry as marks (payload.h): they stay
- * zero. tests/logic/mpi has the bytes of such exchanges. */
+/* Blocks that are packed lie several to a cache line, which packets do not carry as marks
+ * (payload.h): they stay zero. tests/logic/mpi has the bytes of such exchanges. */
 static bool is_marked(const struct imb *imb, uint64_t bytes)
 {
     return imb->benchmark == PING_PONG || mpi_alltoall_algorithm(2 * PROCESSES, bytes) != MPI_BRUCK;
@@ -257,15 +257,16 @@ static unsigned warm_ups(const struct imb *imb, unsigned phase)
     return phase == 0 ? imb->warm_ups : 2;
 }
 
-/* IMB takes its buffers from malloc(), which maps what is large: it begins behind the header of its chunk. */
+/* IMB takes its buffers from malloc(), which maps what is large: it begins behind the header of its
+ * chunk. */
 static struct kaddr malloced(struct mpi_rank *rank, uint64_t bytes)
 {
     const struct kaddr at = mpi_job_buffer(rank, bytes + CHUNK_BYTES);
     return at.v == 0 ? at : kaddr_add(at, CHUNK_BYTES);
 }
 
-/* The warm-up of an Alltoall that is measured once has shorter blocks: buffers are registered for each message,
- * and are larger than the caches, so that a whole one leaves nothing behind. */
+/* The warm-up of an Alltoall that is measured once has shorter blocks: buffers are registered for
+ * each message, and are larger than the caches, so that a whole one leaves nothing behind. */
 static bool is_shortened(const struct imb *imb, unsigned phase)
 {
     const uint64_t bytes = imb->phase[phase].bytes;
@@ -338,7 +339,8 @@ static void record_causes(struct program *program, const struct phase *phase)
                    (double)phase->interconnect_bytes / messages);
 }
 
-/* Misses and accesses of accounts from first to end, as PAPI counts them on Core: with the prefetcher's. */
+/* Misses and accesses of accounts from first to end, as PAPI counts them on Core: with the
+ * prefetcher's. */
 static void record_misses(struct program *program, const struct phase *phase, unsigned first,
                           unsigned end, const char *share, const char *per_message)
 {

@@ -1,9 +1,9 @@
 /*
  * MPI jobs on two hosts: threads, endpoints, start and end; and CPUs that compute beside them.
  *
- * The first process of a host opens Myrinet Express there, the others wait for it. Everybody connects to
- * everybody. Endpoint numbers of a host are those of its processes, so a NIC that hashes the number gives each
- * process a queue of its own. Every process ends with a barrier.
+ * The first process of a host opens Myrinet Express there, the others wait for it. Everybody
+ * connects to everybody. Endpoint numbers of a host are those of its processes, so a NIC that
+ * hashes the number gives each process a queue of its own. Every process ends with a barrier.
  */
 #include "workloads/openmx/mpi_job.h"
 

@@ -1,6 +1,6 @@
 /*
- * An MPI job: as many processes on each of two hosts, ranks 0 to n - 1 on the first (by slot), each in a
- * thread of its own with an endpoint of Myrinet Express.
+ * An MPI job: as many processes on each of two hosts, ranks 0 to n - 1 on the first (by slot), each
+ * in a thread of its own with an endpoint of Myrinet Express.
  */
 #ifndef WORKLOADS_OPENMX_MPI_JOB_H
 #define WORKLOADS_OPENMX_MPI_JOB_H
@@ -45,7 +45,8 @@ struct mpi_job {
     const struct mpi_job_settings *settings;
     struct network_host *host[MPI_JOB_HOSTS];
     unsigned n_per_host;
-    /* What a process does: warms up, mpi_job_measured(), what is measured. Nothing of it after an error. */
+    /* What a process does: warms up, mpi_job_measured(), what is measured. Nothing of it after an
+     * error. */
     void (*body)(struct mpi_rank *rank);
     /* ---- running ----------------------------------------------------------------------------- */
     struct mx_site *site[MPI_JOB_HOSTS];
@@ -59,22 +60,25 @@ struct mpi_job {
     bool failed;
 };
 
-/* In check(): finds the hosts; each must have n_per_host CPUs from settings->cpu on. False: a mistake. */
+/* In check(): finds the hosts; each must have n_per_host CPUs from settings->cpu on. False: a
+ * mistake. */
 bool mpi_job_check(struct mpi_job *job, struct program *program,
                    const struct mpi_job_settings *settings, unsigned n_per_host,
                    struct sim_error_list *errors);
 /* In start(): makes the threads. The program has ended when all processes have. */
 void mpi_job_start(struct mpi_job *job);
-/* [thread] Returns once what is measured has begun, when all processes have come here. False: do nothing
- * more, something has failed. */
+/* [thread] Returns once what is measured has begun, when all processes have come here. False: do
+ * nothing more, something has failed. */
 bool mpi_job_measured(struct mpi_rank *rank);
 /* The job goes on. */
 bool mpi_job_good(const struct mpi_job *job);
 /* Fails the program, if the call has failed. Returns whether the job goes on. */
 bool mpi_job_ok(struct mpi_rank *rank, const char *call, int error);
-/* [thread] Memory of the process's node; v is 0, and the program has failed, if there is none. It stays. */
+/* [thread] Memory of the process's node; v is 0, and the program has failed, if there is none. It
+ * stays. */
 struct kaddr mpi_job_buffer(struct mpi_rank *rank, uint64_t bytes);
-/* Content without time: bytes of a stream from `position` on; whether they are there, else a fault. */
+/* Content without time: bytes of a stream from `position` on; whether they are there, else a
+ * fault. */
 void mpi_job_fill(struct mpi_rank *rank, struct kaddr at, uint16_t stream, uint64_t position,
                   uint64_t bytes);
 void mpi_job_clear(struct mpi_rank *rank, struct kaddr at, uint64_t bytes);

@@ -1,6 +1,6 @@
 /*
- * Myrinet Express on a host: the adapter's firmware if it is that of MX, else Open-MX's module on the host's default
- * interface, with or without the host's copy engines; endpoints of the board.
+ * Myrinet Express on a host: the adapter's firmware if it is that of MX, else Open-MX's module on
+ * the host's default interface, with or without the host's copy engines; endpoints of the board.
  */
 #include "workloads/openmx/mx_site.h"
 

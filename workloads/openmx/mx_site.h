@@ -1,6 +1,6 @@
 /*
- * Myrinet Express on a host of the group `network`: Open-MX over its Ethernet interface, or native MX over a NIC
- * that runs the MX firmware; and the endpoints that processes open there.
+ * Myrinet Express on a host of the group `network`: Open-MX over its Ethernet interface, or native
+ * MX over a NIC that runs the MX firmware; and the endpoints that processes open there.
  */
 #ifndef WORKLOADS_OPENMX_MX_SITE_H
 #define WORKLOADS_OPENMX_MX_SITE_H
@@ -30,8 +30,8 @@ extern const char *const mx_site_steering_names[];
 
 struct mx_site;
 
-/* What lost packets cost the hosts of a program: the time in which no reply to a pull came in any of them, until
- * one timed out. */
+/* What lost packets cost the hosts of a program: the time in which no reply to a pull came in any
+ * of them, until one timed out. */
 struct mx_site_stalls {
     uint64_t time_outs;
     sim_time sum_ps;
@@ -39,19 +39,19 @@ struct mx_site_stalls {
     struct mx_site *first; /* of the hosts */
 };
 
-/* In check(), once per host: the settings fit the host; mistakes go to errors. cpu: handles interrupts of the copy
- * engines, if this program is the first that uses them. */
+/* In check(), once per host: the settings fit the host; mistakes go to errors. cpu: handles
+ * interrupts of the copy engines, if this program is the first that uses them. */
 void mx_site_check(struct program *program, struct network_host *host,
                    const struct mx_site_settings *settings, unsigned cpu,
                    struct sim_error_list *errors);
-/* [thread] NULL: the program has failed. The caller owns the result. stalls: of the program; Open-MX's
- * are added to them until the site is freed. */
+/* [thread] NULL: the program has failed. The caller owns the result. stalls: of the program;
+ * Open-MX's are added to them until the site is freed. */
 struct mx_site *mx_site_new(struct program *program, struct network_host *host,
                             const struct mx_site_settings *settings, struct mx_site_stalls *stalls);
 /* [thread] After all endpoints have been closed. */
 void mx_site_free(struct mx_site *site);
-/* [thread] Opens endpoint `id` with this key for the calling process; the caller closes it (mx_close()). NULL:
- * the program has failed. */
+/* [thread] Opens endpoint `id` with this key for the calling process; the caller closes it
+ * (mx_close()). NULL: the program has failed. */
 struct mx_endpoint *mx_site_endpoint(struct mx_site *site, unsigned id, uint32_t key);
 /* What Open-MX has dropped, and asked to pull again; 0 of native MX. */
 struct mx_site_losses {

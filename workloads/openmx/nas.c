@@ -1,17 +1,19 @@
 /*
- * NAS Parallel Benchmarks as skeletons of their communication: CG, MG, FT, IS of 16 processes on two hosts.
+ * NAS Parallel Benchmarks as skeletons of their communication: CG, MG, FT, IS of 16 processes on
+ * two hosts.
  *
- * Messages, their sizes and partners follow from the benchmark's parameters, as in NPB 3's programs with MPI;
- * computation is time: compute_us for each unit (an iteration). Units are alike, so a few are simulated and the
- * time of all is as many times that of one as there are. The processes' arrays are not computed on: a message
- * comes from a buffer that the process uses for all of them, and is checked where it arrives.
- * With `sample`, the long exchanges of FT and IS are simulated with messages of an n-th and of two n-ths of
- * their bytes, and a whole one is taken to be on the line through the two.
- * Waiting for a time-out of Open-MX (a second for a pull that has lost a block twice, or its end) is counted apart: it
- * is no part of what is extrapolated, but added as the units that are simulated have it. Long messages lose
- * more packets than short ones, so that with `sample` it is too little.
- * Does not model: the caches' content that computation leaves, its use of the memory's bandwidth, set-up before
- * the benchmark's clock starts, verification.
+ * Messages, their sizes and partners follow from the benchmark's parameters, as in NPB 3's programs
+ * with MPI; computation is time: compute_us for each unit (an iteration). Units are alike, so a few
+ * are simulated and the time of all is as many times that of one as there are. The processes'
+ * arrays are not computed on: a message comes from a buffer that the process uses for all of them,
+ * and is checked where it arrives. With `sample`, the long exchanges of FT and IS are simulated
+ * with messages of an n-th and of two n-ths of their bytes, and a whole one is taken to be on the
+ * line through the two. Waiting for a time-out of Open-MX (a second for a pull that has lost a
+ * block twice, or its end) is counted apart: it is no part of what is extrapolated, but added as
+ * the units that are simulated have it. Long messages lose more packets than short ones, so that
+ * with `sample` it is too little.
+ * Does not model: the caches' content that computation leaves, its use of the memory's bandwidth,
+ * set-up before the benchmark's clock starts, verification.
  * Sources: docs/sources.md#nas.
  */
 #include "workloads/openmx/nas.h"
@@ -207,8 +209,8 @@ static void nas_start(struct program *program)
     mpi_job_start(&nas->job);
 }
 
-/* A unit's time, as NPB tells it: of the slowest process. *stalled_ps: what of it is waiting for time-outs,
- * the mean over all units. */
+/* A unit's time, as NPB tells it: of the slowest process. *stalled_ps: what of it is waiting for
+ * time-outs, the mean over all units. */
 static double unit_ps(const struct nas *nas, double *stalled_ps)
 {
     double moving_ps[PHASES_MAX] = { 0 };

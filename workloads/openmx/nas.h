@@ -39,10 +39,11 @@ static inline uint64_t nas_part(const struct nas_rank *rank, uint64_t bytes)
 
 /* Computes for a share of the unit's computation. */
 void nas_compute(struct nas_rank *rank, double share);
-/* Sends bytes of the process's own stream from `position` on, which are at `out` already, to one process and
- * receives as many of another, which it checks: an irecv, a send, a wait. */
+/* Sends bytes of the process's own stream from `position` on, which are at `out` already, to one
+ * process and receives as many of another, which it checks: an irecv, a send, a wait. */
 bool nas_exchange(struct nas_rank *rank, unsigned to, unsigned from, uint64_t bytes, int tag);
-/* Reduces one word for each of n_words; the sum is checked. all: everybody has it, else process 0. */
+/* Reduces one word for each of n_words; the sum is checked. all: everybody has it, else process
+ * 0. */
 bool nas_sum(struct nas_rank *rank, unsigned n_words, bool all);
 
 #endif

@@ -1,10 +1,11 @@
 /*
  * CG: conjugate gradients on a sparse matrix, cut into a grid of processes.
  *
- * A unit is an iteration of the inner loop: a matrix-vector product whose partial sums are added along the row of
- * the grid (log2 of its columns exchanges of na / rows values), an exchange with the transposed process, and two
- * scalar products (log2 exchanges of one value each). An outer iteration is 25 of them and one more product with
- * its norm, which has one scalar product less and one pair of norms more: counted as a unit.
+ * A unit is an iteration of the inner loop: a matrix-vector product whose partial sums are added
+ * along the row of the grid (log2 of its columns exchanges of na / rows values), an exchange with
+ * the transposed process, and two scalar products (log2 exchanges of one value each). An outer
+ * iteration is 25 of them and one more product with its norm, which has one scalar product less and
+ * one pair of norms more: counted as a unit.
  * Sources: docs/sources.md#nas (NPB 3, CG/cg.f).
  */
 #include "workloads/openmx/nas.h"

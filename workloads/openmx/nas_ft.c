@@ -1,8 +1,8 @@
 /*
  * FT: a Fourier transform in three dimensions, cut into slabs (16 processes are fewer than planes).
  *
- * A unit is a transform: computation, an Alltoall of all that a process has, and the checksum of two values at
- * process 0. A run is one transform forth and niter back.
+ * A unit is a transform: computation, an Alltoall of all that a process has, and the checksum of
+ * two values at process 0. A run is one transform forth and niter back.
  * Sources: docs/sources.md#nas (NPB 3, FT/ft.f).
  */
 #include "workloads/openmx/nas.h"

@@ -1,11 +1,13 @@
 /*
  * IS: integers are sorted by buckets.
  *
- * A unit is an iteration: keys are counted and put into buckets; the sizes of all buckets are summed up (Allreduce of
- * 1024 + 5 integers); who sends how many keys to whom (Alltoall of one integer each); the keys (Alltoallv);
- * ranking. Keys are means of four random numbers, so a bucket has as many as the distribution of such a
- * mean says; consecutive buckets go to a process until it has its share.
- * Does not model: the reduction's arithmetic: all contribute the same, of which the maximum is taken.
+ * A unit is an iteration: keys are counted and put into buckets; the sizes of all buckets are
+ * summed up (Allreduce of 1024 + 5 integers); who sends how many keys to whom (Alltoall of one
+ * integer each); the keys (Alltoallv); ranking. Keys are means of four random numbers, so a bucket
+ * has as many as the distribution of such a mean says; consecutive buckets go to a process until it
+ * has its share.
+ * Does not model: the reduction's arithmetic: all contribute the same, of which the maximum is
+ *   taken.
  * Sources: docs/sources.md#nas (NPB 3, IS/is.c).
  */
 #include "workloads/openmx/nas.h"

@@ -1,11 +1,12 @@
 /*
  * MG: multigrid on a cube, cut into a grid of 2 x 2 x 4 processes.
  *
- * A unit is a V cycle and the residual after it. At each level faces are exchanged along three axes, in both
- * directions, after the restriction from the level above (or, on the coarsest, the smoother), the residual and the
- * smoother; on the finest after the residual, the smoother and the last residual. Faces include the ghost cells
- * of the axes before, as in comm3. Computation is spread over the levels by their cells. On the coarsest level,
- * which has fewer cells than the grid has processes, some are idle.
+ * A unit is a V cycle and the residual after it. At each level faces are exchanged along three
+ * axes, in both directions, after the restriction from the level above (or, on the coarsest, the
+ * smoother), the residual and the smoother; on the finest after the residual, the smoother and the
+ * last residual. Faces include the ghost cells of the axes before, as in comm3. Computation is
+ * spread over the levels by their cells. On the coarsest level, which has fewer cells than the grid
+ * has processes, some are idle.
  * Leaves out: exchanges between idle and active processes at that level; the norm at the end.
  * Sources: docs/sources.md#nas (NPB 3, MG/mg.f).
  */

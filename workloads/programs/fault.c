@@ -1,11 +1,12 @@
 /*
- * fault: something goes wrong with a device at a set time, while other programs use it. Its link goes
- * down, or its wire does; it is silent from then on; some of its packets get lost, are poisoned or go
- * astray between the link and the receiver; it raises an interrupt for nothing. What the device moved
- * before and after shows what came of it. It runs on no CPU, and tells nobody: drivers have to find
- * out by themselves.
+ * fault: something goes wrong with a device at a set time, while other programs use it. Its link
+ * goes down, or its wire does; it is silent from then on; some of its packets get lost, are
+ * poisoned or go astray between the link and the receiver; it raises an interrupt for nothing. What
+ * the device moved before and after shows what came of it. It runs on no CPU, and tells nobody:
+ * drivers have to find out by themselves.
  *
- * Bit errors of a link (bit_error_ratio) and frames that get lost (loss_ratio) are settings of cables.
+ * Bit errors of a link (bit_error_ratio) and frames that get lost (loss_ratio) are settings of
+ * cables.
  */
 #include <string.h>
 
@@ -15,7 +16,8 @@
 #include "models/rdma/ib_link.h"
 #include "workloads/programs/program.h"
 
-/* Page that no driver maps, in the middle of the addresses that three levels of page tables translate. */
+/* Page that no driver maps, in the middle of the addresses that three levels of page tables
+ * translate. */
 #define STRAY_PAGE      UINT64_C(0x3ffffff000)
 #define INTERRUPT_BASE  UINT64_C(0xfee00000)
 #define INTERRUPT_BYTES UINT64_C(0x100000)

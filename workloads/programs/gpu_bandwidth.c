@@ -5,10 +5,11 @@
  * of its runs, or by events of the copy engine itself. Every byte of every copy is checked at its
  * destination. Several of them on one GPU have a copy engine each: both directions at once.
  *
- * With measure.precision_ratio there are fewer copies once their mean is known, and a long one is covered
- * by parts of it that double, one behind the other in its buffers, until the time of a byte between two of
- * them is that between the two before: what the rest adds is that time. The copy's fixed costs are in the
- * parts, so is what depends on how far a copy has come (translations, ways of DDIO) up to the largest.
+ * With measure.precision_ratio there are fewer copies once their mean is known, and a long one is
+ * covered by parts of it that double, one behind the other in its buffers, until the time of a byte
+ * between two of them is that between the two before: what the rest adds is that time. The copy's
+ * fixed costs are in the parts, so is what depends on how far a copy has come (translations, ways
+ * of DDIO) up to the largest.
  */
 #include <errno.h>
 #include <math.h>
@@ -205,7 +206,8 @@ static double interval_ratio(const double *rate, uint32_t n)
     return stat_student_t95(n - 1) * sqrt(squares / (n - 1) / n) / mean;
 }
 
-/* Whether n copies, of more, are enough. Looks are few: the narrowest of many intervals is too narrow. */
+/* Whether n copies, of more, are enough. Looks are few: the narrowest of many intervals is too
+ * narrow. */
 static bool enough(const struct bandwidth *b, uint32_t n)
 {
     const double precision = b->program->workload->measure.precision_ratio;
@@ -231,8 +233,8 @@ static bool iterate(struct bandwidth *b, struct gpu_drv *gpu)
     return true;
 }
 
-/* Parts of a long copy, each twice the one before. False: a copy has failed. If the time of a byte has not
- * become the same, parts_bytes stays 0: all of the copy has to be done. */
+/* Parts of a long copy, each twice the one before. False: a copy has failed. If the time of a byte
+ * has not become the same, parts_bytes stays 0: all of the copy has to be done. */
 static bool measure_parts(struct bandwidth *b, struct gpu_drv *gpu)
 {
     const double precision = b->program->workload->measure.precision_ratio;

@@ -1,13 +1,14 @@
 /*
- * A kernel on a GPU reads blocks of an NVMe device, one after the other at random, into the GPU's memory.
- * Either it drives the device itself, with queues in its own memory and doorbells that it writes
- * (SmartIO, figure 18); or it asks a thread of the host, which does: the kernel writes a counter into
- * memory of the host and waits in its own for the answer, as ping of figure 25 does with another GPU.
- * Either way a latency is the difference of two clock64(), and every block that was read is compared
- * with what was written there.
+ * A kernel on a GPU reads blocks of an NVMe device, one after the other at random, into the GPU's
+ * memory. Either it drives the device itself, with queues in its own memory and doorbells that it
+ * writes (SmartIO, figure 18); or it asks a thread of the host, which does: the kernel writes a
+ * counter into memory of the host and waits in its own for the answer, as ping of figure 25 does
+ * with another GPU. Either way a latency is the difference of two clock64(), and every block that
+ * was read is compared with what was written there.
  *
- * The answer of the host says that the completion is in the host's memory. The data went another way,
- * which PCIe does not order with it; so a block that is not there in time would fail the comparison.
+ * The answer of the host says that the completion is in the host's memory. The data went another
+ * way, which PCIe does not order with it; so a block that is not there in time would fail the
+ * comparison.
  */
 #include <errno.h>
 #include <string.h>

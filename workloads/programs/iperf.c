@@ -1,15 +1,16 @@
 /*
  * iperf2: one or two clients write to TCP streams as fast as they can, one server reads them. Each
- * connection has a thread of its own at either end, each with a core to begin with; the scheduler moves
- * those that it wakes. Rates are reported per interval
- * (measure.sample_interval_us), those of clients by what their calls have written, that of the server by
- * what was received. Every byte is stamped by the client and checked by the server.
+ * connection has a thread of its own at either end, each with a core to begin with; the scheduler
+ * moves those that it wakes. Rates are reported per interval (measure.sample_interval_us), those of
+ * clients by what their calls have written, that of the server by what was received. Every byte is
+ * stamped by the client and checked by the server.
  *
  * A client on a host that has borrowed its NIC is recorded as `borrower`, another as `lender`.
  *
- * The connections of iperf2 go to one port and differ by the client's, which the kernel draws. Here they
- * differ by the server's, which is drawn with the seed of the run: so they differ to RSS from run to run, and
- * as a client makes them one after the other, they are alike to RSS in runs with the same seed.
+ * The connections of iperf2 go to one port and differ by the client's, which the kernel draws. Here
+ * they differ by the server's, which is drawn with the seed of the run: so they differ to RSS from
+ * run to run, and as a client makes them one after the other, they are alike to RSS in runs with
+ * the same seed.
  */
 #include <stdio.h>
 

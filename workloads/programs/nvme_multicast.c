@@ -1,8 +1,8 @@
 /*
- * nvme_multicast: hosts of a cluster subscribe to a multicast group with a buffer each, and one of them
- * has an NVMe controller write its identification to the group's address: one command, one write of 4 KiB
- * by the controller, and a copy of it at every subscriber (SmartIO, 6.5 and 7.4.2). Each copy is compared
- * with what the controller says of itself in a command of its own.
+ * nvme_multicast: hosts of a cluster subscribe to a multicast group with a buffer each, and one of
+ * them has an NVMe controller write its identification to the group's address: one command, one
+ * write of 4 KiB by the controller, and a copy of it at every subscriber (SmartIO, 6.5 and 7.4.2).
+ * Each copy is compared with what the controller says of itself in a command of its own.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /*
  * Programs: what runs on the simulated hosts side by side. The workload "programs" boots a kernel
- * on every host of the groups `network` and `lending` (workloads/setup/network.h, lending.h), has devices
- * borrowed and interfaces up, starts each program of the group
- * `programs`, lets them warm up, measures them together, and has each record its metrics.
+ * on every host of the groups `network` and `lending` (workloads/setup/network.h, lending.h), has
+ * devices borrowed and interfaces up, starts each program of the group `programs`, lets them warm
+ * up, measures them together, and has each record its metrics.
  */
 #ifndef WORKLOADS_PROGRAMS_PROGRAM_H
 #define WORKLOADS_PROGRAMS_PROGRAM_H
@@ -31,8 +31,8 @@ struct program {
     bool closing;  /* set and cleared by its threads: it still has what it must give back */
     bool own_time; /* set by check(): its rates are over a time of its own, and do not add up */
     bool finished;
-    /* Set by check(): it does something at a set time, of which all around is simulated; with event_ps
-     * workload_simulated_ps() says when. */
+    /* Set by check(): it does something at a set time, of which all around is simulated; with
+     * event_ps workload_simulated_ps() says when. */
     bool eventful;
     sim_time event_ps;                  /* of the measurement; 0: none */
     bool has_whole;                     /* an operation began and ended while it was measured */
@@ -64,10 +64,10 @@ struct program_ops {
     size_t state_bytes;
     const struct param_desc *params;
     /* What record() records, each as "<program>.<name>". What only one of the programs that run
-     * declares has its bare name, too. A name that begins with "+" is a rate over the common measured
-     * time, or a count: its bare name is the sum over all programs that declare it, unless one of them
-     * declares it without "+" or has own_time. One that begins with "." has no bare name. The marks
-     * are no part of the names. */
+     * declares has its bare name, too. A name that begins with "+" is a rate over the common
+     * measured time, or a count: its bare name is the sum over all programs that declare it, unless
+     * one of them declares it without "+" or has own_time. One that begins with "." has no bare
+     * name. The marks are no part of the names. */
     const struct record_desc *records;
     /* Resolves references, checks settings against each other; mistakes go to errors. */
     void (*check)(struct program *program, struct sim_error_list *errors);
@@ -104,14 +104,15 @@ void program_finish(struct program *program);
 /* Fails the run with this text once the hosts have been shut down; later calls are ignored. */
 void program_fail(struct program *program, const char *fmt, ...)
     __attribute__((format(printf, 2, 3), cold));
-/* In check(): the i-th enabled program that precedes this one in the scenario; NULL: there are fewer. */
+/* In check(): the i-th enabled program that precedes this one in the scenario; NULL: there are
+ * fewer. */
 const struct program *program_earlier(const struct program *program, unsigned i);
 /* In check(): takes n things of a kind (`what`, a literal) that `of`, a host or a device, has: copy
  * engines, blocks. Returns the number of those that programs before this one have taken, which is
  * that of the first of these. */
 uint64_t program_take(struct program *program, const void *of, const char *what, uint64_t n);
-/* In check(): the program takes so much memory of this socket (of the only node, where memory is one);
- * a mistake with its setting `key` if programs take more than there is. */
+/* In check(): the program takes so much memory of this socket (of the only node, where memory is
+ * one); a mistake with its setting `key` if programs take more than there is. */
 void program_check_memory(struct program *program, const char *key, const struct network_host *host,
                           unsigned socket, uint64_t bytes, struct sim_error_list *errors);
 /* Like workload_mistake(). */
@@ -140,8 +141,8 @@ const char **program_device_names(struct program *program, struct lending_host *
  * if it has not so many. */
 unsigned program_take_engines(struct program *program, const char *key, const struct model *gpu,
                               unsigned n, struct sim_error_list *errors);
-/* In check(): the first CPU from `first` on that no program before this one spins on, which this one
- * then does, and lets nobody else run. Other programs may not use it: programs_check() refuses
+/* In check(): the first CPU from `first` on that no program before this one spins on, which this
+ * one then does, and lets nobody else run. Other programs may not use it: programs_check() refuses
  * those that said so by program_check_cpus(). */
 unsigned program_take_spinning_cpu(struct program *program, const struct lending_host *host,
                                    unsigned first);
@@ -149,9 +150,9 @@ unsigned program_take_spinning_cpu(struct program *program, const struct lending
  * program has said that it runs on them; its setting `cpu` is the first. */
 void program_check_cpus(struct program *program, const char *key, const struct lending_host *host,
                         unsigned first, unsigned n, struct sim_error_list *errors);
-/* Mistakes in check() of a program whose threads go through n arrays of `array_bytes` on node `node` of a
- * host (settings of these names; the host's is `on`): a guest, no such node, more than half its memory, or
- * no whole lines. */
+/* Mistakes in check() of a program whose threads go through n arrays of `array_bytes` on node
+ * `node` of a host (settings of these names; the host's is `on`): a guest, no such node, more than
+ * half its memory, or no whole lines. */
 void program_check_arrays(struct program *program, const struct lending_host *host, unsigned node,
                           uint64_t array_bytes, unsigned n, struct sim_error_list *errors);
 void program_lending_uses_cpu(struct program *program, const struct lending_host *host,
@@ -173,9 +174,9 @@ struct program_pair {
     uint32_t first_core, client_first_core;
     struct network_host *server, *client;
 };
-/* In check(): finds both hosts, and checks that they differ and have so many cores from their
- * first on; *_key: the settings that say so (n_key, client_n_key may be NULL: there is none). False:
- * a host is missing, which is a mistake, too. */
+/* In check(): finds both hosts, and checks that they differ and have so many cores from their first
+ * on; *_key: the settings that say so (n_key, client_n_key may be NULL: there is none). False: a
+ * host is missing, which is a mistake, too. */
 bool program_check_pair(struct program *program, struct program_pair *pair, const char *first_key,
                         const char *n_key, unsigned n, const char *client_first_key,
                         const char *client_n_key, unsigned client_n, struct sim_error_list *errors);
@@ -186,8 +187,8 @@ void program_check_cores(struct program *program, const struct network_host *hos
 void program_check_interface(struct program *program, const char *key,
                              const struct network_host *host, const char *interface,
                              struct sim_error_list *errors);
-/* In check(), of a program that does nothing (no instances): where it would run and what it would use
- * makes no other configuration. */
+/* In check(), of a program that does nothing (no instances): where it would run and what it would
+ * use makes no other configuration. */
 void program_pair_idle(struct program *program);
 /* CPU `idx` of a socket of the host; SIM_ASSERTs that there is one. */
 unsigned program_cpu(const struct network_host *host, unsigned socket, unsigned idx);
@@ -198,17 +199,18 @@ void program_uses_cpu(struct program *program, const struct network_host *host, 
  * received, those handed to its NICs (a TSO buffer is one), or both. */
 enum program_packets { PROGRAM_PACKETS_RECEIVED = 1, PROGRAM_PACKETS_SENT = 2 };
 void program_counts_packets(struct program *program, enum program_packets which);
-/* An operation that began at begin_ps (k_now_ps()) has ended: what is measured contains it as a whole
- * if it began after measure(). */
+/* An operation that began at begin_ps (k_now_ps()) has ended: what is measured contains it as a
+ * whole if it began after measure(). */
 void program_operation_ended(struct program *program, uint64_t begin_ps);
-/* In record(): false, and a fault of the run, if what is measured contains no whole operation, as then
- * rates say nothing; `what`: of the operation ("receive call"). */
+/* In record(): false, and a fault of the run, if what is measured contains no whole operation, as
+ * then rates say nothing; `what`: of the operation ("receive call"). */
 bool program_has_measured(struct program *program, const char *what);
 /* Operations of a kind of its own instead (transactions, requests). */
 void program_count_operations(struct program *program, uint64_t n);
 /* The measurement is over: loops end, so that all that is under way can arrive. */
 bool program_ending(const struct program *program);
-/* In start(): memory of the node of a CPU. v is 0 if there is none: the run fails before it begins. */
+/* In start(): memory of the node of a CPU. v is 0 if there is none: the run fails before it
+ * begins. */
 struct kaddr program_buffer(struct program *program, const struct network_host *host, unsigned cpu,
                             uint64_t bytes);
 /* A fault of the run is known: start() may return at once, nothing will run. */

@@ -58,7 +58,8 @@ void programs_record(struct programs *all, sim_time duration_ps);
 void programs_sample(void *context, unsigned i);
 /* sampling_read_fn of a struct programs. */
 void programs_read(void *context, struct sampling *sampling);
-/* Adds notes about what had not settled; all parts have been sampled, unless the sampling ended early. */
+/* Adds notes about what had not settled; all parts have been sampled, unless the sampling ended
+ * early. */
 void programs_settled(struct programs *all);
 
 #endif

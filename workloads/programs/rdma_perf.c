@@ -1,11 +1,12 @@
 /*
- * Latency and bandwidth of RDMA between two hosts, as perftest's ib_write_lat, ib_read_lat, ib_send_lat,
- * ib_write_bw, ib_read_bw and ib_send_bw measure them, with user-level verbs that poll.
+ * Latency and bandwidth of RDMA between two hosts, as perftest's ib_write_lat, ib_read_lat,
+ * ib_send_lat, ib_write_bw, ib_read_bw and ib_send_bw measure them, with user-level verbs that
+ * poll.
  *
  * write_lat: each side writes into the other's memory in turn, and waits for the last byte of what
- * the other writes; send_lat: the same with sends and receive completions; half of the round trip is
- * recorded. read_lat: a read after the other, until its completion. *_bw: queue_depth messages under
- * way; the latency is that of each from posting to completion.
+ * the other writes; send_lat: the same with sends and receive completions; half of the round trip
+ * is recorded. read_lat: a read after the other, until its completion. *_bw: queue_depth messages
+ * under way; the latency is that of each from posting to completion.
  */
 #include <errno.h>
 #include <string.h>

@@ -2,13 +2,13 @@
  * STREAM, the benchmark: instances of one thread each that run its four kernels in turn,
  *     copy c = a, scale b = q c, add c = a + b, triad a = b + q c,
  * with ordinary stores, which read a line before they write it, or with non-temporal ones. The
- * benchmark goes through whole
- * arrays, kernel by kernel; here kernels change after block_bytes, from a place and a kernel of each
- * instance's own, so that what is measured is the mean over the kernels although it is short.
- * Counted as STREAM counts: what the kernels name, not what stores read.
+ * benchmark goes through whole arrays, kernel by kernel; here kernels change after block_bytes,
+ * from a place and a kernel of each instance's own, so that what is measured is the mean over the
+ * kernels although it is short. Counted as STREAM counts: what the kernels name, not what stores
+ * read.
  *
- * The caches are as the instances leave them; the directory knows of all lines. Else the first lines
- * would displace nothing, for as long as most runs take.
+ * The caches are as the instances leave them; the directory knows of all lines. Else the first
+ * lines would displace nothing, for as long as most runs take.
  */
 #include <stdio.h>
 

@@ -1,7 +1,8 @@
 /*
- * The copy engines of a host (I/OAT, DSA) and their drivers, for programs that copy by them: whatever is
- * integrated into its root complexes is found by the driver that knows it. All programs of a host share
- * them: one driver each, with the settings of the first program, and channels that may have several users.
+ * The copy engines of a host (I/OAT, DSA) and their drivers, for programs that copy by them:
+ * whatever is integrated into its root complexes is found by the driver that knows it. All programs
+ * of a host share them: one driver each, with the settings of the first program, and channels that
+ * may have several users.
  */
 #ifndef WORKLOADS_SETUP_COPY_ENGINES_H
 #define WORKLOADS_SETUP_COPY_ENGINES_H
@@ -63,11 +64,11 @@ struct copy_engines {
     struct dsa_drv *dsa;
 };
 
-/* [thread] The first user registers the drivers with the host's kernel, others wait until it has. The
- * parameters must have passed their ranges, and `ring` must be a power of two. */
+/* [thread] The first user registers the drivers with the host's kernel, others wait until it has.
+ * The parameters must have passed their ranges, and `ring` must be a power of two. */
 struct dma_core *copy_engines_open(struct copy_engines *engines);
-/* [thread] Of each user once, whether it has opened them or not, when it has released its channels: the
- * last one takes the drivers from their devices. */
+/* [thread] Of each user once, whether it has opened them or not, when it has released its channels:
+ * the last one takes the drivers from their devices. */
 void copy_engines_close(struct copy_engines *engines);
 
 #endif

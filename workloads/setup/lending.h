@@ -7,11 +7,11 @@
  *       borrower = { host = "borrower"; borrow = ["gpu0"]; dma_window_bytes = "1 GiB"; };
  *   };
  *
- * Devices are named as in `devices`, their functions as function_name.h says; sriov_numvfs has virtual
- * functions enabled. A host with neither `lend` nor `borrow` takes no part in the
- * cluster and uses its own devices; with an empty list it takes part. With a group `vm` the host's
- * programs run in a virtual machine, which has its devices: borrowed ones by MDEV, its own by VFIO.
- * Entries of the group `network` for the same host share its kernel and may use a borrowed NIC.
+ * Devices are named as in `devices`, their functions as function_name.h says; sriov_numvfs has
+ * virtual functions enabled. A host with neither `lend` nor `borrow` takes no part in the cluster
+ * and uses its own devices; with an empty list it takes part. With a group `vm` the host's programs
+ * run in a virtual machine, which has its devices: borrowed ones by MDEV, its own by VFIO. Entries
+ * of the group `network` for the same host share its kernel and may use a borrowed NIC.
  *
  * Calls marked [thread] are made from a thread of the host's kernel, the others from outside the
  * simulation. Pointers that a call returns belong to the struct lending unless it says otherwise.
@@ -63,9 +63,9 @@ struct lending_host {
     unsigned n_lent, n_borrowed;          /* in the scenario */
     unsigned n_lent_vfs;                  /* of n_lent: virtual functions */
     struct k_pci_id *lent_ids;            /* kinds of devices that it lends; ended by { 0, 0 } */
-    /* With sriov_numvfs: the driver of NICs, which lending_up() loads before it enables their virtual
-     * functions and lending_down() unloads; NULL: there is none. network_params(), which may be NULL,
-     * changes its settings. */
+    /* With sriov_numvfs: the driver of NICs, which lending_up() loads before it enables their
+     * virtual functions and lending_down() unloads; NULL: there is none. network_params(), which
+     * may be NULL, changes its settings. */
     struct nic_driver *nic;
     struct net *net;
     void (*network_params)(const void *context, struct net_params *net,
@@ -108,8 +108,8 @@ const char *const *lending_used_names(struct lending_host *host);
 /* The host that lends the device, or borrows it, by the scenario; NULL: none. */
 const struct lending_host *lending_lender(const struct lending *lending, const char *device);
 const struct lending_host *lending_borrower(const struct lending *lending, const char *device);
-/* Like function_expected() (function_name.h), of a name that some host has for what another name, by which
- * it is lent, stands for, too. */
+/* Like function_expected() (function_name.h), of a name that some host has for what another name,
+ * by which it is lent, stands for, too. */
 const char *lending_expected(const struct lending *lending, const char *name, const char *expected,
                              char text[FUNCTION_TEXT_BYTES]);
 /* The device, borrowed or not, in the tree of the kernel that programs run on; NULL: it is not in

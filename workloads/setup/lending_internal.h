@@ -11,8 +11,8 @@ struct lent_device {
     const char *name;
     struct function_name function;
     struct lending_host *lender, *borrower; /* borrower NULL: none */
-    /* In the lender's tree, once its kernel has booted: its requester ID, for a virtual function once that
-     * is enabled; that of its physical function. */
+    /* In the lender's tree, once its kernel has booted: its requester ID, for a virtual function
+     * once that is enabled; that of its physical function. */
     uint16_t id, pf_id;
     struct lend_borrow *borrow; /* NULL: not borrowed now */
     struct lend_mdev *mdev;     /* NULL: no guest has it */
@@ -44,8 +44,8 @@ void lending_check_paths(struct lending *lending, struct sim_error_list *errors)
 
 /* lending_sriov.c: checks the setting sriov_numvfs of a host once all lists have been read. */
 void lending_check_vfs(struct lending_host *host, struct sim_error_list *errors);
-/* [thread] Loads the drivers of physical functions and has them enable virtual functions, of which the
- * lender's driver takes those that are lent. */
+/* [thread] Loads the drivers of physical functions and has them enable virtual functions, of which
+ * the lender's driver takes those that are lent. */
 void lending_enable_vfs(struct lending_host *host);
 /* [thread] Removes those drivers, and with them the virtual functions. */
 void lending_disable_vfs(struct lending_host *host);

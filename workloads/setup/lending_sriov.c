@@ -1,12 +1,12 @@
-/* Virtual functions of a host's devices (SR-IOV): has their physical functions' drivers enable as many as
- * sriov_numvfs says, before anything is borrowed, so that some can be lent. */
+/* Virtual functions of a host's devices (SR-IOV): has their physical functions' drivers enable as
+ * many as sriov_numvfs says, before anything is borrowed, so that some can be lent. */
 #include "logic/net/net.h"
 #include "logic/nic/nic_driver.h"
 #include "models/nic/nic.h"
 #include "workloads/setup/lending_internal.h"
 
-/* The next physical function that has virtual ones and stays with the host, from (*i, *pf) on, which go
- * on behind it; false: none is left. */
+/* The next physical function that has virtual ones and stays with the host, from (*i, *pf) on,
+ * which go on behind it; false: none is left. */
 static bool next_pf(struct lending_host *host, unsigned *i, unsigned *pf, struct function_name *f)
 {
     struct lending *lending = host->lending;

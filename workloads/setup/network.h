@@ -59,8 +59,8 @@ struct network_host {
     uint32_t ip;
     struct nic_driver *driver;
     struct myri10ge *myri; /* the driver of its Myri-10G adapters; NULL: it has none */
-    /* If `device` is a Myri-10G with the firmware of Myrinet Express, which is no network device (dev is
-     * NULL, n_functions 0): its driver, and the adapter for mx_open(). NULL otherwise. */
+    /* If `device` is a Myri-10G with the firmware of Myrinet Express, which is no network device
+     * (dev is NULL, n_functions 0): its driver, and the adapter for mx_open(). NULL otherwise. */
     struct mx_native *native;
     struct mx_board *board;
     struct octonic *octo;
@@ -97,9 +97,11 @@ void network_free(struct network *network);
 struct network_host *network_find(struct network *network, const char *name);
 const char *const *network_names(const struct network *network); /* NULL-terminated */
 
-/* By the settings: the host's adapter has the firmware of Myrinet Express, so it has no interface. */
+/* By the settings: the host's adapter has the firmware of Myrinet Express, so it has no
+ * interface. */
 bool network_is_mx(const struct network_host *host);
-/* By the settings: the host's interface takes rules for packets beside IPv4's (net_device_ops.rx_rule). */
+/* By the settings: the host's interface takes rules for packets beside IPv4's
+ * (net_device_ops.rx_rule). */
 bool network_has_rules(const struct network_host *host);
 /* Interfaces by name ("pf0", "octo0"; "" is the host's default). network_interface_named() goes by
  * the settings, before anything runs; if mistakes leave open which there are, every name is true.

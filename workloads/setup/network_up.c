@@ -247,8 +247,8 @@ bool network_up(struct network *network, const volatile int *interrupt)
 
 /* ---- Taking down ----------------------------------------------------------------------------- */
 
-/* The lending software removes them with the driver, when all that is lent is back; a borrowed one goes
- * back as others do. */
+/* The lending software removes them with the driver, when all that is lent is back; a borrowed one
+ * goes back as others do. */
 static void stop_functions(struct network_host *host)
 {
     for (unsigned f = 0; f < host->n_functions; f++)

@@ -102,9 +102,10 @@ void dram_release(struct dram *dram)
 
 /*
  * Consecutive lines go round the channels, then take turns between two groups of banks and go along
- * their rows; every 8 KiB of a channel the ranks take turns; then come a few rows of the same banks,
- * then the other banks, each of whose bits is XOR-ed with one of the row. That is how skx_edac decodes
- * open pages; channel numbers are hashed with higher bits, so that strides do not fall onto one.
+ * their rows; every 8 KiB of a channel the ranks take turns; then come a few rows of the same
+ * banks, then the other banks, each of whose bits is XOR-ed with one of the row. That is how
+ * skx_edac decodes open pages; channel numbers are hashed with higher bits, so that strides do not
+ * fall onto one.
  */
 static inline __attribute__((always_inline)) struct dram_place place_of(const struct dram *dram,
                                                                         uint64_t line)
@@ -139,8 +140,8 @@ static uint32_t rank_of(const struct dram *dram, struct dram_place p)
 }
 
 /* If the row is open at at_ps or will be, before the one that the bank has open last: when it takes
- * column commands, else 0. The scheduler serves its hits first, and a caller behind others finds what
- * was open then. */
+ * column commands, else 0. The scheduler serves its hits first, and a caller behind others finds
+ * what was open then. */
 static inline sim_time open_before(const struct dram *dram, struct dram_bank *bank, uint32_t row,
                                    sim_time at_ps)
 {
@@ -210,10 +211,10 @@ static inline struct dram_mix *mix_of(struct dram_channel *channel, uint64_t bur
 }
 
 /*
- * How many changes of rank more there are in random order, in 1/256, with a burst of this rank in the
- * window: of n bursts that come in random order, (n^2 - sum of n_r^2) / n are expected to follow one
- * of another rank. Over a window this adds up to the same in whatever order the callers come; the rank
- * of the burst placed last would depend on it.
+ * How many changes of rank more there are in random order, in 1/256, with a burst of this rank in
+ * the window: of n bursts that come in random order, (n^2 - sum of n_r^2) / n are expected to
+ * follow one of another rank. Over a window this adds up to the same in whatever order the callers
+ * come; the rank of the burst placed last would depend on it.
  */
 static inline uint32_t more_changes(struct dram_mix *mix, uint32_t rank)
 {
@@ -229,9 +230,9 @@ static inline uint32_t more_changes(struct dram_mix *mix, uint32_t rank)
  * How many of these changes remain if the controller serves all reads of a rank that are ready
  * before it changes. Of q ready ones, each replaced by one of any rank when it is served, 2 q / r
  * are of the next of r ranks, so that it serves 2 q / (r - 1) there: a share of r / (2 q) of the
- * changes in random order remains, and all of them if few are ready. q is how many bursts a read of the
- * window has to wait for in the mean, and itself: the mean of all waits does not depend on who is
- * served, or called, first.
+ * changes in random order remains, and all of them if few are ready. q is how many bursts a read of
+ * the window has to wait for in the mean, and itself: the mean of all waits does not depend on who
+ * is served, or called, first.
  */
 static inline uint32_t collected(const struct dram *dram, struct dram_mix *mix, uint32_t changes,
                                  sim_time waited_ps)
@@ -245,7 +246,8 @@ static inline uint32_t collected(const struct dram *dram, struct dram_mix *mix, 
                                           : (uint32_t)(changes * alone_ps / (2 * mix->waited_ps));
 }
 
-/* The last of the write_read_slots slots up to `slot` in which writes to the rank have data, or 0. */
+/* The last of the write_read_slots slots up to `slot` in which writes to the rank have data, or
+ * 0. */
 static inline uint64_t last_written(const struct dram *dram, const struct dram_channel *channel,
                                     uint32_t rank, uint64_t slot)
 {
@@ -261,7 +263,8 @@ static inline uint64_t last_written(const struct dram *dram, const struct dram_c
     return bits != 0 ? slot - (uint64_t)__builtin_clzll(bits) : 0;
 }
 
-/* From when on the bus has room for data of a read that is tWTR and tCL behind writes to its rank. */
+/* From when on the bus has room for data of a read that is tWTR and tCL behind writes to its
+ * rank. */
 static sim_time after_writes(struct dram *dram, struct dram_channel *channel, uint32_t rank,
                              sim_time data_ps)
 {
@@ -280,8 +283,8 @@ static sim_time after_writes(struct dram *dram, struct dram_channel *channel, ui
     return data_ps;
 }
 
-/* The first time from at_ps on at which the bank's group takes a column command. As a bank, a group has
- * one interval of commands that touch; who is before it is not queued behind it. */
+/* The first time from at_ps on at which the bank's group takes a column command. As a bank, a group
+ * has one interval of commands that touch; who is before it is not queued behind it. */
 static inline sim_time take_column(const struct dram *dram, const struct dram_channel *channel,
                                    uint32_t bank, sim_time at_ps)
 {
@@ -297,9 +300,9 @@ static inline sim_time take_column(const struct dram *dram, const struct dram_ch
     return start_ps;
 }
 
-/* A read that is ready at ready_ps has waited for the bus. When reads wait for each other in the mean, callers should
- * come in order: one ahead of the others takes what those behind it ask for first, and a rank for idle that
- * they use. */
+/* A read that is ready at ready_ps has waited for the bus. When reads wait for each other in the
+ * mean, callers should come in order: one ahead of the others takes what those behind it ask for
+ * first, and a rank for idle that they use. */
 static inline void note_wait(struct dram *dram, struct dram_channel *channel, sim_time ready_ps,
                              sim_time waited_ps)
 {
@@ -308,8 +311,8 @@ static inline void note_wait(struct dram *dram, struct dram_channel *channel, si
         *dram->contended_until_ps = SIM_MAX(*dram->contended_until_ps, ready_ps + SIM_PS_PER_US);
 }
 
-/* The data bus for one burst of a read that could go since since_ps if others did not, and whose column
- * command may be given from column_ps on; behind it the gaps that have become due. */
+/* The data bus for one burst of a read that could go since since_ps if others did not, and whose
+ * column command may be given from column_ps on; behind it the gaps that have become due. */
 static inline __attribute__((always_inline)) sim_time
 take_bus(struct dram *dram, struct dram_place p, sim_time column_ps, sim_time since_ps)
 {
@@ -337,8 +340,8 @@ take_bus(struct dram *dram, struct dram_place p, sim_time column_ps, sim_time si
 
 /*
  * Refreshes that are due at at_ps, and a rank that nobody has used. Each is done when the rank has
- * been idle for refresh_idle_ps, or when refresh_postponed more are due: then what the queues hold of
- * the rank goes first, and who comes waits.
+ * been idle for refresh_idle_ps, or when refresh_postponed more are due: then what the queues hold
+ * of the rank goes first, and who comes waits.
  */
 static void refresh(const struct dram *dram, struct dram_rank *rank, sim_time at_ps)
 {
@@ -374,8 +377,8 @@ static inline sim_time after_refresh(const struct dram *dram, struct dram_rank *
     return at_ps < rank->until_ps && at_ps >= rank->from_ps ? rank->until_ps : at_ps;
 }
 
-/* The same for a caller that is done before the bank's last interval of work begins: the row that the
- * others have open then, or one of its own, which stays open for those who come behind it. */
+/* The same for a caller that is done before the bank's last interval of work begins: the row that
+ * the others have open then, or one of its own, which stays open for those who come behind it. */
 static sim_time row_between(struct dram *dram, struct dram_bank *bank, uint32_t row, sim_time at_ps)
 {
     const struct numa_dram_params *params = dram->params;
@@ -481,8 +484,8 @@ static uint32_t still_given(const struct dram *dram, const struct dram_channel *
 }
 
 /*
- * Write mode begins at at_ps: writes go until the low threshold is reached, oldest first, but of each
- * bank one row in a round. The bus turns round once, and changes ranks as often as they do.
+ * Write mode begins at at_ps: writes go until the low threshold is reached, oldest first, but of
+ * each bank one row in a round. The bus turns round once, and changes ranks as often as they do.
  */
 static void write_mode(struct dram *dram, struct dram_channel *channel, sim_time at_ps)
 {
@@ -630,8 +633,8 @@ sim_time dram_read(struct dram *dram, uint64_t line, sim_time at_ps)
     return end_ps;
 }
 
-/* More writes wait than there are places: without more reads a write mode has begun, at the latest when
- * as many had come as it takes. */
+/* More writes wait than there are places: without more reads a write mode has begun, at the latest
+ * when as many had come as it takes. */
 static void make_room(struct dram *dram, struct dram_channel *channel)
 {
     sim_time at_ps = 0;

@@ -1,23 +1,23 @@
 /*
  * The DRAM channels of one socket (or of one memory controller hub).
  *
- * Models: channels interleaved by line with a hash; banks, unevenly filled, with an open row that an
- *   idle timer closes; groups of banks, whose column commands are tCCD_L apart; row hits, misses,
- *   conflicts; a read queue with a bound, whose reads of a row that is still open go before those of
- *   others; data bus as a slot calendar; writes that wait in a queue, go one by one while no read
- *   waits, and in write mode from three quarters of the queue down to one quarter, oldest first; banks
- *   that writes keep busy; a rank that is read tWTR after its last write; refresh, staggered over the
- *   ranks, put off until the rank has nothing to do or as many are due as may be postponed; gaps on
- *   the bus for changes of rank, as many as are expected of the bursts that become ready within the
- *   same 256 bursts' time if they are served in that order, ranks mixed at random, and fewer the more
- *   of them wait, since the controller collects those of a rank. With fb_dimm all of this is
- *   fbdimm.c's.
+ * Models: channels interleaved by line with a hash; banks, unevenly filled, with an open row that
+ *   an idle timer closes; groups of banks, whose column commands are tCCD_L apart; row hits,
+ *   misses, conflicts; a read queue with a bound, whose reads of a row that is still open go before
+ *   those of others; data bus as a slot calendar; writes that wait in a queue, go one by one while
+ *   no read waits, and in write mode from three quarters of the queue down to one quarter, oldest
+ *   first; banks that writes keep busy; a rank that is read tWTR after its last write; refresh,
+ *   staggered over the ranks, put off until the rank has nothing to do or as many are due as may be
+ *   postponed; gaps on the bus for changes of rank, as many as are expected of the bursts that
+ *   become ready within the same 256 bursts' time if they are served in that order, ranks mixed at
+ *   random, and fewer the more of them wait, since the controller collects those of a rank. With
+ *   fb_dimm all of this is fbdimm.c's.
  * Does not model: what a read that goes first costs those of other rows, whose time has been told;
  *   commands' bus, tFAW (with 2 ranks never the limit at these rates), reads served from the write
- *   queue, the end of write mode for reads that starve, refreshes before they are due.
- *   Callers who run ahead do not know of those behind. What has become of a write is decided by the
- *   next read, or when the queue is full. That a rank is idle, and how long reads wait, is judged by
- *   the calls so far. While reads wait, cores are told to stay near each other (contended_until_ps).
+ *   queue, the end of write mode for reads that starve, refreshes before they are due. Callers who
+ *   run ahead do not know of those behind. What has become of a write is decided by the next read,
+ *   or when the queue is full. That a rank is idle, and how long reads wait, is judged by the calls
+ *   so far. While reads wait, cores are told to stay near each other (contended_until_ps).
  * Timing:
  *   idle read = controller + tRCD + tCL + burst; row hit without tRCD, conflict with tRP
  *   (and tRAS since the activation). Plus what is left of a refresh.

@@ -74,8 +74,8 @@ static const uint8_t class_of[N_MESSAGES] = {
     [MESSAGE_WRITEBACK] = 3, [MESSAGE_IO_REQUEST] = 4, [MESSAGE_IO_DATA] = 5,
 };
 
-/* Whether all that a direction can send until its credits are back, and what a slot of the calendar may
- * bring forward, is less than the shared credits. */
+/* Whether all that a direction can send until its credits are back, and what a slot of the calendar
+ * may bring forward, is less than the shared credits. */
 static bool cannot_run_out(const struct interconnect *ic)
 {
     const struct numa_interconnect_params *p = ic->params;

@@ -5,15 +5,16 @@
  * Models: messages as flits on the links of a direction, which share the load; serialisation on one
  *   link; propagation (link layer and ring stops at both ends). With flit_slots > 1 (UPI) a header
  *   is a slot of a header flit, which messages share: each takes one slot, and at most one of them
- *   is followed by data flits. A header goes with the last header flit that is waiting and has
- *   a slot left, or opens one. Messages of a direction keep their order; with headers_pass_data, as if
- *   each class had a queue of its own, a header goes with the first header flit that has a slot left,
- *   past data that wait. So it does with flit_slots = 1 (QPI): links serve the classes in turn, and it
- *   waits for one line at most, which ends earlier the more links there are; the direction carries as
- *   many flits as before. Credits of the receive buffers: a message takes one for each of its flits from
- *   those that all classes share (VNA), or, if these are gone, one for the packet, of which each
- *   class has one a link (VN0). They come back credit_loop after its start, or later, if the receiver
- *   does not take it at once. A receive buffer that cannot run out, whatever is sent, is not followed.
+ *   is followed by data flits. A header goes with the last header flit that is waiting and has a
+ *   slot left, or opens one. Messages of a direction keep their order; with headers_pass_data, as
+ *   if each class had a queue of its own, a header goes with the first header flit that has a slot
+ *   left, past data that wait. So it does with flit_slots = 1 (QPI): links serve the classes in
+ *   turn, and it waits for one line at most, which ends earlier the more links there are; the
+ *   direction carries as many flits as before. Credits of the receive buffers: a message takes one
+ *   for each of its flits from those that all classes share (VNA), or, if these are gone, one for
+ *   the packet, of which each class has one a link (VN0). They come back credit_loop after its
+ *   start, or later, if the receiver does not take it at once. A receive buffer that cannot run
+ *   out, whatever is sent, is not followed.
  * Does not model: retries, routing over a third socket.
  * Timing:
  *   arrival = start + flits * flit time of one link + one way; a direction carries no
@@ -70,7 +71,8 @@ struct link_headers {
     uint8_t no_data[CALENDAR_SLOTS]; /* header flits that no data flits follow yet */
 };
 
-/* Classes of messages, each with reserved credits: home, snoop, response, data, and two of registers. */
+/* Classes of messages, each with reserved credits: home, snoop, response, data, and two of
+ * registers. */
 #define LINK_CLASSES 6u
 
 /* The receive buffers of one direction, of all links together. */
@@ -104,8 +106,8 @@ struct interconnect {
 void interconnect_init(struct interconnect *ic, const struct numa_interconnect_params *params,
                        uint32_t sockets);
 void interconnect_release(struct interconnect *ic);
-/* Follows the credits of receive buffers, if they can run out; stalls: receivers may leave messages in
- * them (interconnect_stall()). */
+/* Follows the credits of receive buffers, if they can run out; stalls: receivers may leave messages
+ * in them (interconnect_stall()). */
 void interconnect_follow_credits(struct interconnect *ic, bool stalls);
 /* A message that came at at_ps stays in the receive buffer until until_ps. */
 void interconnect_stall(struct interconnect *ic, uint32_t from, uint32_t to, sim_time at_ps,

@@ -1,16 +1,16 @@
 /*
- * A pool of entries of which each transaction holds some for a while: tables of requests, transaction
- * IDs, trackers, credits.
+ * A pool of entries of which each transaction holds some for a while: tables of requests,
+ * transaction IDs, trackers, credits.
  *
  * Models: at most n entries are held at any time; whoever comes when too few are left waits until
- *   there are enough. A ring of slots of time has how many are held in each, so callers may come in any
- *   order: a request waits for what is held at its time, whoever took that, and in whatever order.
- *   Does not model: an order among those that wait.
- * Timing: an entry that is there is had at once; one that is waited for from the begin of a slot on.
- *   Holding an entry for L takes it for L / slot slots, a part of a slot going to the next time: n
- *   entries that are always held carry n / L, exactly.
- * Costs: to ask is a look at one slot, to hold an addition for each eight of them (131 ns). A hold, and a wait
- *   beyond the slots kept, counts as POOL_SLOTS / 2 slots at most (34 us).
+ *   there are enough. A ring of slots of time has how many are held in each, so callers may come in
+ *   any order: a request waits for what is held at its time, whoever took that, and in whatever
+ *   order. Does not model: an order among those that wait.
+ * Timing: an entry that is there is had at once; one that is waited for from the begin of a slot
+ *   on. Holding an entry for L takes it for L / slot slots, a part of a slot going to the next
+ *   time: n entries that are always held carry n / L, exactly.
+ * Costs: to ask is a look at one slot, to hold an addition for each eight of them (131 ns). A hold,
+ *   and a wait beyond the slots kept, counts as POOL_SLOTS / 2 slots at most (34 us).
  *
  * Invariant: slots [base, base + POOL_SLOTS) are kept; the window moves on as a calendar's.
  */
@@ -71,8 +71,8 @@ static inline void pool_add(uint16_t *held, pool_lanes ones)
     __builtin_memcpy(held, &lanes, sizeof(lanes));
 }
 
-/* Holds an entry of each from from_ps, which pool_wait() has returned, until until_ps. `also` may be a pool
- * without bound. */
+/* Holds an entry of each from from_ps, which pool_wait() has returned, until until_ps. `also` may
+ * be a pool without bound. */
 static inline void pool_hold_both(struct pool *p, struct pool *also, sim_time from_ps,
                                   sim_time until_ps)
 {

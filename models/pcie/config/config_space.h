@@ -98,8 +98,8 @@ void cfg_add_bar(struct cfg_space *cfg, unsigned idx, uint64_t bytes, unsigned f
 /* Adds PCI Express and advanced error reporting, without ECRC. mps_bytes_max: 128 .. 4096. */
 void cfg_add_pcie(struct cfg_space *cfg, enum cfg_port_type type, unsigned max_generation,
                   unsigned max_lanes, unsigned mps_bytes_max, bool extended_tags);
-/* Makes an endpoint one that is integrated into the root complex: its link registers are 0, since it
- * has no link (7.8). After cfg_add_pcie(). */
+/* Makes an endpoint one that is integrated into the root complex: its link registers are 0, since
+ * it has no link (7.8). After cfg_add_pcie(). */
 void cfg_integrate(struct cfg_space *cfg);
 /* Offers ECRC generation and checking (PCIe Base 3.1, 7.10.7). After cfg_add_pcie(). */
 void cfg_add_ecrc(struct cfg_space *cfg);

@@ -29,8 +29,9 @@
 
 /* ---- Payload --------------------------------------------------------------------------------- */
 
-/* Of every line that the range at `address` overlaps, the first min(8, overlap) bytes. Only the first
- * line and the last can overlap by less than 8, so that what is between is copied without a look. */
+/* Of every line that the range at `address` overlaps, the first min(8, overlap) bytes. Only the
+ * first line and the last can overlap by less than 8, so that what is between is copied without a
+ * look. */
 static void copy_tags(uint8_t *to, const uint8_t *from, uint64_t address, uint64_t bytes)
 {
     uint64_t offset = 0, next = LINE_BYTES - (address & (LINE_BYTES - 1));
@@ -597,8 +598,8 @@ static void end_tag(struct pcie_dma *dma, uint16_t idx, unsigned part)
         finish_read(dma, request, part);
 }
 
-/* The tag's read is given up. For as long as a completion may take, any completion of the tag may still be
- * that read's, also after one that fitted: which of both it was cannot be seen. */
+/* The tag's read is given up. For as long as a completion may take, any completion of the tag may
+ * still be that read's, also after one that fitted: which of both it was cannot be seen. */
 static void doubt(struct pcie_dma *dma, uint16_t idx)
 {
     struct pcie_dma_tag *tag = &dma->tag[idx];

@@ -108,8 +108,8 @@ struct pcie_dma_params {
     sim_time completion_timeout_ps;
     uint32_t read_tlps_max;  /* read requests in flight; 0: as many as there are tags */
     uint64_t read_bytes_max; /* of a read request; a multiple of a line; 0: Max_Read_Request_Size */
-    bool
-        aligned; /* requests end at multiples of what they may carry, as far as they are powers of 2 */
+    bool aligned; /* requests end at multiples of what they may carry, as far as they are powers of
+                  * 2 */
     /* Every so many writes without a stamp of their own get one, from the hand-over of their last
      * TLP to the port to where the write becomes visible (root complex: write_latency_ns); 0: none.
      * Best a prime, so that writes that take turns are all met. */

@@ -8,9 +8,9 @@
  *   configuration requests and other unsupported ones at once. The completion of the configuration
  *   write that initiates a function-level reset leaves first, then the function is reset; a device
  *   may take longer, and answers nothing meanwhile.
- * Sources: PCI Local Bus 3.0, 6.8.1 (MSI), 6.8.2 (MSI-X); PCI Express Base 3.1, 2.3.1 (request handling), 6.1.4,
- *   6.6.2 (function-level reset: the completion of the write that initiated it is returned before
- *   it begins; 100 ms until the function is ready).
+ * Sources: PCI Local Bus 3.0, 6.8.1 (MSI), 6.8.2 (MSI-X); PCI Express Base 3.1, 2.3.1 (request
+ *   handling), 6.1.4, 6.6.2 (function-level reset: the completion of the write that initiated it is
+ *   returned before it begins; 100 ms until the function is ready).
  */
 #include "models/pcie/endpoint/pcie_function_internal.h"
 

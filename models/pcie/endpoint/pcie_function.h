@@ -73,7 +73,7 @@ void pcie_function_ports(struct model *model, uint32_t n, const struct pcie_func
 void pcie_function_power_of_two(const struct model *model, const char *key, uint64_t value,
                                 struct sim_error_list *errors);
 
-/* ---- What the device has ---------------------------------------------------------------------- */
+/* ---- What the device has --------------------------------------------------------------------- */
 
 struct pcie_bar {
     uint64_t bytes; /* a power of two; 0: there is no such BAR */
@@ -128,7 +128,7 @@ struct pcie_function_stats {
 };
 
 struct pcie_function {
-    /* ---- for the device to read ---------------------------------------------------------------- */
+    /* ---- for the device to read -------------------------------------------------------------- */
     struct model *model;
     struct pcie_port *port;
     bool gone;                /* removed, being reset, or a virtual function that is not enabled */
@@ -139,7 +139,7 @@ struct pcie_function {
     struct pcie_dma dma;
     struct pcie_function_stats stats;
     uint64_t *unsupported; /* what counts requests; stats.unsupported unless the device says else */
-    /* ---- private ------------------------------------------------------------------------------- */
+    /* ---- private ----------------------------------------------------------------------------- */
     struct pcie_function_desc desc;
     struct pcie_function *next; /* of the same port */
     struct pcie_function **vf;  /* n_vfs of them; NULL: no SR-IOV */
@@ -179,15 +179,15 @@ void pcie_function_ready(struct pcie_function *function);
 void pcie_function_interrupt(struct pcie_function *function, unsigned vector);
 /* An MSI-X vector that is pending, since it is masked, is so no more: its reason is gone. */
 void pcie_function_interrupt_clear(struct pcie_function *function, unsigned vector);
-/* The message of a vector, for a device that sends it by itself; false: there is none to be sent, or
- * it is pending now. */
+/* The message of a vector, for a device that sends it by itself; false: there is none to be sent,
+ * or it is pending now. */
 bool pcie_function_vector(struct pcie_function *function, unsigned vector, uint64_t *address,
                           uint32_t *data);
 /* Sends a message through a DMA engine of the function. */
 void pcie_function_message(struct pcie_function *function, struct pcie_dma *dma, uint64_t address,
                            uint32_t data);
 
-/* ---- For BARs of memory, and for devices that answer by themselves ---------------------------- */
+/* ---- For BARs of memory, and for devices that answer by themselves --------------------------- */
 
 /* The receive buffer of a request is free at at_ps. */
 static inline void pcie_function_buffer_free(struct pcie_function *function, const struct tlp *tlp,
@@ -196,8 +196,8 @@ static inline void pcie_function_buffer_free(struct pcie_function *function, con
     pcie_port_release(function->port, tlp_class_of(tlp), tlp_data_credits(tlp), at_ps);
 }
 /* The completion with the data of a read from byte `at` on, up to a multiple of Max_Payload_Size,
- * which is one of the read completion boundary (2.3.1.1). Its payload is for the caller to fill, who
- * owns it. */
+ * which is one of the read completion boundary (2.3.1.1). Its payload is for the caller to fill,
+ * who owns it. */
 struct tlp *pcie_function_data(struct pcie_function *function, struct tlp *request, unsigned at);
 /* Sends a completion after latency_ps, unless the function is gone by then. */
 void pcie_function_answer(struct pcie_function *function, struct tlp *completion,
@@ -212,7 +212,7 @@ struct tlp *pcie_function_config(struct pcie_function *function, struct tlp *req
 /* The completion is on its way: what was asked for by it happens. */
 void pcie_function_configured(struct pcie_function *function);
 
-/* ---- Virtual functions (pcie_vf.c) ------------------------------------------------------------ */
+/* ---- Virtual functions (pcie_vf.c) ----------------------------------------------------------- */
 
 /* SR-IOV: what the physical function offers. vf: sriov->total_vfs functions, which are initialised
  * behind this call by pcie_vf_init(); the array stays the caller's. */

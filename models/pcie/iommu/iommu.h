@@ -116,7 +116,8 @@ void iommu_reg_write(struct iommu *iommu, unsigned offset, unsigned bytes, uint6
 
 /* The time of the last n invalidations in the queue, each with a wait behind it, whose tail was
  * written at at_ps: returns when the status of the last is ordered. Their effect was there when the
- * tail was written; whoever waits for it asks here. n is 1 or more, and no more than the queue has. */
+ * tail was written; whoever waits for it asks here. n is 1 or more, and no more than the queue
+ * has. */
 sim_time iommu_invalidated_ps(struct iommu *iommu, unsigned n, sim_time at_ps);
 
 /* Describes the statistics that iommu_stats() returns. Requests = hits + hits under miss + misses +

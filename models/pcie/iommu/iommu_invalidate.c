@@ -3,10 +3,10 @@
  *     entry cache and wait descriptors; what each drops. A malformed descriptor stops the queue
  *     with IQE set until software clears it. Page-selective invalidation drops every entry that
  *     overlaps the range, superpages and (without the leaf-only hint) paging-structure entries too.
- * Does not model: device-TLB and PASID descriptors (no such caches), 256-bit descriptors. The queue is
- *     carried out when its tail is written; what that takes is known to whoever asks for it.
- * Timing: one after the other, start = max(tail written, queue free): the line with descriptor and wait
- *     is read, invalidate_ps, the status is written. The queue is free when that begins.
+ * Does not model: device-TLB and PASID descriptors (no such caches), 256-bit descriptors. The queue
+ *     is carried out when its tail is written; what that takes is known to whoever asks for it.
+ * Timing: one after the other, start = max(tail written, queue free): the line with descriptor and
+ *     wait is read, invalidate_ps, the status is written. The queue is free when that begins.
  * Sources: VT-d 3.0, 6.5 (invalidation), 10.4.21 to 10.4.25.
  */
 #include "models/pcie/iommu/iommu_internal.h"

@@ -1,6 +1,7 @@
 /*
  * Records how a followed request was translated, and the table entry of every level for it, whether
- * the hardware read the entry or had it cached. These reads of memory take no time and count nowhere.
+ * the hardware read the entry or had it cached. These reads of memory take no time and count
+ * nowhere.
  *
  * Sources: VT-d 3.0, chapter 9 (entries).
  */

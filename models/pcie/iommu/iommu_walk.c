@@ -5,8 +5,8 @@
  *     reads and may cache, it caches. Entries are checked in the order in which they are read.
  * Does not model: setting accessed and dirty bits (an option of first-level tables), speculative
  *     walks, sharing of single entry reads between walks under way.
- * Timing: start = max(at_ps + lookup_ps, first walker free, next)
- *         next  = start + walk_interval_ps + for each piece of a read: read_piece_ps (taken when the
+ * Timing: start = max(at_ps + lookup_ps, first walker free, next) next = start + walk_interval_ps +
+ *         for each piece of a read: read_piece_ps (taken when the
  *                 walk starts, not when it ends)
  *         end   = start + walk_fixed_ps + for each entry read: walk_step_ps + memory access
  *     entries: root and context entry unless the context is cached, then one per level from the

@@ -166,8 +166,9 @@ static sim_time delivery_ps(const struct link_dir *dir, const struct tlp *tlp)
     return dir->to_cut_through ? tlp->head_ps : tlp->tail_ps;
 }
 
-/* Credits are there, nothing older of the kind waits: the TLP is the wire's. Class and double words of
- * payload are the TLP's, which callers know; every TLP of a link without bit errors comes through here. */
+/* Credits are there, nothing older of the kind waits: the TLP is the wire's. Class and double words
+ * of payload are the TLP's, which callers know; every TLP of a link without bit errors comes
+ * through here. */
 static inline __attribute__((always_inline)) void
 commit(struct link_dir *dir, struct tlp *tlp, sim_time at_ps, enum tlp_class class, unsigned dw)
 {

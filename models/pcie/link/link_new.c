@@ -216,8 +216,8 @@ static uint64_t byte_q32_ps(uint32_t generation, uint32_t lanes, double skp_rati
     return (uint64_t)(byte_ps[generation] * 4294967296.0 / lanes / (1 - skp));
 }
 
-/* The data path of a controller takes what the link carries in a cycle of 250 MHz: 4 bytes for 1 GB/s.
- * On narrow links any double word may be the first of a TLP (4.2.2.3.1). */
+/* The data path of a controller takes what the link carries in a cycle of 250 MHz: 4 bytes for 1
+ * GB/s. On narrow links any double word may be the first of a TLP (4.2.2.3.1). */
 static void init_data_path(struct link_dir *dir, uint32_t align_bytes)
 {
     const struct pcie_port *from = dir->from;

@@ -44,7 +44,8 @@ struct pcie_port {
     const char *name;              /* "server.s0.rp1"; for messages */
     /* The bridge whose secondary bus is the link; NULL if the port leads to the root. */
     const struct cfg_space *bridge;
-    /* Of a root complex's port to an integrated device: the ID of its function 0 on the root bus. */
+    /* Of a root complex's port to an integrated device: the ID of its function 0 on the root
+     * bus. */
     uint16_t integrated_id;
     /* Of an endpoint's port: the first of its functions (models/pcie/endpoint/pcie_function.h). */
     struct pcie_function *function;
@@ -134,8 +135,8 @@ sim_time pcie_port_start(struct pcie_port *port, struct tlp *tlp, sim_time at_ps
 void pcie_port_release(struct pcie_port *port, enum tlp_class class, unsigned data_credits,
                        sim_time at_ps);
 
-/* The serialisation time of n bytes on the port's link, rounded up to a picosecond; what a data path
- * leaves idle behind a TLP is not among them. */
+/* The serialisation time of n bytes on the port's link, rounded up to a picosecond; what a data
+ * path leaves idle behind a TLP is not among them. */
 sim_time pcie_port_wire_ps(const struct pcie_port *port, uint64_t bytes);
 /* Whether a byte takes no less time on the port's link than on that of `other`. */
 bool pcie_port_no_faster(const struct pcie_port *port, const struct pcie_port *other);
@@ -143,14 +144,14 @@ bool pcie_port_no_faster(const struct pcie_port *port, const struct pcie_port *o
 /* Sees all TLPs of one direction of a link. */
 struct pcie_tap {
     struct pcie_tap *next; /* the link's */
-    /* The receiver is about to get the TLP or, if it was lost with the cable, it is about to be freed.
-     * from: the port that sent it; start_ps: when its first byte went on the wire. Must change
-     * nothing. */
+    /* The receiver is about to get the TLP or, if it was lost with the cable, it is about to be
+     * freed. from: the port that sent it; start_ps: when its first byte went on the wire. Must
+     * change nothing. */
     void (*tlp)(struct pcie_tap *tap, const struct pcie_port *from, const struct tlp *tlp,
                 sim_time start_ps, bool lost);
-    /* NULL, or what befalls the TLP between the link and the receiver, before tlp() of any tap: it may
-     * change the TLP, but not its size or class. False: it is lost. Such a fault is none of the link,
-     * whose replays let nothing get lost: of a chip's memory or of its firmware. */
+    /* NULL, or what befalls the TLP between the link and the receiver, before tlp() of any tap: it
+     * may change the TLP, but not its size or class. False: it is lost. Such a fault is none of the
+     * link, whose replays let nothing get lost: of a chip's memory or of its firmware. */
     bool (*befalls)(struct pcie_tap *tap, struct tlp *tlp);
 };
 /* The TLPs that the connected port is to transmit and that have not begun to leave. */

@@ -8,7 +8,8 @@
 enum tlp_type {
     TLP_MRD,
     TLP_MWR,
-    TLP_DMWR, /* deferrable memory write: non-posted; ENQCMD (PCIe 5.0 ECN "Deferrable Memory Write") */
+    TLP_DMWR, /* deferrable memory write: non-posted; ENQCMD (PCIe 5.0 ECN "Deferrable Memory
+               * Write") */
     TLP_CFG_RD0,
     TLP_CFG_WR0,
     TLP_CFG_RD1,
@@ -20,8 +21,8 @@ enum tlp_type {
 /* Flow-control classes. */
 enum tlp_class { TLP_POSTED, TLP_NON_POSTED, TLP_COMPLETION, N_TLP_CLASSES };
 
-/* Completion status, PCIe Base 3.1, table 2-29. TLP_CRS of a deferrable memory write is Request Retry
- * Status: the completer has not taken it. */
+/* Completion status, PCIe Base 3.1, table 2-29. TLP_CRS of a deferrable memory write is Request
+ * Retry Status: the completer has not taken it. */
 enum tlp_status { TLP_SC = 0, TLP_UR = 1, TLP_CRS = 2, TLP_CA = 4 };
 
 /* Address type, PCIe Base 3.1, 2.2.4.1 (ATS). */
@@ -30,8 +31,8 @@ enum tlp_at { TLP_AT_UNTRANSLATED = 0, TLP_AT_REQUEST = 1, TLP_AT_TRANSLATED = 2
 #define TLP_ATTR_NO_SNOOP         0x1u
 #define TLP_ATTR_RELAXED_ORDERING 0x2u
 #define TLP_ATTR_ID_ORDERING      0x4u
-/* A processing hint (TH, 2.2.7.1): the tag of a memory write is a steering tag, the number of the CPU
- * that will read the data. */
+/* A processing hint (TH, 2.2.7.1): the tag of a memory write is a steering tag, the number of the
+ * CPU that will read the data. */
 #define TLP_ATTR_STEERED 0x8u
 
 #define TLP_PAYLOAD_BYTES_MAX 4096u

@@ -134,8 +134,9 @@ struct tlp_trace_record {
 #define TLP_TRACE_LEG(walk, n) ((uint32_t)(walk) << 16 | (n))
 #define TLP_TRACE_WALK_OF(leg) ((leg) >> 16)
 
-/* Takes all transfers of all devices, as they go, instead of an array that has one write and one read. Numbers
- * of transfers are those that begin() has returned; their TLPs, and what is made of these, have them as legs. */
+/* Takes all transfers of all devices, as they go, instead of an array that has one write and one
+ * read. Numbers of transfers are those that begin() has returned; their TLPs, and what is made of
+ * these, have them as legs. */
 struct tlp_trace_sink {
     /* The device sends the first TLP of a transfer of so many bytes. 0: it is not followed. */
     uint32_t (*begin)(struct tlp_trace_sink *sink, const struct model *device,
@@ -187,7 +188,8 @@ static inline bool tlp_traced(const struct tlp *tlp)
 }
 
 /* Called when the device sends the first TLP of a DMA transfer: follows it if it is the one that
- * the trace asks for. Returns the sink's number of the transfer; 0 without a sink, or not followed. */
+ * the trace asks for. Returns the sink's number of the transfer; 0 without a sink, or not
+ * followed. */
 uint32_t tlp_trace_choose(struct stamp_trace *trace, const struct model *device, struct tlp *tlp,
                           uint64_t transfer_bytes);
 /* Called when the device sends a further TLP of a transfer with that number. */

@@ -4,7 +4,8 @@
  *   of entries, taken by software or by the first request of a device that it passes on, and given
  *   back by software; multicast writes, copied to every port that has subscribed to the group but
  *   the one they came in by; registers that any host can reach through the fabric, for which this
- *   switch needs no entry; TLPs above Max_Payload_Size, which are malformed; cables that can be pulled.
+ *   switch needs no entry; TLPs above Max_Payload_Size, which are malformed; cables that can be
+ *   pulled.
  * Does not model: one table of requesters per port, partitions, more than one route to a node,
  *   loops, overlays (the bridge at the end has one).
  * Timing: that of the crossbar.

@@ -140,8 +140,8 @@ static struct pcie_port *only_switch(const struct model *node)
     return only != NULL && is_switch(only->model) ? only : NULL;
 }
 
-/* A node on one cable is reached as the switch at its other end is: what route_to() would find. Those
- * of switches are known. */
+/* A node on one cable is reached as the switch at its other end is: what route_to() would find.
+ * Those of switches are known. */
 static void route_as(struct domain *domain, struct model *target, const struct pcie_port *port)
 {
     const uint32_t node = node_of(target), at = node_of(port->model);

@@ -23,8 +23,8 @@ struct ntb_dma_stats {
     uint64_t unsupported; /* requests of the engine into the bridge's registers, or to its own */
 };
 
-/* model: the bridge, whose state, crossbar and own function are set up. Counts into *stats, which stays the
- * caller's. */
+/* model: the bridge, whose state, crossbar and own function are set up. Counts into *stats, which
+ * stays the caller's. */
 struct ntb_dma *ntb_dma_new(struct model *model, const struct ntb_dma_params *params,
                             struct ntb_dma_stats *stats);
 void ntb_dma_free(struct ntb_dma *dma); /* NULL: nothing */

@@ -8,8 +8,8 @@
  *   write with a steering tag is prefetched by the CPU that it names (direct cache access). With
  *   write_lines: each line of a write holds one of so many buffers of its stack, from before
  *   `inbound` until the answer to it has come back, `outbound` after it was ordered; writes of all
- *   ports of the stack take them in the order of their arrival. With read_lines: so does each line of a
- *   read, with as many of its own; the request keeps its credits until its last line has one.
+ *   ports of the stack take them in the order of their arrival. With read_lines: so does each line
+ *   of a read, with as many of its own; the request keeps its credits until its last line has one.
  * Does not model: memory that is marked poisoned, atomic operations, no-snoop (treated as snooped),
  *   relaxed ordering in memory.
  * Timing: read of one line = inbound + IOMMU + numa_dma_read + outbound; a request of n lines
@@ -196,7 +196,8 @@ static inline unsigned n_lines(struct hpa hpa, unsigned bytes)
     return (unsigned)((hpa.v + bytes - 1) / LINE_BYTES - hpa.v / LINE_BYTES) + 1;
 }
 
-/* Whether none of the request's lines so far has waited for a buffer, and none of the next n has to. */
+/* Whether none of the request's lines so far has waited for a buffer, and none of the next n has
+ * to. */
 static inline bool read_buffers_free(const struct rc_state *state, const struct reading *r,
                                      unsigned n)
 {
@@ -210,7 +211,8 @@ static inline bool read_buffers_free(const struct rc_state *state, const struct 
     return are_free;
 }
 
-/* The same as read_lines() without a stamp: as one run, if the lines go one right after the other. */
+/* The same as read_lines() without a stamp: as one run, if the lines go one right after the
+ * other. */
 static sim_time read_run(struct rc_state *state, struct reading *r, struct hpa hpa, unsigned bytes)
 {
     const sim_time interval_ps = state->params.line_interval_ps;
@@ -250,8 +252,8 @@ static uint64_t completion_bytes(const struct rc_state *state, const struct tlp 
                    (uint64_t)cfg_mps_bytes(&state->port[request->ingress].cfg));
 }
 
-/* Bytes of the completion from address on: as many as may be up to a multiple of the Read Completion
- * Boundary, which is a line. */
+/* Bytes of the completion from address on: as many as may be up to a multiple of the Read
+ * Completion Boundary, which is a line. */
 static unsigned completion_cut(uint64_t address, uint64_t most, unsigned remaining)
 {
     const uint64_t end = (address + most) & ~(uint64_t)(LINE_BYTES - 1);
@@ -464,7 +466,8 @@ write_lines_timed(struct model *rc, const struct rc_port *port, const struct tlp
     return write_lines(rc, port, tlp, hpa, arrive_ps, translated_ps, tlp->stamp);
 }
 
-/* The same as write_lines() without a stamp: as one run, if the lines go one right after the other. */
+/* The same as write_lines() without a stamp: as one run, if the lines go one right after the
+ * other. */
 static sim_time write_run(struct model *rc, const struct rc_port *port, const struct tlp *tlp,
                           struct hpa hpa, sim_time arrive_ps, sim_time translated_ps)
 {
@@ -621,8 +624,8 @@ void rc_inbound_announce(struct model *rc, uint32_t port, const struct tlp *tlp)
                       tlp->length_bytes);
 }
 
-/* What carries data that are not to be used ends here: memory has no mark for them, so it keeps what
- * it had, and the root port's status tells (PCIe Base 3.1, 2.7.2.2). */
+/* What carries data that are not to be used ends here: memory has no mark for them, so it keeps
+ * what it had, and the root port's status tells (PCIe Base 3.1, 2.7.2.2). */
 static __attribute__((cold, noinline)) void drop_poisoned(struct model *rc, struct tlp *tlp)
 {
     struct rc_state *state = rc_of(rc);

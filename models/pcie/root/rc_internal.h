@@ -104,8 +104,8 @@ static inline sim_time rc_slots_take(struct rc_slots *slots, sim_time now_ps, si
     return rc_slots_search(slots, now_ps, at_ps, interval_ps);
 }
 
-/* The same n times, if they follow each other at once, as they mostly do: *first_ps is the beginning of
- * the first. False: nothing is reserved. */
+/* The same n times, if they follow each other at once, as they mostly do: *first_ps is the
+ * beginning of the first. False: nothing is reserved. */
 static inline bool rc_slots_take_run(struct rc_slots *slots, sim_time at_ps, sim_time interval_ps,
                                      unsigned n, sim_time *first_ps)
 {
@@ -207,8 +207,8 @@ bool rc_route_address(struct root_complex_host *host, struct hpa hpa, uint64_t b
 bool rc_route_id(struct root_complex_host *host, uint16_t id, struct model **rc, unsigned *port);
 uint16_t rc_id(const struct rc_state *rc);
 
-/* A message-signalled interrupt without remapping (Intel SDM 3, 10.11.1 and 10.11.2): the destination is
- * an APIC ID or, in logical mode, a mask of CPUs 0 to 7 (10.6.2.2, flat model). */
+/* A message-signalled interrupt without remapping (Intel SDM 3, 10.11.1 and 10.11.2): the
+ * destination is an APIC ID or, in logical mode, a mask of CPUs 0 to 7 (10.6.2.2, flat model). */
 #define INTERRUPT_DESTINATION(address) ((uint32_t)((address) >> 12) & 0xffu)
 #define INTERRUPT_LOGICAL(address)     (((address)&0x14u) == 0x4u) /* 0x10: of a remapping table */
 #define INTERRUPT_LOWEST(data)         (((data) >> 8 & 0x7u) == 1)
@@ -220,8 +220,8 @@ void rc_interrupt_deliver(struct model *rc, uint32_t destination, uint8_t vector
 void rc_complete_at(struct model *rc, struct tlp *completion, uint32_t port, sim_time at_ps);
 void rc_inbound_announce(struct model *rc, uint32_t port, const struct tlp *tlp);
 void rc_inbound_request(struct model *rc, uint32_t port, struct tlp *tlp);
-/* rc_forward.c: sends the TLP, received by `port` of `rc`, through another root port. at_ps: when it
- * has passed the ingress root complex if nothing is before it; the time between sockets and the
+/* rc_forward.c: sends the TLP, received by `port` of `rc`, through another root port. at_ps: when
+ * it has passed the ingress root complex if nothing is before it; the time between sockets and the
  * order behind the port's earlier writes are added here. */
 void rc_forward(struct model *rc, uint32_t port, struct tlp *tlp, struct model *out_rc,
                 unsigned out_port, sim_time at_ps);

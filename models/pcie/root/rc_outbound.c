@@ -1,11 +1,11 @@
 /*
  * What cores ask of devices: MMIO and configuration requests.
  *
- * Models: non-posted requests (reads, deferrable memory writes) with a tag each, the task suspended for the round trip, completion
- *   time-outs, after which the tag rests until the late completion or another time-out; completions
- *   that do not fit are dropped; all ones on errors, poisoned data and a link that went down; posted writes, which a core
- *   need not wait for unless they are short of credits; configuration of
- *   root ports themselves; type 0 and type 1 requests by bus number.
+ * Models: non-posted requests (reads, deferrable memory writes) with a tag each, the task suspended
+ *   for the round trip, completion time-outs, after which the tag rests until the late completion
+ *   or another time-out; completions that do not fit are dropped; all ones on errors, poisoned data
+ *   and a link that went down; posted writes, which a core need not wait for unless they are short
+ *   of credits; configuration of root ports themselves; type 0 and type 1 requests by bus number.
  * Does not model: prefetching reads of prefetchable BARs.
  * Timing: outbound + the link's round trip + inbound; a root port's own registers: outbound +
  *   inbound. From another socket, the interconnect there and back in addition.

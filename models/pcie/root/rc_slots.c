@@ -9,7 +9,8 @@
  * Sources: docs/sources.md#a4.
  *
  * Busy stretches ascend and neither overlap nor touch. Those that are past are dropped by the next
- * search; should there be too many, the gap between the two earliest is given up, which only delays.
+ * search; should there be too many, the gap between the two earliest is given up, which only
+ * delays.
  */
 #include "models/pcie/root/rc_internal.h"
 

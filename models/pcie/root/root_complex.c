@@ -231,9 +231,10 @@ static void peers_look(struct sim *sim, struct sim_event *event)
     rc_forward_credit(port->rc, port->idx);
 }
 
-/* Cores that wait look first: a stream of peers' writes takes whatever room there is, and would take
- * it for ever. Peers look after the last of them, whether there was room for any of them or not: a
- * core may wait for room in another class. Tasks run after all events of their time, hence 1 ps. */
+/* Cores that wait look first: a stream of peers' writes takes whatever room there is, and would
+ * take it for ever. Peers look after the last of them, whether there was room for any of them or
+ * not: a core may wait for room in another class. Tasks run after all events of their time, hence 1
+ * ps. */
 static void rc_credit(struct model *rc, uint32_t port)
 {
     struct rc_port *at = &rc_of(rc)->port[port];
@@ -288,10 +289,10 @@ static void rc_init(struct model *rc, struct sim_error_list *errors)
     state->prefetchable = state->memory;
 }
 
-/* Buffers cover the round trip at the port's full rate: those of the parameters 390 ns at Gen3 x16 (6 KiB
- * of 15.75 GB/s). A port that is faster has as many times more; one that is slower shares its stack's buffers
- * with others and is given no less. Above 127 headers and 2047 units, flow control is scaled (PCIe Base 4.0,
- * 3.4.2), as ports from Gen4 on do. */
+/* Buffers cover the round trip at the port's full rate: those of the parameters 390 ns at Gen3 x16
+ * (6 KiB of 15.75 GB/s). A port that is faster has as many times more; one that is slower shares
+ * its stack's buffers with others and is given no less. Above 127 headers and 2047 units, flow
+ * control is scaled (PCIe Base 4.0, 3.4.2), as ports from Gen4 on do. */
 static struct pcie_credits credits_of(const struct pcie_credits *params,
                                       const struct root_port_desc *port)
 {

@@ -18,7 +18,8 @@
 
 #define ROOT_COMPLEX_SOCKETS_MAX 8u
 #define ROOT_COMPLEX_PORTS_MAX   16u
-/* Devices integrated into a root complex; with the root ports they are devices 1 .. 24 of its bus. */
+/* Devices integrated into a root complex; with the root ports they are devices 1 .. 24 of its
+ * bus. */
 #define ROOT_COMPLEX_INTEGRATED_MAX 8u
 
 /* Delivers a message-signalled interrupt to the processors. destination: APIC ID. */
@@ -68,8 +69,8 @@ struct root_port_desc {
 void root_complex_attach(struct model *rc, struct root_complex_host *host, unsigned socket,
                          unsigned bus, const struct root_port_desc *ports, unsigned n_ports,
                          struct iommu *iommu);
-/* Puts an endpoint into the root complex: its functions appear on the root bus, as the device behind
- * the root ports and those that were put there before, and its TLPs pass no link. After
+/* Puts an endpoint into the root complex: its functions appear on the root bus, as the device
+ * behind the root ports and those that were put there before, and its TLPs pass no link. After
  * root_complex_attach(), before time starts. False: there is no room for more. */
 bool root_complex_integrate(struct model *rc, struct pcie_port *endpoint);
 /* Returns the memory access of the socket's IOMMU, for iommu_new(). */
@@ -100,8 +101,8 @@ sim_time root_complex_mmio_write(struct root_complex_host *host, unsigned socket
 sim_time root_complex_mmio_write_line(struct root_complex_host *host, unsigned socket,
                                       struct sim_task *task, struct hpa address, unsigned bytes,
                                       const void *data);
-/* A core sends a cache line as one deferrable memory write (ENQCMD) and waits for the answer. True: the
- * device has taken it; false: it refused, or nobody takes such a write there. */
+/* A core sends a cache line as one deferrable memory write (ENQCMD) and waits for the answer. True:
+ * the device has taken it; false: it refused, or nobody takes such a write there. */
 bool root_complex_mmio_enqueue(struct root_complex_host *host, unsigned socket,
                                struct sim_task *task, struct hpa address, const void *line);
 /* A core accesses configuration space (the ECAM window): 1, 2 or 4 bytes of the function `id`.

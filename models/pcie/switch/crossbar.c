@@ -1,8 +1,9 @@
 /*
  * Models: the inside of a switch chip: cut-through or store-and-forward; virtual output queues, one
  *   per ingress, egress and class; round robin over the ingresses of each egress, for its wire and,
- *   class by class, for its credits; bounded receive buffers; copies of multicast writes, which share the buffer of the original; what becomes of
- *   TLPs whose egress link is down; a source of TLPs within the chip (a DMA engine).
+ *   class by class, for its credits; bounded receive buffers; copies of multicast writes, which
+ *   share the buffer of the original; what becomes of TLPs whose egress link is down; a source of
+ *   TLPs within the chip (a DMA engine).
  * Does not model: internal bandwidth limits (non-blocking), a shared credit pool, weights or
  *   virtual channels.
  * Fairness: port arbitration by TLPs (6.3.3.4). The wire goes round the ingresses that have

@@ -64,7 +64,8 @@ static void solver(struct sim_task *task, void *arg)
         __asm__ volatile("");
 }
 
-/* A task of a simulation never returns; the clock of the worker's watchdog goes 250 times as fast. */
+/* A task of a simulation never returns; the clock of the worker's watchdog goes 250 times as
+ * fast. */
 static void compute(void)
 {
     const struct itimerval timer = { { 0, 1000 }, { 0, 1000 } };
@@ -191,8 +192,8 @@ static void test_a_failure_costs_itself_only(void **state)
     }
 }
 
-/* What a failed run has not given back goes with its process; one that succeeds leaves the worker to the
- * next. */
+/* What a failed run has not given back goes with its process; one that succeeds leaves the worker
+ * to the next. */
 static void test_a_failure_takes_its_memory_along(void **state)
 {
     static const enum deed deeds[] = { SUCCEED, SUCCEED, FAIL, SUCCEED, SUCCEED };

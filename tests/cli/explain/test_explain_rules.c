@@ -1,4 +1,5 @@
-/* Each rule of explain is the first to fit some setting: none names one that is gone, and none is hidden. */
+/* Each rule of explain is the first to fit some setting: none names one that is gone, and none is
+ * hidden. */
 #include <glib.h>
 
 #include "cli/explain/explain.h"

@@ -1,4 +1,5 @@
-/* What is read of a server: each tool's output, of any privilege; damage is a message with file and line. */
+/* What is read of a server: each tool's output, of any privilege; damage is a message with file and
+ * line. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -205,7 +206,7 @@ static void test_numactl(void **state)
     import_machine_release(&m);
 }
 
-/* ---- Damage -------------------------------------------------------------------------------------- */
+/* ---- Damage ---------------------------------------------------------------------------------- */
 
 static void expect_mistake(const char *text, const char *line, const char *words)
 {

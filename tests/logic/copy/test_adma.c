@@ -1,7 +1,7 @@
 /*
- * The copy module, statement by statement: pieces and channels, pins, the three orders of posting, short
- * reads, ends of connections, errors and silence of the engine, schedules, the threshold; and messages
- * through shared memory. Random cases are in test_adma_random.c.
+ * The copy module, statement by statement: pieces and channels, pins, the three orders of posting,
+ * short reads, ends of connections, errors and silence of the engine, schedules, the threshold; and
+ * messages through shared memory. Random cases are in test_adma_random.c.
  */
 #include "logic/copy/shm_ring.h"
 #include "tests/support/adma_rig.h"
@@ -68,9 +68,10 @@ static void areas(uint64_t bytes, unsigned order, struct uaddr *from, struct uad
     adma_rig_fill(umem[0], *to, 2, 0, bytes);
 }
 
-/* ---- Copies ----------------------------------------------------------------------------------- */
+/* ---- Copies ---------------------------------------------------------------------------------- */
 
-/* Section 3.4: aligned alike, a descriptor a page; else two; and pages go round over all channels. */
+/* Section 3.4: aligned alike, a descriptor a page; else two; and pages go round over all
+ * channels. */
 static void pieces(void)
 {
     struct uaddr from, to;
@@ -132,8 +133,8 @@ static void test_pins(void **state)
     close_all();
 }
 
-/* Pages that cannot be mapped for the engine are the CPU's, and do not stay pinned: once they can be, the
- * engine copies. */
+/* Pages that cannot be mapped for the engine are the CPU's, and do not stay pinned: once they can
+ * be, the engine copies. */
 static void not_mapped(void)
 {
     struct uaddr from, to;
@@ -309,7 +310,7 @@ static void test_no_engine(void **state)
     close_all();
 }
 
-/* ---- Schedules, threshold --------------------------------------------------------------------- */
+/* ---- Schedules, threshold -------------------------------------------------------------------- */
 
 static uint64_t small_took_ps;
 
@@ -371,7 +372,7 @@ static void test_threshold(void **state)
     close_all();
 }
 
-/* ---- Two processes ---------------------------------------------------------------------------- */
+/* ---- Two processes --------------------------------------------------------------------------- */
 
 struct other {
     uint64_t wait_ps;
@@ -510,7 +511,7 @@ static void test_ends(void **state)
     close_all();
 }
 
-/* ---- Shared memory ---------------------------------------------------------------------------- */
+/* ---- Shared memory --------------------------------------------------------------------------- */
 
 struct ring_end {
     struct shm_ring *ring;

@@ -1,9 +1,9 @@
 /*
- * Properties of the copy module over random cases: any sizes, alignments, memory of any pieces, orders of
- * posting, schedules and thresholds, rings that are full, engines that are late, fail, halt, finish in
- * any order, stop or are removed; memory that is unmapped and mapped again while a copy runs; processes
- * that are killed and closed at any time. Bytes are right, those around them untouched, pins and pages
- * balanced, and nobody waits for ever. A failing seed is printed;
+ * Properties of the copy module over random cases: any sizes, alignments, memory of any pieces,
+ * orders of posting, schedules and thresholds, rings that are full, engines that are late, fail,
+ * halt, finish in any order, stop or are removed; memory that is unmapped and mapped again while a
+ * copy runs; processes that are killed and closed at any time. Bytes are right, those around them
+ * untouched, pins and pages balanced, and nobody waits for ever. A failing seed is printed;
  * ADMA_SEED=n runs that one alone, ADMA_CASES=n as many.
  */
 #include <stdio.h>
@@ -47,7 +47,7 @@ static unsigned chance(struct kernel *kernel, unsigned percent)
     return below(kernel, 100) < percent;
 }
 
-/* ---- The world of a case ---------------------------------------------------------------------- */
+/* ---- The world of a case --------------------------------------------------------------------- */
 
 static unsigned draw(uint64_t *z, unsigned n)
 {
@@ -106,7 +106,7 @@ static void pull(void *arg)
     dma_fake_remove(&rig->engine, chance(rig->kernel, 50));
 }
 
-/* ---- Copies within a process ------------------------------------------------------------------ */
+/* ---- Copies within a process ----------------------------------------------------------------- */
 
 static void begin(struct local *l, struct slot *s)
 {
@@ -284,7 +284,7 @@ static void local_case(uint64_t seed)
     adma_rig_close(&rig);
 }
 
-/* ---- Two processes that talk ------------------------------------------------------------------ */
+/* ---- Two processes that talk ----------------------------------------------------------------- */
 
 #define REQUESTS 4u
 
@@ -465,7 +465,7 @@ static void talk_case(uint64_t seed)
     adma_rig_close(&rig);
 }
 
-/* ---- All of them ------------------------------------------------------------------------------ */
+/* ---- All of them ----------------------------------------------------------------------------- */
 
 static uint64_t current_seed; /* 0: all have passed */
 static void say_seed(void)

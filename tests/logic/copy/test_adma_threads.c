@@ -1,6 +1,6 @@
 /*
- * The copy module with several threads of a process, and processes that outlive each other: what one thread
- * does while another one is in the middle of a call.
+ * The copy module with several threads of a process, and processes that outlive each other: what
+ * one thread does while another one is in the middle of a call.
  */
 #include "logic/copy/adma_internal.h"
 #include "tests/support/adma_rig.h"
@@ -62,7 +62,7 @@ static void until_done(unsigned n)
     assert_int_equal(n_done, n);
 }
 
-/* ---- A reader that outlives its writer -------------------------------------------------------- */
+/* ---- A reader that outlives its writer ------------------------------------------------------- */
 
 static bool writer_gone;
 
@@ -103,7 +103,7 @@ static void test_writer_goes(void **state)
     close_all();
 }
 
-/* ---- Threads that wait for a peer ------------------------------------------------------------- */
+/* ---- Threads that wait for a peer ------------------------------------------------------------ */
 
 static int got[2];
 
@@ -175,8 +175,8 @@ static void waits_in_vain(void *arg)
     n_done++;
 }
 
-/* A thread waits for a peer while another one disconnects, and gets the same descriptor anew: the first
- * one's call ends at once and leaves the new connection alone. */
+/* A thread waits for a peer while another one disconnects, and gets the same descriptor anew: the
+ * first one's call ends at once and leaves the new connection alone. */
 static void test_disconnect(void **state)
 {
     (void)state;
@@ -191,7 +191,7 @@ static void test_disconnect(void **state)
     close_all();
 }
 
-/* ---- Threads that pin the same pages ---------------------------------------------------------- */
+/* ---- Threads that pin the same pages --------------------------------------------------------- */
 
 #define N_PAGES 64u
 
@@ -243,8 +243,8 @@ static void copies_or_fails(void *arg)
     n_done++;
 }
 
-/* Pages whose pinning fails do not stay in the cache: the next copy pins them. Who has waited for them fails,
- * too, and nothing is left. */
+/* Pages whose pinning fails do not stay in the cache: the next copy pins them. Who has waited for
+ * them fails, too, and nothing is left. */
 static void test_pin_fails(void **state)
 {
     (void)state;
@@ -270,7 +270,7 @@ static void test_pin_fails(void **state)
     close_all();
 }
 
-/* ---- A ring that is too small ----------------------------------------------------------------- */
+/* ---- A ring that is too small ---------------------------------------------------------------- */
 
 #define N_THREADS 3u
 
@@ -296,8 +296,8 @@ static void copies_much(void *arg)
     n_done++;
 }
 
-/* Lists of lanes that wait for room have none that has been given wholly: its transfer may end at any
- * time, and its structure be in use for the next one. */
+/* Lists of lanes that wait for room have none that has been given wholly: its transfer may end at
+ * any time, and its structure be in use for the next one. */
 static void look_at_lists(void)
 {
     for (unsigned i = 0; i < rig.adma->n_channels; i++)

@@ -1,8 +1,9 @@
 /*
- * Surprise removal of an engine at any moment of dma_terminate() and of the last release, which take
- * time in each of the driver's operations. Whoever comes first: every copy ends once, before both have
- * returned; when the engine is gone no operation begins but stop(), once, with nothing else under way.
- * And a thread that asks for a channel at any moment of another one's last release: it gets one that runs.
+ * Surprise removal of an engine at any moment of dma_terminate() and of the last release, which
+ * take time in each of the driver's operations. Whoever comes first: every copy ends once, before
+ * both have returned; when the engine is gone no operation begins but stop(), once, with nothing
+ * else under way. And a thread that asks for a channel at any moment of another one's last release:
+ * it gets one that runs.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -36,7 +37,7 @@ struct world {
     bool releases;
 };
 
-/* ---- An engine that does nothing, slowly ---------------------------------------------------------- */
+/* ---- An engine that does nothing, slowly ----------------------------------------------------- */
 
 static void takes(struct dma_channel *c, unsigned us)
 {
@@ -110,7 +111,7 @@ static const struct dma_channel_ops ops = { .start = start,
                                             .resume = resume,
                                             .abort = abort_all };
 
-/* ---- Threads -------------------------------------------------------------------------------------- */
+/* ---- Threads --------------------------------------------------------------------------------- */
 
 static void ended(void *arg, dma_cookie cookie, enum dma_state state)
 {

@@ -1,8 +1,8 @@
 /*
- * dma.c and the driver of I/OAT on a kernel and an engine that are both fakes, with races: threads on
- * several CPUs share channels of small rings, prepare, submit, issue, poll, sleep and meet errors,
- * terminations and removal at any moment. Every copy ends once, with one status, in order; what is
- * complete has its bytes; nobody waits for ever; nothing is left.
+ * dma.c and the driver of I/OAT on a kernel and an engine that are both fakes, with races: threads
+ * on several CPUs share channels of small rings, prepare, submit, issue, poll, sleep and meet
+ * errors, terminations and removal at any moment. Every copy ends once, with one status, in order;
+ * what is complete has its bytes; nobody waits for ever; nothing is left.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -80,7 +80,7 @@ static void close_world(struct world *w)
     fake_free(w->kernel);
 }
 
-/* ---- Races --------------------------------------------------------------------------------------- */
+/* ---- Races ----------------------------------------------------------------------------------- */
 
 static void check_bytes(const struct copy *copy)
 {
@@ -288,7 +288,7 @@ static void test_removed_between_them(void **state)
     assert_true(n_aborted > SEEDS / 4);
 }
 
-/* ---- One thing at a time ------------------------------------------------------------------------- */
+/* ---- One thing at a time --------------------------------------------------------------------- */
 
 static void test_requests(void **state)
 {

@@ -1,6 +1,7 @@
 /*
- * SISCI without hosts, for a test that defines all that logic/dnvme calls of it: windows are identities, and a
- * path is the registers of a bridge that does not answer while its link is down. Included by one program.
+ * SISCI without hosts, for a test that defines all that logic/dnvme calls of it: windows are
+ * identities, and a path is the registers of a bridge that does not answer while its link is down.
+ * Included by one program.
  */
 #ifndef TESTS_LOGIC_DNVME_FAKE_SISCI_H
 #define TESTS_LOGIC_DNVME_FAKE_SISCI_H

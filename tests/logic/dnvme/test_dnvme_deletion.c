@@ -1,6 +1,6 @@
 /*
- * How the manager deletes queue pairs, on a controller of the data sheet (nvme_fake.h): more at once than its
- * admin queue has entries; a controller that refuses, and one that is gone.
+ * How the manager deletes queue pairs, on a controller of the data sheet (nvme_fake.h): more at
+ * once than its admin queue has entries; a controller that refuses, and one that is gone.
  */
 #include "tests/support/nvme_fake.h"
 
@@ -105,8 +105,8 @@ static void test_many(void **state)
     close_rig();
 }
 
-/* If the controller refuses to delete the completion queue, asking again deletes what is left, though the
- * submission queue is gone. */
+/* If the controller refuses to delete the completion queue, asking again deletes what is left,
+ * though the submission queue is gone. */
 static void test_again(void **state)
 {
     (void)state;

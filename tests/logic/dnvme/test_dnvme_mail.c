@@ -235,8 +235,8 @@ static void test_requests(void **state)
     close_rig(r);
 }
 
-/* Queues of a client lie over nobody's, it deletes only its own, and has commands done that concern it
- * alone. */
+/* Queues of a client lie over nobody's, it deletes only its own, and has commands done that concern
+ * it alone. */
 static void test_others(void **state)
 {
     struct rig rig, *r = rig_of(&rig);
@@ -420,8 +420,8 @@ static void test_slow_request(void **state)
     close_rig(r);
 }
 
-/* A client does not get a mailbox that has one, which goes on as if nothing had come; a process that was
- * restarted gets its mailbox when the lease of the one before is over. */
+/* A client does not get a mailbox that has one, which goes on as if nothing had come; a process
+ * that was restarted gets its mailbox when the lease of the one before is over. */
 static void test_restart(void **state)
 {
     struct rig rig, *r = rig_of(&rig);
@@ -481,8 +481,9 @@ static void test_dead_controller(void **state)
     close_rig(r);
 }
 
-/* A deletion that takes longer than the client waits: asked again it waits for the same one. One that the
- * controller refuses is asked for again. -EPERM says that the queue is not there any more. */
+/* A deletion that takes longer than the client waits: asked again it waits for the same one. One
+ * that the controller refuses is asked for again. -EPERM says that the queue is not there any
+ * more. */
 static void test_slow_deletion(void **state)
 {
     struct rig rig, *r = rig_of(&rig);
@@ -513,8 +514,8 @@ static void test_slow_deletion(void **state)
     close_rig(r);
 }
 
-/* A pair that was created too late for its client is deleted before anything else, so that neither its number nor
- * its place is lost. */
+/* A pair that was created too late for its client is deleted before anything else, so that neither
+ * its number nor its place is lost. */
 static void test_slow_creation(void **state)
 {
     struct rig rig, *r = rig_of(&rig);
@@ -559,8 +560,8 @@ static void test_undo_refused(void **state)
     close_rig(r);
 }
 
-/* The answer to a request that the client waits for no longer is not taken for that to the next one,
- * also if both are of the same kind. */
+/* The answer to a request that the client waits for no longer is not taken for that to the next
+ * one, also if both are of the same kind. */
 static void test_late_reply(void **state)
 {
     struct rig rig, *r = rig_of(&rig);
@@ -592,8 +593,8 @@ static void test_late_reply(void **state)
     close_rig(r);
 }
 
-/* The queues of a client that leaves while one of them is being deleted are reclaimed, each once, and are
- * not those of the client that has its mailbox then. */
+/* The queues of a client that leaves while one of them is being deleted are reclaimed, each once,
+ * and are not those of the client that has its mailbox then. */
 static void test_next_client(void **state)
 {
     struct rig rig, *r = rig_of(&rig);
@@ -621,8 +622,8 @@ static void test_next_client(void **state)
     close_rig(r);
 }
 
-/* The controller refuses to delete a queue of a client that has left: it is asked again once a lease, so that the
- * number is not lost. */
+/* The controller refuses to delete a queue of a client that has left: it is asked again once a
+ * lease, so that the number is not lost. */
 static void test_orphan(void **state)
 {
     struct rig rig, *r = rig_of(&rig);

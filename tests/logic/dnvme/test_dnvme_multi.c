@@ -1,7 +1,7 @@
 /*
- * A client of the distributed NVMe driver with two paths, and its manager, on one fake kernel with a controller
- * of the data sheet (nvme_fake.h), over a fake of SISCI (fake_sisci.h). What
- * holds: every I/O ends, once, whatever fails when; what is read was written; nothing is left.
+ * A client of the distributed NVMe driver with two paths, and its manager, on one fake kernel with
+ * a controller of the data sheet (nvme_fake.h), over a fake of SISCI (fake_sisci.h). What holds:
+ * every I/O ends, once, whatever fails when; what is read was written; nothing is left.
  */
 #include "tests/support/nvme_fake.h"
 
@@ -241,7 +241,8 @@ static void test_refused(void **state)
     run(refused_body, NULL, 2, 0);
 }
 
-/* The lease cannot be renewed in time between the entry and the doorbell: the entry is not written again. */
+/* The lease cannot be renewed in time between the entry and the doorbell: the entry is not written
+ * again. */
 static void ring_later_body(void *arg)
 {
     (void)arg;
@@ -266,8 +267,8 @@ static void test_ring_later(void **state)
     run(ring_later_body, NULL, 2, 0);
 }
 
-/* Both cables are out for longer than the lease: all I/O ends, that of either queue pair and that which
- * was in none, and so does what is submitted afterwards. */
+/* Both cables are out for longer than the lease: all I/O ends, that of either queue pair and that
+ * which was in none, and so does what is submitted afterwards. */
 static void lease_body(void *arg)
 {
     const bool *hold = arg;
@@ -325,7 +326,8 @@ static void test_device_lost(void **state)
     run(device_lost_body, NULL, 2, 0);
 }
 
-/* The lender has ended the borrow while no path worked; one comes back, but no window can be had by it. */
+/* The lender has ended the borrow while no path worked; one comes back, but no window can be had by
+ * it. */
 static void forgotten_body(void *arg)
 {
     (void)arg;
@@ -376,7 +378,8 @@ static void test_dead_controller(void **state)
     run(dead_controller_body, NULL, 2, 0);
 }
 
-/* The cable is back, and mappings are valid, when the thread tells the controller what it has taken. */
+/* The cable is back, and mappings are valid, when the thread tells the controller what it has
+ * taken. */
 static void stay_in_done(void)
 {
     io.after_done = NULL;
@@ -393,8 +396,8 @@ static void cut_in_done(void)
     io.after_done = stay_in_done;
 }
 
-/* The path fails while the I/O thread is in its queue pair: done() submits, which finds it out. The pair is not
- * deleted before the thread has left it. */
+/* The path fails while the I/O thread is in its queue pair: done() submits, which finds it out. The
+ * pair is not deleted before the thread has left it. */
 static void fails_in_done_body(void *arg)
 {
     (void)arg;
@@ -423,8 +426,8 @@ static void test_fails_in_done(void **state)
         run(fails_in_done_body, NULL, seed, 5);
 }
 
-/* A buffer that is made while a path is down is mapped by it when it comes back, however it does; numbers of
- * segments do not run out. */
+/* A buffer that is made while a path is down is mapped by it when it comes back, however it does;
+ * numbers of segments do not run out. */
 static void buffers_body(void *arg)
 {
     struct dnvme_buffer buffer;
@@ -498,8 +501,8 @@ static void test_rebuilt_later(void **state)
     run(rebuilt_later_body, NULL, 2, 0);
 }
 
-/* A path fails while recovery restores the other: its pair is deleted as soon as that is done, not when the
- * link is looked at again (500 us). */
+/* A path fails while recovery restores the other: its pair is deleted as soon as that is done, not
+ * when the link is looked at again (500 us). */
 static void fails_in_recovery_body(void *arg)
 {
     struct kernel *kernel = fabric.kernel;
@@ -533,8 +536,8 @@ static void test_fails_in_recovery(void **state)
     run(fails_in_recovery_body, NULL, 2, 0);
 }
 
-/* No number of a segment near the device is that of another client, on whatever host: each client has a
- * range of its own. */
+/* No number of a segment near the device is that of another client, on whatever host: each client
+ * has a range of its own. */
 static void test_near_numbers(void **state)
 {
     static const uint32_t hosts[] = { 1, 2, 3, 17, 60, 255 };
@@ -559,8 +562,9 @@ static void test_near_numbers(void **state)
             assert_true(last[i] < first[k] || last[k] < first[i]);
 }
 
-/* The controller takes longer to delete a pair than a request to the manager may: its memory is freed when the
- * queues are gone. With `cut`, no path works: it is freed when the client is lost, not before. */
+/* The controller takes longer to delete a pair than a request to the manager may: its memory is
+ * freed when the queues are gone. With `cut`, no path works: it is freed when the client is lost,
+ * not before. */
 static void slow_free_body(void *arg)
 {
     const bool *is_cut = arg;

@@ -588,8 +588,8 @@ static void borrow_and_return(struct lf_host *host, void *arg)
         lend_return(a->borrow);
 }
 
-/* Any of the interrupts by which hosts tell each other of requests and replies gets lost: the request is answered
- * all the same, within some heartbeats, and later ones are, too. */
+/* Any of the interrupts by which hosts tell each other of requests and replies gets lost: the
+ * request is answered all the same, within some heartbeats, and later ones are, too. */
 static void test_lost_interrupts(void **state)
 {
     unsigned n_lost = 0, n_late = 0;

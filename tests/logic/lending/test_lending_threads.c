@@ -1,6 +1,7 @@
 /*
- * Two threads of a host that borrow and give back at the same time, at every moment of each other: what
- * one shares with the other is in the adapter's registers when it gets it, and nothing is left of both.
+ * Two threads of a host that borrow and give back at the same time, at every moment of each other:
+ * what one shares with the other is in the adapter's registers when it gets it, and nothing is left
+ * of both.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -13,7 +14,7 @@
 
 #define STEP_PS FAKE_US(1) / 20
 
-/* ---- Entries that two threads share ------------------------------------------------------------- */
+/* ---- Entries that two threads share ---------------------------------------------------------- */
 
 #define WINDOWS  4u
 #define NODE     7u
@@ -110,7 +111,7 @@ static void test_shared_entries(void **state)
     }
 }
 
-/* ---- Devices ------------------------------------------------------------------------------------ */
+/* ---- Devices --------------------------------------------------------------------------------- */
 
 struct user {
     uint64_t after_ps;

@@ -1,7 +1,8 @@
 /*
- * MPI over fake endpoints of Myrinet Express: messages, wildcards, order, errors; collectives with every
- * number of processes from 1 to 17 and sizes on both sides of each decision, their data verified byte by byte;
- * which algorithm is chosen, and that it sends as many messages as it should.
+ * MPI over fake endpoints of Myrinet Express: messages, wildcards, order, errors; collectives with
+ * every number of processes from 1 to 17 and sizes on both sides of each decision, their data
+ * verified byte by byte; which algorithm is chosen, and that it sends as many messages as it
+ * should.
  */
 #include "logic/mpi/mpi.h"
 #include "tests/support/fake/fake_kapi.h"
@@ -114,7 +115,8 @@ static void test_ping(void **state)
 }
 
 #define FEW 12u
-/* Rank 0 gets FEW messages of each other rank from anywhere, with any tag: those of one rank in order. */
+/* Rank 0 gets FEW messages of each other rank from anywhere, with any tag: those of one rank in
+ * order. */
 static void wildcards(struct mpi_comm *world)
 {
     const unsigned rank = mpi_rank(world), n = mpi_size(world);
@@ -140,8 +142,8 @@ static void test_wildcards(void **state)
         run(5, seed, wildcards);
 }
 
-/* A receive names its message by source and tag, whatever comes first; a collective in between takes none
- * of the program's, and mpi_test() ends a request as mpi_wait() does. */
+/* A receive names its message by source and tag, whatever comes first; a collective in between
+ * takes none of the program's, and mpi_test() ends a request as mpi_wait() does. */
 static void by_name(struct mpi_comm *world)
 {
     struct mpi_process *process = mpi_process_of(world);

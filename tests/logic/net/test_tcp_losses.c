@@ -59,7 +59,8 @@ static void test_lost_again(void **state)
     pair_free(p);
 }
 
-/* So many in a row: each goes out once more, whatever their number, and the window is reduced once. */
+/* So many in a row: each goes out once more, whatever their number, and the window is reduced
+ * once. */
 static void test_runs(void **state)
 {
     (void)state;
@@ -459,8 +460,8 @@ static void cuts(void *arg)
     skb_free(net, copy);
     p->done[3] = true;
 }
-/* A buffer is cut by SACK blocks, and acknowledged, while its copy is at the device: pages stay until
- * that is freed, and no longer. */
+/* A buffer is cut by SACK blocks, and acknowledged, while its copy is at the device: pages stay
+ * until that is freed, and no longer. */
 static void test_cut_beside_a_copy(void **state)
 {
     (void)state;

@@ -1432,7 +1432,7 @@ static void test_silent(void **state)
     fake_free(kernel);
 }
 
-/* ---- Queues that are stuck, and that fail ------------------------------------------------------ */
+/* ---- Queues that are stuck, and that fail ---------------------------------------------------- */
 
 static void send_one(struct bench *b, uint16_t queue)
 {
@@ -1455,8 +1455,8 @@ static struct nic_driver_params watched(void)
     return params;
 }
 
-/* The interrupt of a packet sent gets lost: within two periods the driver arms the event queue again, and the
- * device raises it once more. Nothing is made anew. */
+/* The interrupt of a packet sent gets lost: within two periods the driver arms the event queue
+ * again, and the device raises it once more. Nothing is made anew. */
 static void test_lost_interrupt(void **state)
 {
     (void)state;
@@ -1487,8 +1487,8 @@ static void test_lost_interrupt(void **state)
     }
 }
 
-/* That of a packet received: nobody looks, until something is sent through the channel. Packets come up in their
- * order then. */
+/* That of a packet received: nobody looks, until something is sent through the channel. Packets
+ * come up in their order then. */
 static void test_lost_receive_interrupt(void **state)
 {
     (void)state;
@@ -1509,8 +1509,8 @@ static void test_lost_receive_interrupt(void **state)
     bench_free(&b);
 }
 
-/* A queue of which the device completes nothing, without an event: all channels are made anew. Without a watchdog it
- * stays as it is. */
+/* A queue of which the device completes nothing, without an event: all channels are made anew.
+ * Without a watchdog it stays as it is. */
 static void test_stuck(void **state)
 {
     (void)state;

@@ -1,8 +1,8 @@
 /*
- * The polled NVMe library against a controller of the data sheet (nvme_fake.h) on a fake kernel: data
- * through PRP lists of every shape, completions in any order, queues that are full and wrap, submission
- * queues and lists behind a window, errors, deletion under load, controllers that go away or fall
- * silent.
+ * The polled NVMe library against a controller of the data sheet (nvme_fake.h) on a fake kernel:
+ * data through PRP lists of every shape, completions in any order, queues that are full and wrap,
+ * submission queues and lists behind a window, errors, deletion under load, controllers that go
+ * away or fall silent.
  */
 #include "tests/support/nvme_fake.h"
 
@@ -432,8 +432,8 @@ static void test_errors(void **state)
     close_rig();
 }
 
-/* Queues are deleted under load: what has completed is taken, the rest ends with a status of ours, and
- * the queue pair starts over. */
+/* Queues are deleted under load: what has completed is taken, the rest ends with a status of ours,
+ * and the queue pair starts over. */
 static void test_delete_under_load(void **state)
 {
     (void)state;
@@ -463,8 +463,8 @@ static void test_delete_under_load(void **state)
 
 /* ---- Queues behind a window ------------------------------------------------------------------ */
 
-/* Write-combining buffers in front of memory: what is in them has not arrived until they are drained,
- * or, with ill luck, earlier and in any order. */
+/* Write-combining buffers in front of memory: what is in them has not arrived until they are
+ * drained, or, with ill luck, earlier and in any order. */
 static struct {
     uint64_t address[32];
     uint8_t line[32][K_LINE_BYTES];

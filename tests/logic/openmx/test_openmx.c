@@ -1,6 +1,6 @@
 /*
- * Open-MX from call to call: messages of all sizes between two hosts and within one, what matches what,
- * what ends how.
+ * Open-MX from call to call: messages of all sizes between two hosts and within one, what matches
+ * what, what ends how.
  */
 #include "tests/support/omx_pair.h"
 
@@ -13,7 +13,7 @@ struct run {
     unsigned step;
 };
 
-/* ---- One message there, one back ------------------------------------------------------------------ */
+/* ---- One message there, one back ------------------------------------------------------------- */
 
 static void sleeps(struct omx_process *p, uint64_t us)
 {

@@ -1,7 +1,7 @@
 /*
- * How things end in Open-MX: receives that are too short, that are cancelled, that match in their order;
- * connections that are refused; peers that close, die or come again; queues, slots and regions that are
- * full; where a process is moved to.
+ * How things end in Open-MX: receives that are too short, that are cancelled, that match in their
+ * order; connections that are refused; peers that close, die or come again; queues, slots and
+ * regions that are full; where a process is moved to.
  */
 #include "tests/support/omx_pair.h"
 
@@ -76,7 +76,7 @@ static struct mx_request *receives(struct omx_process *p, struct kaddr at, uint6
     return r;
 }
 
-/* ---- Too short ------------------------------------------------------------------------------------ */
+/* ---- Too short ------------------------------------------------------------------------------- */
 
 static void send_one(struct omx_process *p)
 {
@@ -124,7 +124,7 @@ static void test_too_short(void **state)
     }
 }
 
-/* ---- Matching ------------------------------------------------------------------------------------- */
+/* ---- Matching -------------------------------------------------------------------------------- */
 
 static void send_three(struct omx_process *p)
 {
@@ -178,7 +178,7 @@ static void test_matching(void **state)
     run_free(run);
 }
 
-/* ---- Connections ---------------------------------------------------------------------------------- */
+/* ---- Connections ----------------------------------------------------------------------------- */
 
 static void waits_for_step(struct omx_process *p)
 {
@@ -225,9 +225,10 @@ static void test_connections(void **state)
     run_free(run);
 }
 
-/* ---- Peers that go -------------------------------------------------------------------------------- */
+/* ---- Peers that go --------------------------------------------------------------------------- */
 
-/* A large message announced, one that is being pulled, a medium one that waits for slots, small ones. */
+/* A large message announced, one that is being pulled, a medium one that waits for slots, small
+ * ones. */
 static void sends_into_nothing(struct omx_process *p)
 {
     struct run *run = p->arg;
@@ -294,7 +295,7 @@ static void test_peers_that_go(void **state)
     }
 }
 
-/* ---- One that comes again ------------------------------------------------------------------------- */
+/* ---- One that comes again -------------------------------------------------------------------- */
 
 static void comes_again(struct omx_process *p)
 {
@@ -339,7 +340,7 @@ static void test_one_that_comes_again(void **state)
     run_free(run);
 }
 
-/* ---- Packets of nobody ---------------------------------------------------------------------------- */
+/* ---- Packets of nobody ----------------------------------------------------------------------- */
 
 #define STRAY 3000u
 

@@ -1,7 +1,7 @@
 /*
- * What Open-MX has only so much of: slots of queues and rings, regions, numbers of messages; copies by an
- * engine, that may fail; the CPU that a process is moved to; and the adapter's rules that bring its packets
- * there.
+ * What Open-MX has only so much of: slots of queues and rings, regions, numbers of messages; copies
+ * by an engine, that may fail; the CPU that a process is moved to; and the adapter's rules that
+ * bring its packets there.
  */
 #include <limits.h>
 
@@ -39,7 +39,7 @@ static void run_free(struct run *run)
     free(run);
 }
 
-/* ---- Many at a time ------------------------------------------------------------------------------- */
+/* ---- Many at a time -------------------------------------------------------------------------- */
 
 static void sends_many(struct omx_process *p)
 {
@@ -124,7 +124,7 @@ static void test_slots_and_regions(void **state)
     }
 }
 
-/* ---- Copies by an engine -------------------------------------------------------------------------- */
+/* ---- Copies by an engine --------------------------------------------------------------------- */
 
 struct engines {
     struct dma_core *core[2];
@@ -219,7 +219,7 @@ static void test_engine_fails(void **state)
     }
 }
 
-/* ---- Binding -------------------------------------------------------------------------------------- */
+/* ---- Binding --------------------------------------------------------------------------------- */
 
 static void says_cpu(struct omx_process *p)
 {
@@ -250,7 +250,7 @@ static void test_binding(void **state)
     }
 }
 
-/* ---- Rules ---------------------------------------------------------------------------------------- */
+/* ---- Rules ----------------------------------------------------------------------------------- */
 
 /* The adapter's table; one at a time, as the ops have no argument. */
 static struct {
@@ -423,7 +423,7 @@ static void test_rules_refused(void **state)
     run_free(run);
 }
 
-/* ---- Regions that are kept ------------------------------------------------------------------------ */
+/* ---- Regions that are kept ------------------------------------------------------------------- */
 
 static void sends_the_same(struct omx_process *p)
 {
@@ -448,7 +448,8 @@ static void sends_the_same(struct omx_process *p)
     assert_true(kept == (p->pair->kernel->pins_live > 0));
 }
 
-/* A region that is given back has no number any more, but stays pinned for the packets that carry it. */
+/* A region that is given back has no number any more, but stays pinned for the packets that carry
+ * it. */
 static void registers_and_frees(struct omx_process *p)
 {
     struct run *run = p->arg;

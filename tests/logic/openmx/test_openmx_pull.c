@@ -1,5 +1,6 @@
 /*
- * A pull of which replies are lost: what is asked for again, when, and what is not asked for meanwhile.
+ * A pull of which replies are lost: what is asked for again, when, and what is not asked for
+ * meanwhile.
  */
 #include "tests/support/omx_pair.h"
 
@@ -117,8 +118,8 @@ static struct openmx_stats run_with(struct run *run, unsigned losses)
     return run_it(run);
 }
 
-/* A later block is complete: that before it is asked for again at once, whole; nothing beyond the four
- * blocks is asked for until it has come. */
+/* A later block is complete: that before it is asked for again at once, whole; nothing beyond the
+ * four blocks is asked for until it has come. */
 static void test_one_loss(void **state)
 {
     struct run run;

@@ -1,11 +1,12 @@
 /*
- * Open-MX on a wire that loses, repeats and overtakes packets: two processes a host, each of which sends
- * messages of all sizes to every other. Every message arrives once, those of a pair in order, with its
- * bytes; no pin, page or packet is left.
+ * Open-MX on a wire that loses, repeats and overtakes packets: two processes a host, each of which
+ * sends messages of all sizes to every other. Every message arrives once, those of a pair in order,
+ * with its bytes; no pin, page or packet is left.
  *
  *   test_openmx_wire                       seeds that take seconds
  *   test_openmx_wire N [SEED [PERMILLE [SMALL]]]   N messages; so many per mille are lost, as many repeated and
- *                                          overtaken; so many per cent of messages have up to 128 bytes
+ *                                          overtaken; so many per cent of messages have up to 128
+ *                                          bytes
  */
 #include "tests/support/omx_pair.h"
 
@@ -54,7 +55,7 @@ static unsigned stream_of(unsigned from, unsigned to)
     return from * 16 + to;
 }
 
-/* ---- A process ----------------------------------------------------------------------------------- */
+/* ---- A process ------------------------------------------------------------------------------- */
 
 static unsigned free_slot(const struct flow *f)
 {
@@ -191,7 +192,7 @@ static void process_body(struct omx_process *p)
     free(in);
 }
 
-/* ---- Runs ---------------------------------------------------------------------------------------- */
+/* ---- Runs ------------------------------------------------------------------------------------ */
 
 struct outcome {
     uint64_t received, lost, frames;

@@ -1,8 +1,8 @@
 /*
  * SISCI on fake hosts, with every combination of IOMMUs: segments and their errors; devices that
  * several hosts borrow, with windows to memory of the lender, of the borrower and of a third host,
- * and to registers of another device; what is taken back. After each, the tables of drivers and chips
- * hold what they held.
+ * and to registers of another device; what is taken back. After each, the tables of drivers and
+ * chips hold what they held.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -137,8 +137,8 @@ static void ask_body(struct lf_host *host, void *arg)
     (void)s;
 }
 
-/* Hosts that hold links: a cable that is back in time leaves everything valid; one that is not back ends
- * what went by it, as ever. */
+/* Hosts that hold links: a cable that is back in time leaves everything valid; one that is not back
+ * ends what went by it, as ever. */
 static void test_held(void **state)
 {
     (void)state;
@@ -311,8 +311,8 @@ static void test_lender_dies(void **state)
 
 /* ---- Tables that are full -------------------------------------------------------------------- */
 
-/* Windows of the lender for segments of 16 MiB in memory of two hosts, until there are no more; then
- * all are given back, and there is room again. */
+/* Windows of the lender for segments of 16 MiB in memory of two hosts, until there are no more;
+ * then all are given back, and there is room again. */
 static void fill_body(struct lf_host *host, void *arg)
 {
     static struct sisci_window window[LF_WINDOWS];
@@ -428,9 +428,9 @@ static void failing_body(struct lf_host *host, void *arg)
 /* Each call of each host's IOMMU fails once, and allocations of pages: nothing is left of it. */
 static void test_failures(void **state)
 {
-    /* Client: two exports, device let in. Lender: domain, device in it, three windows, export. Third
-     * host: device let in. Two segments of the client, of which every first and every second allocation
-     * fails, one of the lender. */
+    /* Client: two exports, device let in. Lender: domain, device in it, three windows, export.
+     * Third host: device let in. Two segments of the client, of which every first and every second
+     * allocation fails, one of the lender. */
     static const unsigned calls[N_HOSTS][2] = { { 3, 2 }, { 6, 1 }, { 1, 0 } };
     (void)state;
     for (failing_host = 0; failing_host < N_HOSTS; failing_host++)

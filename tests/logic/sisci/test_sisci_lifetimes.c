@@ -1,7 +1,7 @@
 /*
  * SISCI on fake hosts: what happens while a call or a callback is under way. Objects that are freed
- * while their callback runs, by it or by another thread; two that undo the same map; what is taken back
- * before it is connected; a path that ends at any moment of a device's use.
+ * while their callback runs, by it or by another thread; two that undo the same map; what is taken
+ * back before it is connected; a path that ends at any moment of a device's use.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -384,8 +384,8 @@ static void connect_late_body(struct lf_host *host, void *arg)
                              &now.remote, &error));
 }
 
-/* The answer to the connection is seen late, as its doorbell is masked: after the word that it is taken
- * back. */
+/* The answer to the connection is seen late, as its doorbell is masked: after the word that it is
+ * taken back. */
 static void test_taken_back_at_once(void **state)
 {
     struct sr_holdings before[N_HOSTS];
@@ -488,8 +488,8 @@ static void use_body(struct lf_host *host, void *arg)
 #define STEPS   50u
 #define STEP_PS FAKE_US(2)
 
-/* One of two paths ends while a device is used: the device stays reachable, requests to its lender are
- * done once, by whichever path, and neither host keeps anything. */
+/* One of two paths ends while a device is used: the device stays reachable, requests to its lender
+ * are done once, by whichever path, and neither host keeps anything. */
 static void test_path_ends(void **state)
 {
     (void)state;

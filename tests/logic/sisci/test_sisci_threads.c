@@ -1,7 +1,7 @@
 /*
- * SISCI on fake hosts: two threads that add and take away at the same time, at every moment of each other:
- * of one process, of two processes of a host, of two hosts. Each finds what it was given, and nothing is
- * left of both.
+ * SISCI on fake hosts: two threads that add and take away at the same time, at every moment of each
+ * other: of one process, of two processes of a host, of two hosts. Each finds what it was given,
+ * and nothing is left of both.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -68,8 +68,8 @@ static void close_process(struct lf_host *host, void *arg)
 
 /* ---- Additions ------------------------------------------------------------------------------- */
 
-/* A segment of its own, exported; the lender's connected; the device with its registers, a segment that is
- * allocated near it and one that is not; windows of the device to two of them. */
+/* A segment of its own, exported; the lender's connected; the device with its registers, a segment
+ * that is allocated near it and one that is not; windows of the device to two of them. */
 static void add(struct lf_host *host, void *arg)
 {
     struct user *u = arg;

@@ -1,6 +1,6 @@
-/* The octoNIC's rules for packets beside IPv4's: at the function of their CPU's node, wherever functions come
- * and go; in the function before the switch sends packets there; nothing left behind. The stack is the real
- * one, the functions' driver notes what it is asked for. */
+/* The octoNIC's rules for packets beside IPv4's: at the function of their CPU's node, wherever
+ * functions come and go; in the function before the switch sends packets there; nothing left
+ * behind. The stack is the real one, the functions' driver notes what it is asked for. */
 #include "logic/net/net.h"
 #include "logic/steering/octonic.h"
 #include "tests/support/fake/fake_kapi.h"

@@ -790,8 +790,8 @@ static void rig_free(struct rig *rig)
     k_free(rig);
 }
 
-/* Seeds of a property: half in the first build, an eighth in the others, which look at the same code for
- * other faults. STEERING_SEEDS in the environment multiplies them. */
+/* Seeds of a property: half in the first build, an eighth in the others, which look at the same
+ * code for other faults. STEERING_SEEDS in the environment multiplies them. */
 static unsigned seeds(unsigned n)
 {
     const char *more = getenv("STEERING_SEEDS");

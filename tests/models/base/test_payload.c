@@ -303,7 +303,8 @@ static void test_no_stream(void **state)
     physmem_free(mem);
 }
 
-/* All bytes of the content: of streams, each by its position; of what is no stream, those that are known. */
+/* All bytes of the content: of streams, each by its position; of what is no stream, those that are
+ * known. */
 static void test_all_bytes(void **state)
 {
     const uint64_t first = payload_mark(5, 3), second = payload_mark(9, 1001);

@@ -1,5 +1,5 @@
-/* A dsa.accelerator integrated into the server's first root complex, driven register by register. A test's
- * body runs as a task of socket 0. */
+/* A dsa.accelerator integrated into the server's first root complex, driven register by register. A
+ * test's body runs as a task of socket 0. */
 #ifndef TESTS_MODELS_DSA_DSA_RIG_H
 #define TESTS_MODELS_DSA_DSA_RIG_H
 

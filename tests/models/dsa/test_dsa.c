@@ -1,6 +1,6 @@
 /*
- * dsa.accelerator against the Architecture Specification, by section: registers, tables, commands, portals,
- * descriptors, batches, completion records, errors; bytes and times of moves.
+ * dsa.accelerator against the Architecture Specification, by section: registers, tables, commands,
+ * portals, descriptors, batches, completion records, errors; bytes and times of moves.
  */
 #include "tests/models/dsa/dsa_rig.h"
 
@@ -23,7 +23,7 @@ static void run(void **state, void (*body)(struct dsa_rig *r))
     fixture_call(*state, run_body, &call);
 }
 
-/* ---- "Register descriptions" ------------------------------------------------------------------ */
+/* ---- "Register descriptions" ----------------------------------------------------------------- */
 
 static void capabilities_body(struct dsa_rig *r)
 {
@@ -63,7 +63,8 @@ static void configuration_body(struct dsa_rig *r)
     /* All read buffers are allowed to each group unless software says else. */
     assert_int_equal(rig_read(r, flags, 8) >> DSA_GRPFLAGS_ALLOWED_SHIFT & 0xff, 96);
     rig_up(r);
-    /* GENCFG and groups with the device off only, a queue's while it is off; its threshold always. */
+    /* GENCFG and groups with the device off only, a queue's while it is off; its threshold
+     * always. */
     rig_write(r, DSA_GENCFG, 4, 7);
     assert_int_equal(rig_read(r, DSA_GENCFG, 4), 0);
     rig_write(r, RIG_GROUPS + DSA_GRPCFG_QUEUES, 8, 5);
@@ -168,7 +169,7 @@ static void test_commands_check_what_they_are_about(void **state)
     run(state, commands_body);
 }
 
-/* ---- "Memory Move" ---------------------------------------------------------------------------- */
+/* ---- "Memory Move" --------------------------------------------------------------------------- */
 
 /* Any alignments and sizes. */
 static void move_body(struct dsa_rig *r)
@@ -253,7 +254,7 @@ static void test_moves_of_ranges_that_overlap(void **state)
     run(state, overlap_body);
 }
 
-/* ---- "Portals", shared and dedicated queues --------------------------------------------------- */
+/* ---- "Portals", shared and dedicated queues -------------------------------------------------- */
 
 static void shared_body(struct dsa_rig *r)
 {
@@ -274,7 +275,8 @@ static void shared_body(struct dsa_rig *r)
     assert_true(refused > 0); /* also: retries end */
     for (unsigned i = 0; i < 64; i++)
         assert_int_equal(rig_wait(r, record + 32 * i).status, DSA_STATUS_SUCCESS);
-    /* Neither a dedicated queue nor one that is off takes such a write; nothing is told in SWERR. */
+    /* Neither a dedicated queue nor one that is off takes such a write; nothing is told in
+     * SWERR. */
     const struct dsa_descriptor d = rig_move(destination, source, 64, record);
     assert_false(rig_enqueue(r, 0, DSA_PORTAL_UNLIMITED, &d));
     assert_false(rig_enqueue(r, 2, DSA_PORTAL_UNLIMITED, &d));
@@ -357,7 +359,7 @@ static void test_abort_writes_no_record(void **state)
     run(state, abort_body);
 }
 
-/* ---- "Drain" ---------------------------------------------------------------------------------- */
+/* ---- "Drain" --------------------------------------------------------------------------------- */
 
 static void drain_body(struct dsa_rig *r)
 {
@@ -425,7 +427,7 @@ static void test_drains_take_no_place_from_a_batch(void **state)
     run(state, places_body);
 }
 
-/* ---- "Batch descriptor", fences --------------------------------------------------------------- */
+/* ---- "Batch descriptor", fences -------------------------------------------------------------- */
 
 static void batch_body(struct dsa_rig *r)
 {
@@ -492,7 +494,7 @@ static void test_fences(void **state)
     run(state, fence_body);
 }
 
-/* ---- "Descriptor checking and errors" --------------------------------------------------------- */
+/* ---- "Descriptor checking and errors" -------------------------------------------------------- */
 
 static struct dsa_record outcome(struct dsa_rig *r, struct dsa_descriptor d)
 {
@@ -567,7 +569,7 @@ static void test_errors(void **state)
     run(state, errors_body);
 }
 
-/* ---- Times ------------------------------------------------------------------------------------ */
+/* ---- Times ----------------------------------------------------------------------------------- */
 
 struct seen {
     struct physmem_watch watch;
@@ -628,8 +630,8 @@ static void time_body(struct dsa_rig *r)
     const struct dsa_descriptor four = rig_move(destination, source, 256, record + 64);
     assert_int_equal(timed(r, &four), 33000 + 3 * 7000 + INBOUND + read_ps + OUTBOUND + INBOUND +
                                           SIM_MAX(write_ps, LINE_PS + record_ps));
-    /* Many lines: four of them per round trip, since there are four read buffers; a read waits at the
-     * root complex until the write before it is visible. */
+    /* Many lines: four of them per round trip, since there are four read buffers; a read waits at
+     * the root complex until the write before it is visible. */
     const uint64_t lines = 16 * PAGE / 64, trip_ps = INBOUND + write_ps + read_ps + OUTBOUND;
     const struct dsa_descriptor many = rig_move(destination, source, 16 * PAGE, record + 32);
     const sim_time took_ps = timed(r, &many);
@@ -677,7 +679,7 @@ static void test_read_buffers_of_groups(void **state)
     run(state, buffers_body);
 }
 
-/* ---- Function-level reset --------------------------------------------------------------------- */
+/* ---- Function-level reset -------------------------------------------------------------------- */
 
 static void reset_body(struct dsa_rig *r)
 {

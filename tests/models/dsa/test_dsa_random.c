@@ -1,7 +1,8 @@
 /*
- * dsa.accelerator under drivers that do what they like: random registers, tables, commands, descriptors
- * (sane ones, wrong ones, batches of both), resets, in any order. Whatever they did: the simulation comes
- * to rest, nothing is left under way, and after a function-level reset the device is as good as new.
+ * dsa.accelerator under drivers that do what they like: random registers, tables, commands,
+ * descriptors (sane ones, wrong ones, batches of both), resets, in any order. Whatever they did:
+ * the simulation comes to rest, nothing is left under way, and after a function-level reset the
+ * device is as good as new.
  */
 #include "tests/models/dsa/dsa_rig.h"
 

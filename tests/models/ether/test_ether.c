@@ -368,8 +368,8 @@ static void record(struct ether_tap *tap, const struct ether_port *from,
                                   ether_port_oldest_ps(&end[1].port));
 }
 
-/* A tap sees every frame of the wire, PAUSE and lost ones too, at the time at which it has left, however often
- * that was put off; and none that left before the time that was promised. */
+/* A tap sees every frame of the wire, PAUSE and lost ones too, at the time at which it has left,
+ * however often that was put off; and none that left before the time that was promised. */
 static void test_tap(void **state)
 {
     struct bench *bench = *state;

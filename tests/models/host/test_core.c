@@ -243,8 +243,8 @@ static void test_non_temporal_stores(void **state)
     run(store_nt_body);
 }
 
-/* A copy past the caches: whole lines of the destination are in no cache then and were not read; the
- * parts of lines at its ends were. The end covers the stores. */
+/* A copy past the caches: whole lines of the destination are in no cache then and were not read;
+ * the parts of lines at its ends were. The end covers the stores. */
 static void copy_nt_body(struct sim_task *task, void *arg)
 {
     struct rig *rig = arg;
@@ -291,9 +291,9 @@ static sim_time copy_pages(struct rig *rig, struct sim_task *task, uint64_t byte
     return sim_task_now(task) - t;
 }
 
-/* What the L2 holds is copied as fast as lines are issued; what it does not hold, not faster than the
- * address phases allow: read and write of a line, each with a deferred reply, and the write-back; past
- * the caches a read with its reply, and the write. Nor much slower. */
+/* What the L2 holds is copied as fast as lines are issued; what it does not hold, not faster than
+ * the address phases allow: read and write of a line, each with a deferred reply, and the
+ * write-back; past the caches a read with its reply, and the write. Nor much slower. */
 static void bus_copy_body(struct sim_task *task, void *arg)
 {
     struct rig *rig = arg;
@@ -321,8 +321,8 @@ static void test_copies_on_a_bus(void **state)
     run_on(fixture_blackford, &netburst, bus_copy_body);
 }
 
-/* When the last of n cold lines that are copied has come, in latencies of a load; how far the target is behind a
- * multiple of eight. */
+/* When the last of n cold lines that are copied has come, in latencies of a load; how far the
+ * target is behind a multiple of eight. */
 static double copied_after(struct rig *rig, struct sim_task *task, unsigned n, uint64_t odd)
 {
     const struct hpa from = fresh(rig), to = fresh(rig);
@@ -335,8 +335,8 @@ static double copied_after(struct rig *rig, struct sim_task *task, unsigned n, u
     return (double)(arrived.done_ps - t) / (double)numa_idle_load_ps(rig->n, 0, 0);
 }
 
-/* 20 steps of 16 bytes are five lines, of 8 bytes not three. A line more waits for the first: its data,
- * then the line they are stored into. */
+/* 20 steps of 16 bytes are five lines, of 8 bytes not three. A line more waits for the first: its
+ * data, then the line they are stored into. */
 static void store_buffer_body(struct sim_task *task, void *arg)
 {
     struct rig *rig = arg;
@@ -365,8 +365,8 @@ static void test_a_copy_fills_the_store_buffer(void **state)
     run_on(fixture_r730, &wide, store_buffer_body);
 }
 
-/* A locked operation waits for the stores before it, and then for its own line; without a store buffer for the line
- * alone. */
+/* A locked operation waits for the stores before it, and then for its own line; without a store
+ * buffer for the line alone. */
 static void atomic_body(struct sim_task *task, void *arg)
 {
     struct rig *rig = arg;
@@ -401,7 +401,8 @@ static void test_atomics_wait_for_stores(void **state)
     run_on(fixture_r730, &buffered, atomic_body);
 }
 
-/* Two lines that nobody has, on a front-side bus: the second is asked for when all caches have seen the first. */
+/* Two lines that nobody has, on a front-side bus: the second is asked for when all caches have seen
+ * the first. */
 static sim_time two_stores(struct rig *rig, struct sim_task *task)
 {
     core_fence(&rig->core, task);

@@ -106,8 +106,8 @@ static void bad_arguments(void **state)
     }
 }
 
-/* Which lines a caller has to store: an entry in each table of a new path, the entries of the pages, and
- * those that an unmapping clears with the command in the queue. */
+/* Which lines a caller has to store: an entry in each table of a new path, the entries of the
+ * pages, and those that an unmapping clears with the command in the queue. */
 static void written_lines_are_told(void **state)
 {
     (void)state;

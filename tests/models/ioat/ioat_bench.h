@@ -1,6 +1,6 @@
 /*
- * What tests of the DMA engine's registers share: a ring of descriptors, two buffers and a place for
- * completions, on a host without the engine's driver (tests/support/ioat_rig.h).
+ * What tests of the DMA engine's registers share: a ring of descriptors, two buffers and a place
+ * for completions, on a host without the engine's driver (tests/support/ioat_rig.h).
  */
 #ifndef TESTS_MODELS_IOAT_IOAT_BENCH_H
 #define TESTS_MODELS_IOAT_IOAT_BENCH_H

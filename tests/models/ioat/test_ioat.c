@@ -1,10 +1,11 @@
 /*
  * The DMA engine's registers and chains against the data sheets: each test is named by the register
- * whose section it is about (Intel 5000X MCH: version 1.2; Xeon E7 v2, volume two, 14.5: version 3.2).
+ * whose section it is about (Intel 5000X MCH: version 1.2; Xeon E7 v2, volume two, 14.5: version
+ * 3.2).
  */
 #include "tests/models/ioat/ioat_bench.h"
 
-/* ---- Configuration space ------------------------------------------------------------------------- */
+/* ---- Configuration space --------------------------------------------------------------------- */
 
 static void config_body(struct ioat_rig *r)
 {
@@ -28,7 +29,7 @@ static void test_found_by_enumeration(void **unused)
     both(config_body);
 }
 
-/* ---- General registers --------------------------------------------------------------------------- */
+/* ---- General registers ----------------------------------------------------------------------- */
 
 static void general_body(struct ioat_rig *r)
 {
@@ -82,7 +83,7 @@ static void test_intrctrl_read_clears_the_master_enable(void **unused)
     both(intrctrl_body);
 }
 
-/* ---- CHANCTRL ------------------------------------------------------------------------------------ */
+/* ---- CHANCTRL -------------------------------------------------------------------------------- */
 
 static void chanctrl_body(struct ioat_rig *r)
 {
@@ -106,7 +107,7 @@ static void test_chanctrl_in_use_and_masks(void **unused)
     both(chanctrl_body);
 }
 
-/* ---- CHANSTS, CHANCMP, CDAR ---------------------------------------------------------------------- */
+/* ---- CHANSTS, CHANCMP, CDAR ------------------------------------------------------------------ */
 
 static void chain_body(struct ioat_rig *r)
 {
@@ -144,7 +145,7 @@ static void test_chansts_and_completion_writes(void **unused)
     both(chain_body);
 }
 
-/* ---- CHANCMD, version 1.2 ------------------------------------------------------------------------ */
+/* ---- CHANCMD, version 1.2 -------------------------------------------------------------------- */
 
 static void append_body(struct ioat_rig *r)
 {
@@ -294,7 +295,7 @@ static void test_chancmd_errors(void **unused)
     both(bad_command_body);
 }
 
-/* ---- DMACOUNT, CHAINADDR, version 3.2 ------------------------------------------------------------ */
+/* ---- DMACOUNT, CHAINADDR, version 3.2 -------------------------------------------------------- */
 
 static void dmacount_body(struct ioat_rig *r)
 {
@@ -388,7 +389,7 @@ static void test_suspend_and_a_new_chain(void **unused)
     only("cb3.2", suspend_v3_body);
 }
 
-/* ---- CHANERR, CHANERRMSK ------------------------------------------------------------------------- */
+/* ---- CHANERR, CHANERRMSK --------------------------------------------------------------------- */
 
 struct mistake {
     uint32_t bytes, control;

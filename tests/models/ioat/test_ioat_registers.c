@@ -1,10 +1,12 @@
 /*
- * Every register of the DMA engine, by a table: offset, width, what can be written, value after reset,
- * and where that is from. What reading or writing does beside is the matter of the tests that a row names.
+ * Every register of the DMA engine, by a table: offset, width, what can be written, value after
+ * reset, and where that is from. What reading or writing does beside is the matter of the tests
+ * that a row names.
  *
- * E7 v2: Intel Xeon E7 v2 data sheet, volume two (329595). Of its chapters only 14.4.18 to 14.4.20, 14.5.11,
- * 14.5.12 (bits 15:4) and the last page of 14.5 could be had; of the 5000X MCH data sheet (313070) none of the
- * DMA engine's. The rest is from Linux: ioatdma_registers.h of 2.6.23 (1.2 and 2.0), registers.h (3.x).
+ * E7 v2: Intel Xeon E7 v2 data sheet, volume two (329595). Of its chapters only 14.4.18 to 14.4.20,
+ * 14.5.11, 14.5.12 (bits 15:4) and the last page of 14.5 could be had; of the 5000X MCH data sheet
+ * (313070) none of the DMA engine's. The rest is from Linux: ioatdma_registers.h of 2.6.23 (1.2 and
+ * 2.0), registers.h (3.x).
  */
 #include "tests/models/ioat/ioat_bench.h"
 
@@ -104,7 +106,8 @@ static void check_rows(struct ioat_rig *r, const struct row *row, unsigned n, ui
     for (unsigned i = 0; i < n; i++) {
         if (!(row[i].versions & version) || row[i].acts)
             continue;
-        /* Without IN_USE and INT_DISABLE of CHANCTRL, which change when they are read or written. */
+        /* Without IN_USE and INT_DISABLE of CHANCTRL, which change when they are read or
+         * written. */
         const uint64_t ones = strcmp(row[i].name, "CHANCTRL") == 0 ? UINT64_C(0xfefe) : UINT64_MAX;
         const uint64_t fixed = row[i].reset & ~row[i].writable;
         put(r, &row[i], base, ones);
@@ -122,8 +125,8 @@ static bool in_table(const struct row *row, unsigned n, unsigned version, uint64
     return false;
 }
 
-/* Bytes that no row has: zeros, whatever is written. Double words that hold a register are written, too,
- * unless that does something. */
+/* Bytes that no row has: zeros, whatever is written. Double words that hold a register are written,
+ * too, unless that does something. */
 static void check_rest(struct ioat_rig *r, const struct row *row, unsigned n, uint64_t base,
                        unsigned bytes)
 {
@@ -156,7 +159,7 @@ static void test_every_register(void **unused)
     both(table_body);
 }
 
-/* ---- Configuration space, MSI-X --------------------------------------------------------------------- */
+/* ---- Configuration space, MSI-X -------------------------------------------------------------- */
 
 /* E7 v2, 14.4.18 to 14.4.20: one vector, its table at 8 KiB of BAR 0, its pending bit at 12 KiB. */
 static void msix_body(struct ioat_rig *r)
@@ -180,8 +183,8 @@ static void test_msix_capability(void **unused)
     only("cb3.2", msix_body);
 }
 
-/* E7 v2, last page of 14.5, "Pending Bits": set while the vector is masked, cleared with the message, or
- * when software rearms the channel. */
+/* E7 v2, last page of 14.5, "Pending Bits": set while the vector is masked, cleared with the
+ * message, or when software rearms the channel. */
 static void pending_body(struct ioat_rig *r)
 {
     struct bench b = bench_new(r);

@@ -1,11 +1,11 @@
 /*
- * The DMA engine's interrupts, by the registers of the data sheets; resets and removal; and its timing:
- * unloaded latency as a formula, saturated rate as the bound that follows from reads in flight and from
- * the engine's clock.
+ * The DMA engine's interrupts, by the registers of the data sheets; resets and removal; and its
+ * timing: unloaded latency as a formula, saturated rate as the bound that follows from reads in
+ * flight and from the engine's clock.
  */
 #include "tests/models/ioat/ioat_bench.h"
 
-/* ---- Interrupts ---------------------------------------------------------------------------------- */
+/* ---- Interrupts ------------------------------------------------------------------------------ */
 
 static void attention_body(struct ioat_rig *r)
 {
@@ -179,7 +179,7 @@ static void test_chanctrl_error_interrupt(void **unused)
     both(error_interrupt_body);
 }
 
-/* ---- Function-level reset, removal --------------------------------------------------------------- */
+/* ---- Function-level reset, removal ----------------------------------------------------------- */
 
 static void reset_body(struct ioat_rig *r)
 {
@@ -234,7 +234,7 @@ static void test_removal(void **unused)
     both(removal_body);
 }
 
-/* ---- Timing -------------------------------------------------------------------------------------- */
+/* ---- Timing ---------------------------------------------------------------------------------- */
 
 /* Between the reads of the clock that the engine's own work takes, in an idle host. */
 static double copy_ns(struct bench *b, unsigned n, uint32_t bytes)
@@ -280,7 +280,8 @@ static void test_unloaded_latency(void **unused)
         latency_ns("engine_interval_ns = 0; descriptor_start_ns = 650;", "integrated_ns = 60;") -
             ns,
         498, 502);
-    /* Through the root complex: doorbell, fetch and read both ways, completion right behind the data. */
+    /* Through the root complex: doorbell, fetch and read both ways, completion right behind the
+     * data. */
     assert_in_range(latency_ns(settings, "integrated_ns = 160;") - ns, 598, 602);
     /* The rest is memory: descriptor, line, and what both writes wait for. */
     assert_in_range(ns - 6 * 60 - 150, 50, 250);
@@ -317,8 +318,8 @@ static void test_saturated_rate(void **unused)
     ioat_rig_run(&four, rate_body, &few);
     ioat_rig_run(&eight, rate_body, &many);
     ioat_rig_run(&clock, rate_body, &slow);
-    /* Twice the reads in flight, nearly twice the rate: more of them meet in a group of banks. Not if the
-     * root complex can remember two stretches of line requests only. */
+    /* Twice the reads in flight, nearly twice the rate: more of them meet in a group of banks. Not
+     * if the root complex can remember two stretches of line requests only. */
     assert_true(few.gbyte_s > 0.3 && few.gbyte_s < 1.5);
 #ifndef SIM_HOSTILE
     assert_true(many.gbyte_s > 1.75 * few.gbyte_s && many.gbyte_s < 2.05 * few.gbyte_s);

@@ -260,8 +260,8 @@ static void test_saturated_rates_are_the_bounds(void **unused)
                       READ_INTERVAL_PS + (n % 8 != 0 ? REMAINDER_PS : 0));
 }
 
-/* So many reads per time from their request to local memory, so many writes per latency; now and then
- * one waits for a DLLP in each direction. */
+/* So many reads per time from their request to local memory, so many writes per latency; now and
+ * then one waits for a DLLP in each direction. */
 static void test_slots_bound_the_rate(void **unused)
 {
     static const char *const reads[] = { "reads_in_flight = 1; ", "reads_in_flight = 2; ",
@@ -346,7 +346,8 @@ static void test_writes_leave_in_order_a_burst_apart(void **state)
     }
 }
 
-/* Requests end at multiples of what they may carry, or, unless they are aligned, carry as much as they may. */
+/* Requests end at multiples of what they may carry, or, unless they are aligned, carry as much as
+ * they may. */
 static void test_requests_end_at_multiples(void **unused)
 {
     static const struct {
@@ -410,7 +411,8 @@ static void test_errors_end_an_operation(void **state)
 
 /* ---- As a target ----------------------------------------------------------------------------- */
 
-/* Any bytes of them; what lies behind them in the BAR reads zero. PCIe's rules: test_pcie_function. */
+/* Any bytes of them; what lies behind them in the BAR reads zero. PCIe's rules:
+ * test_pcie_function. */
 static void test_registers(void **state)
 {
     struct bench *bench = *state;
@@ -428,7 +430,7 @@ static void test_registers(void **state)
     assert_int_equal(bench->host->got[1].data, 0);
 }
 
-/* ---- The transmitter's data path -------------------------------------------------------------- */
+/* ---- The transmitter's data path ------------------------------------------------------------- */
 
 static sim_time apart_ps(const char *settings, uint32_t bytes)
 {

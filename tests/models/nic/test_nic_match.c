@@ -1,5 +1,5 @@
-/* Rules of the NIC for packets other than IPv4's: which packet meets which rule, the order of rules, the
- * multi-PF switch, what is refused, what a reset forgets. */
+/* Rules of the NIC for packets other than IPv4's: which packet meets which rule, the order of
+ * rules, the multi-PF switch, what is refused, what a reset forgets. */
 #include "tests/support/nic_rig.h"
 
 #include "models/nic/nic_match.h"
@@ -118,7 +118,8 @@ static void test_rules_choose_queues(void **state)
     assert_int_equal(received(&queue[0]), 1);
 }
 
-/* With one word masked out a rule takes all packets of the type; packets of IPv4 are not concerned. */
+/* With one word masked out a rule takes all packets of the type; packets of IPv4 are not
+ * concerned. */
 static void test_a_rule_for_a_whole_type(void **state)
 {
     struct nr_rig *rig = *state;

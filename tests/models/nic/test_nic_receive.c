@@ -358,8 +358,8 @@ static void test_destroyed_queue_drops(void **state)
     assert_int_equal(stats->rx_packets, before + 1);
 }
 
-/* The driver destroys the completion queue first, while packets come in: they are written, and nobody
- * is told. */
+/* The driver destroys the completion queue first, while packets come in: they are written, and
+ * nobody is told. */
 static void test_completion_queue_destroyed_first(void **state)
 {
     struct nr_rig *rig = *state;
@@ -376,8 +376,8 @@ static void test_completion_queue_destroyed_first(void **state)
     nr_ok(rig, 0, (struct nic_command){ .opcode = NIC_DESTROY_RQ });
 }
 
-/* Its record, or its entries, cannot be read: one error completion with an event, packets are dropped. Made anew, it
- * receives. */
+/* Its record, or its entries, cannot be read: one error completion with an event, packets are
+ * dropped. Made anew, it receives. */
 static void test_failed_queue_tells(void **state)
 {
     struct nr_rig *rig = *state;

@@ -335,8 +335,9 @@ static void store_and_displace(struct host *h, unsigned core, struct hpa a)
     }
 }
 
-/* A core-valid bit outlives a modified line in the L2: until another has looked and found nothing to
- * be there, a snoop of that core. Both of an LLC whose geometry is a constant and of any other. */
+/* A core-valid bit outlives a modified line in the L2: until another has looked and found nothing
+ * to be there, a snoop of that core. Both of an LLC whose geometry is a constant and of any
+ * other. */
 static void test_sharers_outlive_writebacks(void **state)
 {
     const sim_time hit = IIO + REQUEST + RETURN;
@@ -526,8 +527,8 @@ static void test_own_then_dram(void **state)
     }
 }
 
-/* The data go to the home's DRAM and stay in the device's LLC, so that a consumer at home snoops: beside
- * DRAM as long as the way there is light, after it on a loaded link. */
+/* The data go to the home's DRAM and stay in the device's LLC, so that a consumer at home snoops:
+ * beside DRAM as long as the way there is light, after it on a loaded link. */
 static void test_own_then_both(void **state)
 {
     const sim_time hit = IIO + REQUEST, ask = WAY + FLIT + HOME + WAY + FLIT,
@@ -560,7 +561,8 @@ static void test_own_then_both(void **state)
         assert_int_equal(s1->write_bytes[WRITE_DMA], 128);
         assert_int_equal(s1->interconnect_bytes, 8 + 8 + 8);
         assert_int_equal(dma_read(&h, 0, b, NUMA_LLC), hit + RETURN);
-        /* The consumer; nobody writes the directory that it shares the line with the device's LLC. */
+        /* The consumer; nobody writes the directory that it shares the line with the device's
+         * LLC. */
         const uint64_t changes = s1->write_bytes[WRITE_DIRECTORY];
         assert_int_equal(load(&h, 14, b, NUMA_LOCAL_DRAM), LOCAL - DRAM + snoop);
         assert_int_equal(numa_llc_holder(h.n, b), 0);
@@ -584,7 +586,8 @@ static void test_own_then_both(void **state)
     }
 }
 
-/* The I/O directory cache of homes that gate it takes no line while the way from there is loaded. */
+/* The I/O directory cache of homes that gate it takes no line while the way from there is
+ * loaded. */
 static void test_io_directory_gated(void **state)
 {
     struct host h;
@@ -858,7 +861,8 @@ static uint64_t missed(struct host *h, uint64_t lines)
     return n;
 }
 
-/* A buffer of four times what devices may fill: all of it stays in the LLC in the end, by either way. */
+/* A buffer of four times what devices may fill: all of it stays in the LLC in the end, by either
+ * way. */
 static void test_warm_by_misses(void **state)
 {
     const uint64_t lines = (10u << 20) / 64;
@@ -883,8 +887,8 @@ static void test_warm_by_misses(void **state)
     numa_free(h.n);
 }
 
-/* The same of writes to the other socket's memory, where they would fill DDIO's ways: read by a core of the device's
- * socket (own_then_both), or of the home's (home_llc). */
+/* The same of writes to the other socket's memory, where they would fill DDIO's ways: read by a
+ * core of the device's socket (own_then_both), or of the home's (home_llc). */
 static void test_warm_by_misses_remote(void **state)
 {
     static const enum remote_dma_write policies[] = { REMOTE_DMA_DEVICE_SIDE_LLC,

@@ -356,8 +356,8 @@ static void test_invariants_blackford(void **state)
     run_random(&f, 56);
 }
 
-/* What is noted of lines (numa.present) saves looks at caches and filters: without it every access ends at the
- * same time. */
+/* What is noted of lines (numa.present) saves looks at caches and filters: without it every access
+ * ends at the same time. */
 static void test_presence_changes_nothing(void **state)
 {
     struct fixture f;

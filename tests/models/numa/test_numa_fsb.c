@@ -133,8 +133,9 @@ static void test_address_phases_bound_reads(void **state)
     numa_free(n);
 }
 
-/* While the hub arbitrates for a bus that processors use, they begin nothing there: an address phase
- * of its own between two of theirs costs as much more. A device's alone follow one another. */
+/* While the hub arbitrates for a bus that processors use, they begin nothing there: an address
+ * phase of its own between two of theirs costs as much more. A device's alone follow one
+ * another. */
 static void test_hub_takes_the_bus(void **state)
 {
     const unsigned core = 0;
@@ -461,8 +462,8 @@ static void test_prefetcher(void **state)
     numa_free(n);
 }
 
-/* What PAPI counts on Core: every line that it looks for in the L2, and those that it then fetches. Its fetches
- * are reads there, also those that stores ask for. */
+/* What PAPI counts on Core: every line that it looks for in the L2, and those that it then fetches.
+ * Its fetches are reads there, also those that stores ask for. */
 static void test_prefetches_are_counted(void **state)
 {
     struct fixture f;
@@ -527,10 +528,10 @@ static void test_prefetch_is_waited_for(void **state)
     numa_free(n);
 }
 
-/* ---- A line of an L2 that cores share --------------------------------------------------------- */
+/* ---- A line of an L2 that cores share -------------------------------------------------------- */
 
-/* An L1 of the pair has it modified: the L2 takes it from there before it gives it, to the other core
- * or to a bus. */
+/* An L1 of the pair has it modified: the L2 takes it from there before it gives it, to the other
+ * core or to a bus. */
 static void test_modified_in_an_l1(void **state)
 {
     const sim_time l1 = 1156; /* 4 cycles */

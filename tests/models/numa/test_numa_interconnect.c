@@ -1,6 +1,6 @@
 /*
- * Links whose flits have several slots (UPI): how long messages take, how many flits they need, what
- * waits for what. 10.4 GT/s x 20 lanes / 192 bits: a flit in 923 ps on one of two links.
+ * Links whose flits have several slots (UPI): how long messages take, how many flits they need,
+ * what waits for what. 10.4 GT/s x 20 lanes / 192 bits: a flit in 923 ps on one of two links.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /*
- * Instruction caches: what they hold comes through the L2, whose line a core's loads find there, too; a line
- * leaves with that of the L2, and when anybody stores to it.
+ * Instruction caches: what they hold comes through the L2, whose line a core's loads find there,
+ * too; a line leaves with that of the L2, and when anybody stores to it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -68,7 +68,8 @@ static void test_own_cache_in_front_of_the_l2(void **state)
     assert_int_equal(numa_private_count(n, 0).l2_misses, 1);
     assert_int_equal(fetch(n, 0, 100, &t), NUMA_L1);
     assert_int_equal(numa_private_count(n, 0).l2_accesses, 1);
-    /* The data cache is another one: a load finds the line in the L2, as does the die's other core. */
+    /* The data cache is another one: a load finds the line in the L2, as does the die's other
+     * core. */
     t += APART;
     assert_int_equal(numa_load(n, 0, line_of(100), t, NULL).source, NUMA_L2);
     t += APART;
@@ -126,8 +127,8 @@ static void test_stores_and_the_l2_take_lines(void **state)
     numa_free(n);
 }
 
-/* Loads and stores go the same way with and without it, on a platform whose inner loops are compiled for
- * its caches, too. */
+/* Loads and stores go the same way with and without it, on a platform whose inner loops are
+ * compiled for its caches, too. */
 static void test_nothing_of_data_changes(void **state)
 {
     struct fixture f;
@@ -203,7 +204,8 @@ static sim_time scattered(struct numa *n, bool hinted)
     return sum;
 }
 
-/* A hint changes nothing that is simulated: with an LLC of the fast geometry, and without an LLC. */
+/* A hint changes nothing that is simulated: with an LLC of the fast geometry, and without an
+ * LLC. */
 static void test_hints_change_nothing(void **state)
 {
     (void)state;

@@ -161,7 +161,8 @@ static void test_bandwidth(void **state)
     const struct numa_counters *c = &mixed.n->socket[0].counters;
     assert_between((double)c->dram_write_bytes / (double)c->dram_read_bytes, 0.98, 1.02);
     print_message("stores %.1f GB/s read, as much written\n", mixed.gbyte_s);
-    /* Published: 50 to 58. Here 65: what a controller loses beside banks and turnarounds is not known. */
+    /* Published: 50 to 58. Here 65: what a controller loses beside banks and turnarounds is not
+     * known. */
     assert_between(2 * mixed.gbyte_s, 45, 67);
     numa_free(mixed.n);
 }
@@ -315,8 +316,8 @@ static void test_opportunistic_writes(void **state)
     }
 }
 
-/* Writes that come one by one while the bus is idle go one by one, however many come before the next
- * read. */
+/* Writes that come one by one while the bus is idle go one by one, however many come before the
+ * next read. */
 static void test_writes_between_reads(void **state)
 {
     struct fixture f;
@@ -452,8 +453,8 @@ static void test_bank_groups(void **state)
     }
 }
 
-/* Where lines of a channel are: 8 KiB of one rank and 8 KiB of the other, each in two banks; after a
- * row of each bank the next one of the same banks; other banks after eight rows. */
+/* Where lines of a channel are: 8 KiB of one rank and 8 KiB of the other, each in two banks; after
+ * a row of each bank the next one of the same banks; other banks after eight rows. */
 static void test_address_map(void **state)
 {
     static const struct {
@@ -478,8 +479,8 @@ static void test_address_map(void **state)
     }
 }
 
-/* A row that others wait to have closed still serves those of its reads that come before that, however
- * many others wait; a read that comes later waits for all of them. */
+/* A row that others wait to have closed still serves those of its reads that come before that,
+ * however many others wait; a read that comes later waits for all of them. */
 static void test_row_hits_first(void **state)
 {
     const uint64_t second = other_row(1), third = other_row(2);
@@ -516,8 +517,8 @@ static void test_row_hits_first(void **state)
     }
 }
 
-/* Reads beyond the read queue's places wait outside, and the controller does not see that they could
- * go at once. A place is free from the column command on. */
+/* Reads beyond the read queue's places wait outside, and the controller does not see that they
+ * could go at once. A place is free from the column command on. */
 static void test_read_queue(void **state)
 {
     const sim_time t = 78000000;
@@ -534,7 +535,8 @@ static void test_read_queue(void **state)
         f.dram.read_queue = 8;
         for (unsigned i = 0; i < n; i++)
             read_at(&dram, row[i], t);
-        /* Of another bank, idle. The k-th of the others has its command tRCD after its row was opened. */
+        /* Of another bank, idle. The k-th of the others has its command tRCD after its row was
+         * opened. */
         const sim_time idle = f.dram.trcd_ps + f.dram.tcl_ps + dram.burst_ps;
         const sim_time place = n < 8 ? 0
                                      : (n - 8) * (f.dram.tras_ps + f.dram.trp_ps) + f.dram.trcd_ps;
@@ -546,8 +548,9 @@ static void test_read_queue(void **state)
     }
 }
 
-/* One channel with refresh, and until when its first rank is read every 5 ns, with a pause behind the
- * read at pause_ps; returns how many of the reads took tRFC / 2 and more, and when the first did. */
+/* One channel with refresh, and until when its first rank is read every 5 ns, with a pause behind
+ * the read at pause_ps; returns how many of the reads took tRFC / 2 and more, and when the first
+ * did. */
 static unsigned refreshed(struct fixture *f, sim_time from_ps, sim_time until_ps, sim_time pause_ps,
                           sim_time *first_ps)
 {
@@ -790,8 +793,8 @@ static unsigned clocks_of_two_ranks(struct fixture *f, bool ahead, sim_time swit
     return clocks;
 }
 
-/* Clocks taken from the data bus of a channel by 64 reads that are ready at once, of ranks that take
- * turns. */
+/* Clocks taken from the data bus of a channel by 64 reads that are ready at once, of ranks that
+ * take turns. */
 static unsigned clocks_of_a_queue(struct fixture *f)
 {
     struct dram dram;
@@ -808,8 +811,9 @@ static unsigned clocks_of_a_queue(struct fixture *f)
     return clocks;
 }
 
-/* The controller collects reads of a rank: in random order these would pay 64 clocks; the k-th of them
- * that waits for k others pays 1 / k of its share, at most twice that if it also waits for a bank. */
+/* The controller collects reads of a rank: in random order these would pay 64 clocks; the k-th of
+ * them that waits for k others pays 1 / k of its share, at most twice that if it also waits for a
+ * bank. */
 static void test_rank_changes_of_a_queue(void **state)
 {
     struct fixture f;

@@ -1,6 +1,7 @@
 /*
- * Pools of entries that transactions hold: n of them that are held for L carry n / L; one more waits; callers
- * may come in any order. Tables of requests, transaction IDs, trackers and credits of links.
+ * Pools of entries that transactions hold: n of them that are held for L carry n / L; one more
+ * waits; callers may come in any order. Tables of requests, transaction IDs, trackers and credits
+ * of links.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +16,7 @@
 
 static const sim_time lengths_ps[] = { 16384, 50000, 81234, 123457, 300001, 2000000 };
 
-/* ---- The pool itself --------------------------------------------------------------------------- */
+/* ---- The pool itself ------------------------------------------------------------------------- */
 
 static struct pool none;
 
@@ -29,7 +30,8 @@ static unsigned first_of(const sim_time *done_ps, unsigned n)
     return first;
 }
 
-/* Asking takes no memory, and leaves the pool as one that has it: the first hold counts all the same. */
+/* Asking takes no memory, and leaves the pool as one that has it: the first hold counts all the
+ * same. */
 static void test_first_hold(void **state)
 {
     const sim_time far_ps = 10 * POOL_SLOTS * POOL_SLOT_PS;
@@ -103,7 +105,8 @@ static void test_full_pool_refuses(void **state)
         }
 }
 
-/* A caller that is behind others does not wait for what they hold after it, nor one far ahead of them. */
+/* A caller that is behind others does not wait for what they hold after it, nor one far ahead of
+ * them. */
 static void test_callers_in_any_order(void **state)
 {
     struct pool p;
@@ -153,7 +156,7 @@ static void test_no_bound(void **state)
     }
 }
 
-/* ---- Transactions ------------------------------------------------------------------------------ */
+/* ---- Transactions ---------------------------------------------------------------------------- */
 
 /* A server on which each read of DRAM takes as long as the one before. */
 static void even(struct fixture *f)
@@ -166,8 +169,9 @@ static void even(struct fixture *f)
     f->coherence.request_entries = f->coherence.transaction_ids = f->coherence.local_trackers = 0;
 }
 
-/* Cores of socket 0 load n_lines lines of a node, all at once; when the last is there, after the first
- * request. wanted: lines of this slice only; -1: of all, so far apart that rows and banks differ. */
+/* Cores of socket 0 load n_lines lines of a node, all at once; when the last is there, after the
+ * first request. wanted: lines of this slice only; -1: of all, so far apart that rows and banks
+ * differ. */
 static sim_time load_at_once(struct numa *n, unsigned node, unsigned n_lines, int wanted)
 {
     const uint32_t slices = n->params->cache->llc_slices;
@@ -193,8 +197,8 @@ static void assert_took(sim_time took_ps, double expected_ps, double slots)
         fail_msg("%.0f ps, expected %.0f", (double)took_ps, expected_ps);
 }
 
-/* n entries of one slice, n IDs, n trackers: 360 lines take 360 / n times as long as one is held, and all
- * of them come. */
+/* n entries of one slice, n IDs, n trackers: 360 lines take 360 / n times as long as one is held,
+ * and all of them come. */
 static void test_entries_ids_and_trackers(void **state)
 {
     static const uint32_t sizes[] = { 1, 2, 3 };
@@ -272,7 +276,8 @@ static void test_who_waits_for_whom(void **state)
     }
 }
 
-/* Write-backs hold what reads do: with one tracker, a line that displaces a modified one waits for it. */
+/* Write-backs hold what reads do: with one tracker, a line that displaces a modified one waits for
+ * it. */
 static void test_write_backs_hold_trackers(void **state)
 {
     sim_time took_ps[2];
@@ -302,7 +307,7 @@ static void test_write_backs_hold_trackers(void **state)
     assert_true(took_ps[1] > 10 * took_ps[0]);
 }
 
-/* ---- Links ------------------------------------------------------------------------------------- */
+/* ---- Links ----------------------------------------------------------------------------------- */
 
 static struct interconnect links(struct fixture *f, uint32_t receive, uint32_t reserved)
 {
@@ -328,8 +333,8 @@ static sim_time lines_at_once(struct interconnect *ic, unsigned n)
     return last_ps - 1000000;
 }
 
-/* A line takes ten credits of those that are shared; where its class has one reserved of each link, so
- * many more lines are under way. */
+/* A line takes ten credits of those that are shared; where its class has one reserved of each link,
+ * so many more lines are under way. */
 static void test_credits(void **state)
 {
     const unsigned n = 400;
@@ -354,8 +359,8 @@ static void test_credits(void **state)
         }
 }
 
-/* Buffers that take all that can be sent until credits are back need not be followed; without bound they
- * never are. */
+/* Buffers that take all that can be sent until credits are back need not be followed; without bound
+ * they never are. */
 static void test_credits_that_suffice(void **state)
 {
     struct fixture f;
@@ -372,7 +377,8 @@ static void test_credits_that_suffice(void **state)
     interconnect_release(&ic);
 }
 
-/* Requests that wait for a tracker stay in the receive buffer, and lines behind them wait for room. */
+/* Requests that wait for a tracker stay in the receive buffer, and lines behind them wait for
+ * room. */
 static void test_stalled_requests_hold_credits(void **state)
 {
     struct fixture f;
@@ -393,8 +399,8 @@ static void test_stalled_requests_hold_credits(void **state)
     assert_true(took_ps[1] > took_ps[0] + 300000);
 }
 
-/* QPI: a header does not wait behind lines that wait but for the one on its way; what the direction carries
- * stays. */
+/* QPI: a header does not wait behind lines that wait but for the one on its way; what the direction
+ * carries stays. */
 static void test_headers_pass_lines(void **state)
 {
     (void)state;

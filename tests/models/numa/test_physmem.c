@@ -170,8 +170,8 @@ static void test_alloc(void **state)
     physmem_free(mem);
 }
 
-/* From 4 GiB on first, without page 0, and below 4 GiB for those who ask for that or when the rest is used
- * up; without being told to, in order of address. */
+/* From 4 GiB on first, without page 0, and below 4 GiB for those who ask for that or when the rest
+ * is used up; without being told to, in order of address. */
 static void test_alloc_zones(void **state)
 {
     const uint64_t gib = UINT64_C(1) << 30, bytes[] = { 6 * gib, 6 * gib };

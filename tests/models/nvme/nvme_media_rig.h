@@ -47,7 +47,8 @@ static inline void expect_page_ps(struct rig *r, bool write, uint64_t page, sim_
 
 /* ---- Many ------------------------------------------------------------------------------------ */
 
-/* n commands of 128 KiB one behind the other, as many at a time as the queue holds: bytes per ns. */
+/* n commands of 128 KiB one behind the other, as many at a time as the queue holds: bytes per
+ * ns. */
 static inline double rate(struct rig *r, bool write, unsigned n)
 {
     const uint64_t buffer = alloc(r, 131072), list = alloc(r, 4096);

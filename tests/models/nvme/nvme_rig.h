@@ -333,7 +333,7 @@ static inline void enable(struct rig *r)
     assert_int_equal(status(r), NVME_CSTS_RDY);
 }
 
-/* ---- Admin commands with a page of data ------------------------------------------------------- */
+/* ---- Admin commands with a page of data ------------------------------------------------------ */
 
 static inline unsigned identify(struct rig *r, uint32_t cdw10, uint32_t nsid,
                                 uint8_t page[NVME_PAGE_BYTES])

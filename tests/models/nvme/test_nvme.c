@@ -7,7 +7,8 @@
 
 /* ---- Tests ----------------------------------------------------------------------------------- */
 
-/* 3.1.1 (CAP), 3.1.2 (VS), 3.1.5 (CC), 3.1.8 (AQA), 3.1.9 (ASQ), 3.1.12 (CMBSZ); 7.6.2 (shutdown). */
+/* 3.1.1 (CAP), 3.1.2 (VS), 3.1.5 (CC), 3.1.8 (AQA), 3.1.9 (ASQ), 3.1.12 (CMBSZ); 7.6.2
+ * (shutdown). */
 static void test_registers(void **state)
 {
     struct rig r;
@@ -125,7 +126,8 @@ static void test_io_errors(void **state)
     close_rig(&r);
 }
 
-/* 4.3, 6.9 (Read), 6.14 (Write): data by chained lists that begin within a page, and a buffer that begins within a line. */
+/* 4.3, 6.9 (Read), 6.14 (Write): data by chained lists that begin within a page, and a buffer that
+ * begins within a line. */
 static void data(const char *payload, unsigned in_page)
 {
     const char *const settings[] = { "payload", payload, "transfer_bytes_max", "4194304", NULL };
@@ -177,7 +179,8 @@ static void test_data_bytes(void **state)
     data("bytes", 516);
 }
 
-/* 6.9, 6.14; 4.6.1.2.1 (NVME_SC_SUCCESS), 7.5: unloaded, from the doorbell to the completion's arrival. */
+/* 6.9, 6.14; 4.6.1.2.1 (NVME_SC_SUCCESS), 7.5: unloaded, from the doorbell to the completion's
+ * arrival. */
 static void test_latency(void **state)
 {
     struct rig r;
@@ -292,7 +295,8 @@ static void test_full_queue(void **state)
     close_rig(&r);
 }
 
-/* 3.1.11, 3.1.12, 4.7; 4.6.1.2.1: queue, list and data in the controller's own buffer: not one read leaves it. */
+/* 3.1.11, 3.1.12, 4.7; 4.6.1.2.1: queue, list and data in the controller's own buffer: not one read
+ * leaves it. */
 static void test_cmb(void **state)
 {
     const char *const settings[] = { "cmb_bytes", "1048576", "payload", "bytes", NULL };
@@ -328,7 +332,8 @@ static void test_cmb(void **state)
     close_rig(&r);
 }
 
-/* 3.1.6, 7.3.2: in the midst of work: CSTS.RDY goes when nothing is under way, and nothing is written after. */
+/* 3.1.6, 7.3.2: in the midst of work: CSTS.RDY goes when nothing is under way, and nothing is
+ * written after. */
 static void test_reset(void **state)
 {
     struct rig r;
@@ -438,7 +443,8 @@ static void test_function_reset_slow(void **state)
     close_rig(&r);
 }
 
-/* 9.5: memory that does not answer: an admin command cannot be fetched, which is fatal; a reset helps. */
+/* 9.5: memory that does not answer: an admin command cannot be fetched, which is fatal; a reset
+ * helps. */
 static void test_silence(void **state)
 {
     const char *const settings[] = { "completion_timeout_us", "100", NULL };
@@ -463,8 +469,8 @@ static void test_silence(void **state)
     close_rig(&r);
 }
 
-/* 5.2: of another queue that is its own affair: it rests, the event says so, others go on; deleted and
- * created again it works. */
+/* 5.2: of another queue that is its own affair: it rests, the event says so, others go on; deleted
+ * and created again it works. */
 static void test_silence_of_one_queue(void **state)
 {
     const char *const settings[] = { "completion_timeout_us", "100", NULL };

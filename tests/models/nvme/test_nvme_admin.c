@@ -151,7 +151,8 @@ static void reset(struct rig *r)
 }
 
 /* 5.21.1.1 to 5.21.1.11, of which 5.21.1.2 (power), 5.21.1.5 (error recovery) and 5.21.1.10 (write
- * atomicity) are looked at nowhere else: all that are mandatory: current, default, saved, what is supported; a reset. */
+ * atomicity) are looked at nowhere else: all that are mandatory: current, default, saved, what is
+ * supported; a reset. */
 static void test_features(void **state)
 {
     static const struct {

@@ -64,8 +64,8 @@ static unsigned longest_run(const unsigned *sq, unsigned n, unsigned *of)
     return longest;
 }
 
-/* 3.1.1 (AMS), 4.13.1, 5.21.1.1: queues in turn, as many commands in a turn as the burst says, when there is less
- * room than commands. */
+/* 3.1.1 (AMS), 4.13.1, 5.21.1.1: queues in turn, as many commands in a turn as the burst says, when
+ * there is less room than commands. */
 static void test_round_robin(void **state)
 {
     const char *const settings[] = { "commands_max", "4", NULL };
@@ -93,7 +93,8 @@ static void test_round_robin(void **state)
     close_rig(&r);
 }
 
-/* 5.21.1.1: no more than the burst at once; without limit, as many as the controller reads at once. */
+/* 5.21.1.1: no more than the burst at once; without limit, as many as the controller reads at
+ * once. */
 static void test_burst(void **state)
 {
     static const struct {
@@ -117,7 +118,8 @@ static void test_burst(void **state)
     close_rig(&r);
 }
 
-/* 4.13.2, 5.4 (priority): urgent queues before all others; of these, commands by weight; low ones are not starved. */
+/* 4.13.2, 5.4 (priority): urgent queues before all others; of these, commands by weight; low ones
+ * are not starved. */
 static void test_weighted_round_robin(void **state)
 {
     const char *const settings[] = { "commands_max", "4", NULL };

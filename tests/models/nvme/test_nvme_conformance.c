@@ -209,7 +209,7 @@ static void test_statuses(void **state)
     free(header);
 }
 
-/* ---- What is mandatory (5, 6, 5.21.1, 5.14.1, 5.15, 3.1: "M") ----------------------------------- */
+/* ---- What is mandatory (5, 6, 5.21.1, 5.14.1, 5.15, 3.1: "M") -------------------------------- */
 
 static void test_mandatory(void **state)
 {

@@ -48,7 +48,8 @@ static void begin_io(struct rig *r)
 
 /* ---- Two ports ------------------------------------------------------------------------------- */
 
-/* 1.4.2, 5.15.3, 5.15.8, 5.15.9: two controllers, one storage; a reset of one leaves the other alone. */
+/* 1.4.2, 5.15.3, 5.15.8, 5.15.9: two controllers, one storage; a reset of one leaves the other
+ * alone. */
 static void test_two_ports(void **state)
 {
     const char *const settings[] = { "ports", "2", NULL };

@@ -1,8 +1,8 @@
 /*
  * The answer to each wrong field of a command: status, Do Not Retry, More, and the entry of the
- * Error Information log (5.14.1.1); the head of the submission queue and the phase (4.6) are checked by
- * the rig with each completion. Sections are those of NVM Express 1.3; statuses are those of 4.6.1.2.1
- * and 4.6.1.2.2.
+ * Error Information log (5.14.1.1); the head of the submission queue and the phase (4.6) are
+ * checked by the rig with each completion. Sections are those of NVM Express 1.3; statuses are
+ * those of 4.6.1.2.1 and 4.6.1.2.2.
  */
 #include "tests/models/nvme/nvme_rig.h"
 

@@ -88,8 +88,9 @@ static double analytic(double ratio)
     return 1 / (1 - low);
 }
 
-/* What the drive should do: flash that data can lie in is without the blocks that are free and half of
- * those that are open, and greedy collection of small blocks does better by half a page of each (Desnoyers). */
+/* What the drive should do: flash that data can lie in is without the blocks that are free and half
+ * of those that are open, and greedy collection of small blocks does better by half a page of each
+ * (Desnoyers). */
 static double expected(const struct rig *r, double used_ratio)
 {
     const struct ftl_geometry *g = &r->ftl.geometry;

@@ -61,7 +61,7 @@ static void test_xpoint_reads_first(void **state)
     close_rig(&r);
 }
 
-/* ---- What the drive does by itself, and reading again ------------------------------------------ */
+/* ---- What the drive does by itself, and reading again ---------------------------------------- */
 
 /* A die's turn of 40 us in each 100 us: reads at all times of the interval wait for up to 40 us. */
 static void test_refresh(void **state)

@@ -1,6 +1,7 @@
 /*
- * The NVMe controller with TLC flash: unloaded latency by the formula, the write buffer and the rate of
- * dies behind it, reads beside programs, deallocation, wear, and that collection loses nothing.
+ * The NVMe controller with TLC flash: unloaded latency by the formula, the write buffer and the
+ * rate of dies behind it, reads beside programs, deallocation, wear, and that collection loses
+ * nothing.
  */
 #include "tests/models/nvme/nvme_media_rig.h"
 
@@ -18,7 +19,8 @@
         "10000", "die_read_ns", "45000", "page_kind_step_ns", "12000", "die_write_ns", "660000",   \
         "block_pages", "12", "write_buffer_bytes", "262144", "command_interval_ns", "0"
 
-/* A drive that was written once: page n is in unit n / 8, on die n / 8 % 4, a page of kind n / 32 % 3. */
+/* A drive that was written once: page n is in unit n / 8, on die n / 8 % 4, a page of kind n / 32 %
+ * 3. */
 static void test_read_latency(void **state)
 {
     const char *const settings[] = { FLASH, "preconditioned", "full", NULL };
@@ -113,8 +115,8 @@ static void test_read_beside_program(void **state)
     read_beside("50", read_ps + 48 * SIM_PS_PER_US, read_ps + 55 * SIM_PS_PER_US);
 }
 
-/* A small drive, written at random many times over: all pages hold what was written last, and the log
- * says what has worn. */
+/* A small drive, written at random many times over: all pages hold what was written last, and the
+ * log says what has worn. */
 static void test_collection(void **state)
 {
     const char *const settings[] = { FLASH,  "capacity_bytes",   "2097152", "flash_page_bytes",

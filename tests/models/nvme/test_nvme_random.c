@@ -1,8 +1,8 @@
 /*
- * A driver that does what it likes: random registers, doorbells, commands, PRP lists and SGLs, queues
- * written over, bus mastering switched off, resets in the midst. The controller answers with error
- * statuses or gives up (CSTS.CFS); nothing of ours asserts, and a function-level reset makes it as
- * good as new.
+ * A driver that does what it likes: random registers, doorbells, commands, PRP lists and SGLs,
+ * queues written over, bus mastering switched off, resets in the midst. The controller answers with
+ * error statuses or gives up (CSTS.CFS); nothing of ours asserts, and a function-level reset makes
+ * it as good as new.
  */
 #include "tests/models/nvme/nvme_rig.h"
 

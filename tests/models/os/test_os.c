@@ -605,7 +605,8 @@ static void late_body(void *arg)
     stop(r);
 }
 
-/* A thread that is due waits for the end of the running one's slice, or only for a place to give way. */
+/* A thread that is due waits for the end of the running one's slice, or only for a place to give
+ * way. */
 static void test_wakeup_preempts(void **unused)
 {
     (void)unused;
@@ -814,8 +815,9 @@ static void later_waker_body(void *arg)
     r->stop = true;
 }
 
-/* Sockets have CPUs 0 to 3 and 4 to 7. Who floats leaves a busy CPU for the next idle one of the socket, two
- * of them for two; it stays where the CPU is idle, or all are busy; others stay in any case. */
+/* Sockets have CPUs 0 to 3 and 4 to 7. Who floats leaves a busy CPU for the next idle one of the
+ * socket, two of them for two; it stays where the CPU is idle, or all are busy; others stay in any
+ * case. */
 static void test_floating_threads(void **state)
 {
     static const struct {

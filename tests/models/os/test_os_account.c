@@ -1,6 +1,6 @@
 /*
- * Cache accesses by account: what a thread touches counts under the account that it has set, whoever
- * shares the CPU with it, and what interrupts touch under 0.
+ * Cache accesses by account: what a thread touches counts under the account that it has set,
+ * whoever shares the CPU with it, and what interrupts touch under 0.
  */
 #include "tests/support/world_fixture.h"
 

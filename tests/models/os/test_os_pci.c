@@ -699,8 +699,9 @@ static uint64_t invalidations(struct rig *r)
     return iommu_driver_submitted(os_iommu_of(r->k, r->dev[0]->id));
 }
 
-/* What a device has used it reaches after it was unmapped, until a flush: 10 ms after the first that was
- * put off, or when a CPU has put off 250 and comes with one more. An address is not given out again before. */
+/* What a device has used it reaches after it was unmapped, until a flush: 10 ms after the first
+ * that was put off, or when a CPU has put off 250 and comes with one more. An address is not given
+ * out again before. */
 static void lazy_body(struct rig *r)
 {
     struct k_pci_driver driver;
@@ -767,7 +768,8 @@ static void test_lazy_tables(void **state)
     with(lazy_tables_body, OS_IOMMU_LAZY, true);
 }
 
-/* The table bytes of a mapping that pages of 2 MiB would do for, and of one of as many small ones. */
+/* The table bytes of a mapping that pages of 2 MiB would do for, and of one of as many small
+ * ones. */
 static uint64_t n_table_bytes;
 static void superpages_body(struct rig *r)
 {

@@ -1,6 +1,6 @@
 /*
- * Threads that poll: k_spin() ends at the look at which a loop of loads would have seen the write, and lets
- * other threads and interrupts in; long computations.
+ * Threads that poll: k_spin() ends at the look at which a loop of loads would have seen the write,
+ * and lets other threads and interrupts in; long computations.
  */
 #include "tests/support/world_fixture.h"
 
@@ -116,8 +116,8 @@ static void test_first_look(void **state)
     }
 }
 
-/* A loop of loads with that period (22 cycles and a hit of 4) ends at the same look, or at the next if it was
- * made within the engine's quantum (20 ns) before the write. */
+/* A loop of loads with that period (22 cycles and a hit of 4) ends at the same look, or at the next
+ * if it was made within the engine's quantum (20 ns) before the write. */
 static void test_like_a_loop(void **state)
 {
     struct rig spin, loop;
@@ -140,7 +140,7 @@ static void test_limits(void **state)
     assert_int_equal(r.end_ps - r.begin_ps, look_at(20 * SIM_PS_PER_US));
 }
 
-/* ---- Another CPU stores ----------------------------------------------------------------------- */
+/* ---- Another CPU stores ---------------------------------------------------------------------- */
 
 static void store_body(void *arg)
 {

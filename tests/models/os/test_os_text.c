@@ -1,6 +1,6 @@
 /*
- * Fetches of instructions: what a pass through a piece of software costs beyond its cycles, counted by hand;
- * without an instruction cache nothing.
+ * Fetches of instructions: what a pass through a piece of software costs beyond its cycles, counted
+ * by hand; without an instruction cache nothing.
  */
 #include "tests/support/world_fixture.h"
 
@@ -98,7 +98,8 @@ static void test_off_means_nothing(void **state)
 #define SYSCALL_LINES (1u + 200 / 128)
 #define SEND_LINES    (5u + 1480 / 128)
 
-/* Runs of two: the first line of each is waited for, the second is under way while that is executed. */
+/* Runs of two: the first line of each is waited for, the second is under way while that is
+ * executed. */
 static sim_time stall_ps(unsigned lines, uint64_t cycles)
 {
     const sim_time line_ps = cycles * CYCLE_PS / lines;

@@ -488,8 +488,8 @@ static void timer_busy(void *arg)
         k_compute(guest, 200);
 }
 
-/* A timer's interrupt is two exits; of a CPU that has halted, one of them is the switch to its thread and the
- * entry. */
+/* A timer's interrupt is two exits; of a CPU that has halted, one of them is the switch to its
+ * thread and the entry. */
 static void test_timers(void **state)
 {
     struct timer_rig s = { .late_ps = 0 };

@@ -1,6 +1,6 @@
 /*
- * Which change of which setting is tried where: for test_settings.c. A setting that neither a change
- * nor a reason names fails the test, and so does a line that names none.
+ * Which change of which setting is tried where: for test_settings.c. A setting that neither a
+ * change nor a reason names fails the test, and so does a line that names none.
  */
 #ifndef TESTS_SCENARIO_SETTINGS_TABLE_H
 #define TESTS_SCENARIO_SETTINGS_TABLE_H
@@ -315,12 +315,13 @@ static const struct base bases[] = {
 };
 
 /*
- * The entry of `nudma describe`, the path of a group of its settings in the base, and changes: KEY=VALUE,
- * separated by spaces, each tried by itself; with `+` more settings of the group, or of another by
- * their path, that go with it. Such a change is compared with the base after what follows the first
- * `+`, so that the setting itself has to have the effect; where that is refused alone, as one end of a
- * link is that differs from the other, with the base: there the ends change together, and a cable
- * keeps saying nothing. Without a base: keys, and why no run can tell them apart.
+ * The entry of `nudma describe`, the path of a group of its settings in the base, and changes:
+ * KEY=VALUE, separated by spaces, each tried by itself; with `+` more settings of the group, or of
+ * another by their path, that go with it. Such a change is compared with the base after what
+ * follows the first `+`, so that the setting itself has to have the effect; where that is refused
+ * alone, as one end of a link is that differs from the other, with the base: there the ends change
+ * together, and a cable keeps saying nothing. Without a base: keys, and why no run can tell them
+ * apart.
  */
 struct row {
     const char *entry, *base, *at, *changes;

@@ -500,7 +500,8 @@ static void variants_of_files(void **state)
            "scenarios/t.cfg:2: found \"@none.cfg\", but there is no such file");
 }
 
-/* What a variant takes from a file is a platform's, which --set may change; what it names is not. */
+/* What a variant takes from a file is a platform's, which --set may change; what it names is
+ * not. */
 static void what_is_read_before_cannot_be_set(void **state)
 {
     struct fixture *f = *state;
@@ -794,7 +795,8 @@ static void write_tree(void)
     write_file("elsewhere/other.cfg", "b = 1;");
 }
 
-/* The outline has what the whole has, but leaves out files that say nothing of it, also broken ones. */
+/* The outline has what the whole has, but leaves out files that say nothing of it, also broken
+ * ones. */
 static void an_outline_reads_what_it_needs(void **state)
 {
     struct sim_error_list errors = { 0 };

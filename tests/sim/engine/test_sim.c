@@ -45,8 +45,8 @@ static void chain_fire(struct sim *sim, struct sim_event *event)
     sim_schedule(sim, SIM_CONTAINER(event, struct chain, event)->next, sim_now(sim));
 }
 
-/* Behind all others of its time, even those that are scheduled then; two in their order. What it leaves behind
- * if it does not fire is what there is without it. */
+/* Behind all others of its time, even those that are scheduled then; two in their order. What it
+ * leaves behind if it does not fire is what there is without it. */
 static void last_is_last(void **state)
 {
     struct probe probe[6];

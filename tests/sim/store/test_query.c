@@ -1,4 +1,5 @@
-/* Questions to the results: what was stored comes back, of the newest runs, in the order promised. */
+/* Questions to the results: what was stored comes back, of the newest runs, in the order
+ * promised. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -235,7 +236,8 @@ static unsigned n_overtaken(struct results_db *db)
     return n;
 }
 
-/* By a failure of the same seed, later and in the same configuration, until there is a run again. */
+/* By a failure of the same seed, later and in the same configuration, until there is a run
+ * again. */
 static void points_are_overtaken_by_failures(void **state)
 {
     struct results_db *db = *state;

@@ -462,7 +462,8 @@ static void two_writers_and_a_reader(void **state)
 }
 
 /* Another connection takes the lock of a writer when the statement that changes the journal's mode
- * first starts, which is when SQLite itself does not wait, and gives it back when it starts again. */
+ * first starts, which is when SQLite itself does not wait, and gives it back when it starts
+ * again. */
 static sqlite3 *rival;
 static int n_changes_of_mode;
 

@@ -1,4 +1,5 @@
-/* sim/trace/pcap_read.c: both formats, both byte orders, units of time; what is damaged names its byte. */
+/* sim/trace/pcap_read.c: both formats, both byte orders, units of time; what is damaged names its
+ * byte. */
 #include <string.h>
 
 #include "sim/trace/pcap_read.h"

@@ -1,4 +1,5 @@
-/* Files of records: the limit, the ring, a file system that refuses; each ends behind a whole record. */
+/* Files of records: the limit, the ring, a file system that refuses; each ends behind a whole
+ * record. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>

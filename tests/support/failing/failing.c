@@ -1,14 +1,17 @@
 /*
- * A library for LD_PRELOAD, with which the n-th call of a function fails: scripts/faults.py, test_faults.sh.
+ * A library for LD_PRELOAD, with which the n-th call of a function fails: scripts/faults.py,
+ * test_faults.sh.
  *
- * FAILING_CALL names one or several of the functions below, with commas between them, FAILING_AT counts from 1 (0: none
- * fails), and FAILING_ALL=1 lets all that follow fail, too, as on a disk that stays full. FAILING_COUNT names a file into which
- * the process writes at its end how many calls there were. Only calls of the process that was started count, and none of
- * what it forks, unless FAILING_CHILDREN=1: then those of each child count, and none of its own.
+ * FAILING_CALL names one or several of the functions below, with commas between them, FAILING_AT
+ * counts from 1 (0: none fails), and FAILING_ALL=1 lets all that follow fail, too, as on a disk
+ * that stays full. FAILING_COUNT names a file into which the process writes at its end how many
+ * calls there were. Only calls of the process that was started count, and none of what it forks,
+ * unless FAILING_CHILDREN=1: then those of each child count, and none of its own.
  *
  * What libraries do before main() does not count: GLib cannot begin without memory.
  *
- * What the C library does within itself (the write() of fflush()) passes by: fflush() and fclose() fail in its place.
+ * What the C library does within itself (the write() of fflush()) passes by: fflush() and fclose()
+ * fail in its place.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -217,7 +220,7 @@ int socketpair(int domain, int type, int protocol, int fds[2])
     return fails("pipe", EMFILE) ? -1 : next(domain, type, protocol, fds);
 }
 
-/* ---- Memory: the C library's own functions by their other names, as dlsym() may allocate ------ */
+/* ---- Memory: the C library's own functions by their other names, as dlsym() may allocate ----- */
 
 extern void *__libc_malloc(size_t bytes);
 extern void *__libc_calloc(size_t n, size_t bytes);

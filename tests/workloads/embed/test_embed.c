@@ -1,5 +1,5 @@
-/* The library's functions as another program calls them, on scenarios of the tree; and a model and a workload
- * that this program brings along. */
+/* The library's functions as another program calls them, on scenarios of the tree; and a model and
+ * a workload that this program brings along. */
 #include <string.h>
 
 #include "models/base/model.h"

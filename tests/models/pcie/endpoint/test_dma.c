@@ -756,8 +756,8 @@ static void late_completions_are_unexpected(void **state)
     bench_free(&bench);
 }
 
-/* Answers of an abandoned read that fit the next read of their tags are taken for its answers. Those come
- * later, while the tags have a third read, and are nobody's. */
+/* Answers of an abandoned read that fit the next read of their tags are taken for its answers.
+ * Those come later, while the tags have a third read, and are nobody's. */
 static void answers_of_abandoned_reads_are_unexpected(void **state)
 {
     (void)state;
@@ -1104,7 +1104,8 @@ static sim_time wire_ps(const struct bench *bench, uint64_t bytes, unsigned arou
     return pcie_port_wire_ps(&bench->device->ports[0], bytes + (bytes + 255) / 256 * around);
 }
 
-/* A read takes the last round trip of a TLP, then the wire's time; the next one the wire's alone. */
+/* A read takes the last round trip of a TLP, then the wire's time; the next one the wire's
+ * alone. */
 static void payload_is_read_at_the_rate_of_the_link(void **state)
 {
     (void)state;

@@ -161,7 +161,7 @@ static void enable(struct rig *r, uint32_t command)
     config_write(r, PCI_COMMAND, command);
 }
 
-/* ---- Every function of every type ------------------------------------------------------------- */
+/* ---- Every function of every type ------------------------------------------------------------ */
 
 static void open_rig(struct rig *r, const struct model_ops *ops)
 {
@@ -441,7 +441,7 @@ static void vectors_are_masked_and_pending(struct rig *r)
     expect_messages(r, 0);
 }
 
-/* ---- DMA, reset, removal ---------------------------------------------------------------------- */
+/* ---- DMA, reset, removal --------------------------------------------------------------------- */
 
 static struct {
     struct rig *r;

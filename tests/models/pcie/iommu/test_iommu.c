@@ -214,8 +214,8 @@ static sim_time walked(struct rig *rig, unsigned page, unsigned bytes, bool writ
     return t.done_ps - at_ps;
 }
 
-/* However many walkers there are: a walk begins walk_interval after the one before it, and later for
- * each piece of the read that this one was for. */
+/* However many walkers there are: a walk begins walk_interval after the one before it, and later
+ * for each piece of the read that this one was for. */
 static void walks_hold_the_next_up(void **state)
 {
     (void)state;
@@ -247,8 +247,8 @@ static void walks_hold_the_next_up(void **state)
     }
 }
 
-/* Software that asks how long its invalidations take: each has the line with its descriptors read, and
- * the next, whoever's it is, waits for it. */
+/* Software that asks how long its invalidations take: each has the line with its descriptors read,
+ * and the next, whoever's it is, waits for it. */
 static void invalidations_take_turns(void **state)
 {
     (void)state;

@@ -64,8 +64,8 @@ static void unloaded_once(unsigned generation, unsigned lanes, enum tlp_type typ
     pair_done(&pair);
 }
 
-/* The second of two TLPs of 84 bytes starts at the next multiple of the alignment, which is no more than
- * what a data path of 250 MHz has: 4 bytes for 1 GB/s. */
+/* The second of two TLPs of 84 bytes starts at the next multiple of the alignment, which is no more
+ * than what a data path of 250 MHz has: 4 bytes for 1 GB/s. */
 static void tlps_start_where_the_data_path_lets_them(void **state)
 {
     static const struct {
@@ -273,7 +273,8 @@ static void check_saturated(void)
     stat_check_peaks(pcie_link_stats_table, saturated, "a.", saturated_ps);
 }
 
-/* A link that is never idle carries its peak, and not more; one byte less of the rate is noticed. */
+/* A link that is never idle carries its peak, and not more; one byte less of the rate is
+ * noticed. */
 static void statistics_stay_below_the_peak(void **state)
 {
     struct pair pair;

@@ -1,4 +1,5 @@
-/* What the root complex makes of poisoned TLPs and of a link that goes down under a core's request. */
+/* What the root complex makes of poisoned TLPs and of a link that goes down under a core's
+ * request. */
 #include "tests/support/tlp_spy.h"
 
 #include <string.h>

@@ -102,8 +102,8 @@ static void test_peer_writes_pass_blocked_reads(void **state)
     assert_int_equal(a.n, 45 - 16);
 }
 
-/* A device keeps 40 reads of memory in flight, which fill its link with completions: the answer of a
- * peer waits for those that were there before it, not for those of reads that are sent later. */
+/* A device keeps 40 reads of memory in flight, which fill its link with completions: the answer of
+ * a peer waits for those that were there before it, not for those of reads that are sent later. */
 static void test_peer_answers_are_not_starved(void **state)
 {
     struct world_fixture *f = *state;
@@ -215,8 +215,8 @@ static void test_peer_writes_cross_sockets_in_a_stream(void **unused)
         assert_int_equal(far_ps[i], near_ps[i] + SIM_PS_PER_US);
 }
 
-/* Between sockets a line of data is a message of 10 flits, what a read asks for one flit a line, and
- * each line of a write is answered: time, rate and bytes are those of the interconnect. */
+/* Between sockets a line of data is a message of 10 flits, what a read asks for one flit a line,
+ * and each line of a write is answered: time, rate and bytes are those of the interconnect. */
 static void test_peers_of_two_sockets_use_the_interconnect(void **unused)
 {
     enum { N = 60 };
@@ -305,7 +305,8 @@ static void cores_read(struct world_fixture *f, struct spy *b, struct core_reque
     assert_int_equal(b->n, 16);
 }
 
-/* Every 100 ns b gives back the buffer of one write, until it has got n TLPs or `rounds` are over. */
+/* Every 100 ns b gives back the buffer of one write, until it has got n TLPs or `rounds` are
+ * over. */
 static void give_back_writes(struct world_fixture *f, struct spy *b, unsigned n, unsigned rounds)
 {
     unsigned next = 0;
@@ -318,7 +319,8 @@ static void give_back_writes(struct world_fixture *f, struct spy *b, unsigned n,
     }
 }
 
-/* Cores that wait for room for their reads keep no peer from writing (table 2-39, A2 against B3). */
+/* Cores that wait for room for their reads keep no peer from writing (table 2-39, A2 against
+ * B3). */
 static void test_peer_writes_pass_cores_that_wait(void **state)
 {
     struct world_fixture *f = *state;

@@ -301,7 +301,8 @@ static void test_unexpected_completions_are_dropped(void **state)
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
 /* Ends of completions by the rule: at the last multiple of 64 bytes that the smaller of
- * completion_bytes_max and Max_Payload_Size reaches, and for short requests behind the first line. */
+ * completion_bytes_max and Max_Payload_Size reaches, and for short requests behind the first
+ * line. */
 static void test_completions_are_cut_in_address_order(void **unused)
 {
     static const struct {
@@ -530,8 +531,9 @@ static void test_write_does_not_delay_an_earlier_read(void **unused)
     "cables = ( { from = \"server.s0.rp0\"; to = \"a.p0\"; },"                                        \
     "           { from = \"server.s0.rp1\"; to = \"b.p0\"; } );"
 
-/* Six lines of a stack are under way at a time, each from its arrival until its answer is back: 61 ns
- * inbound, 6 + 12 ns to the LLC that has it, 47 ns outbound. Ports of other stacks do not wait. */
+/* Six lines of a stack are under way at a time, each from its arrival until its answer is back: 61
+ * ns inbound, 6 + 12 ns to the LLC that has it, 47 ns outbound. Ports of other stacks do not
+ * wait. */
 static void test_write_buffers_of_a_stack(void **unused)
 {
     const unsigned n = 90;
@@ -569,8 +571,8 @@ static void test_write_buffers_of_a_stack(void **unused)
     }
 }
 
-/* The same of reads: six lines of a stack at a time, each for 61 ns inbound, 6 + 12 + 7 ns to the LLC and
- * back, 47 ns outbound; all of them are answered. */
+/* The same of reads: six lines of a stack at a time, each for 61 ns inbound, 6 + 12 + 7 ns to the
+ * LLC and back, 47 ns outbound; all of them are answered. */
 static void test_read_buffers_of_a_stack(void **unused)
 {
     const unsigned n = 90;
