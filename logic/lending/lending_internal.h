@@ -87,7 +87,6 @@ struct lend_connection {
     uint16_t served_attempt;
     uint32_t
         waiting; /* the peer's request that was not yet served at the last heartbeat; 0: none */
-    uint16_t waiting_attempt;
     struct lend_message *answer; /* to that request; sent again if the request is */
     uint64_t heartbeat_sent, heartbeat_seen;
     uint64_t heartbeat_seen_ps;
@@ -360,10 +359,10 @@ uint64_t lend_register_read(struct lend_adapter *adapter, uint32_t node, uint64_
  * the peer's error, -ECONNRESET, or -EPROTO (a reply of another length). */
 int lend_call(struct lend_connection *connection, unsigned type, const void *request,
               size_t request_bytes, void *reply, size_t reply_bytes, struct lend_error *error);
-/* The threads; the argument is the struct lend_host. They end when it stops or dies. */
 /* [thread] What a doorbell's interrupt would have done, which has not come. */
 void lend_doorbell_lost(struct lend_host *host, const struct lend_adapter *adapter,
                         unsigned number);
+/* The threads; the argument is the struct lend_host. They end when it stops or dies. */
 void lend_server(void *host);
 void lend_heartbeats(void *host);
 /* Rings a doorbell of the peer; writes 8 bytes of its mailbox for us. */

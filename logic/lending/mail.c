@@ -293,9 +293,8 @@ static void look_for_request(struct lend_connection *c)
     const bool here = head.sequence != 0 && head.connection == c->number && !host->serving &&
                       host->rung == 0 &&
                       (head.sequence != c->served || head.attempt != c->served_attempt);
-    const bool lost = here && c->waiting == head.sequence && c->waiting_attempt == head.attempt;
+    const bool lost = here && c->waiting == head.sequence;
     c->waiting = here ? head.sequence : 0;
-    c->waiting_attempt = head.attempt;
     if (lost)
         is_lost(c, DOORBELL_REQUEST, "request");
 }

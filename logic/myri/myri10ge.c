@@ -229,6 +229,7 @@ static int open_all(struct myri10ge_dev *myri)
         return 0;
     myri->closing = false;
     myri->send_done = 0;
+    myri->seen_requested = myri->seen_done = 0;
     myri->link_told = false;
     myri->small_bytes = dev->mtu_bytes <= 1500 ? SMALL_BYTES : SMALL_BYTES_LONG;
     int error = allocate(myri);

@@ -144,7 +144,8 @@ static void clean_queue(struct socket *sk, uint32_t ack, struct tcp_acked *acked
     }
 }
 
-/* True: the answer says something of the path as it is since the oldest segment was sent last. */
+/* True: what was sacked had been sent before the oldest segment was sent last. The timer is not set
+ * anew by what was sent behind that: it would be put off for as long as such answers come. */
 static bool round_trips(struct socket *sk, const struct tcp_acked *acked)
 {
     struct tcp *tp = &sk->tcp;
@@ -159,7 +160,7 @@ static bool round_trips(struct socket *sk, const struct tcp_acked *acked)
     tp->min_rtt_ps = NET_MIN(tp->min_rtt_ps, now - last_ps);
     tcp_cubic_sample(sk, now - last_ps);
     return acked->sacked_first_ps != 0 && tp->packets_out > 0 &&
-           acked->sacked_first_ps > tp->head->time_ps;
+           acked->sacked_first_ps < tp->head->time_ps;
 }
 
 /* ---- An acknowledgement ---------------------------------------------------------------------- */

@@ -34,7 +34,7 @@ bool nic_drv_eq_pending(const struct nic_channel *channel)
     const struct nic_drv_eq *eq = &channel->eq;
     const uint64_t slot = eq->ci & ((1u << NIC_EQ_LOG) - 1);
     struct nic_eqe event;
-    k_peek(channel->nic->kernel, kaddr_add(eq->ring.at, slot * sizeof event), &event, sizeof event);
+    k_load(channel->nic->kernel, kaddr_add(eq->ring.at, slot * sizeof event), &event, sizeof event);
     return (event.owner & 1u) != (eq->ci >> NIC_EQ_LOG & 1u);
 }
 

@@ -186,7 +186,7 @@ void nic_drv_channel_schedule(struct nic_channel *channel);
 /* ---- The watchdog: nic_watchdog.c ------------------------------------------------------------ */
 
 void nic_drv_watchdog_init(struct nic_drv *nic);
-/* [thread] Begins to look after the device, which is open. */
+/* Begins to look after the device, which is open. */
 void nic_drv_watchdog_start(struct nic_drv *nic);
 /* [thread] At return it does not look any more. nic->closing must be set. */
 void nic_drv_watchdog_stop(struct nic_drv *nic);

@@ -251,6 +251,7 @@ void core_load_range(struct core *core, struct sim_task *task, struct hpa hpa, u
 
     for (uint64_t line = hpa.v >> LINE_LOG2;; line++) {
         const struct hpa at = { line << LINE_LOG2 };
+        stay_near(core, task);
         sim_time *buffer = wait_for_buffer(core, task, at, false, core->params->line_fill_buffers);
         const struct numa_result result = numa_load(core->numa, core->idx, at, sim_task_now(task),
                                                     NULL);
@@ -269,6 +270,7 @@ void core_load_range(struct core *core, struct sim_task *task, struct hpa hpa, u
 
 void core_fetch(struct core *core, struct sim_task *task, struct hpa hpa, sim_time ahead_ps)
 {
+    stay_near(core, task);
     const sim_time now_ps = sim_task_now(task);
     const struct numa_result result = numa_fetch(core->numa, core->idx, hpa, now_ps);
 
@@ -293,7 +295,7 @@ static inline struct numa_result copy_access(struct core *core, struct hpa hpa, 
         core->wait_ps[source_in(core, buffer)] += *buffer - *t;
         *t = *buffer;
     }
-    const struct numa_result result = store ? numa_store(core->numa, core->idx, hpa, *t, NULL)
+    const struct numa_result result = store ? store_line(core, hpa, *t)
                                             : numa_load(core->numa, core->idx, hpa, *t, NULL);
     take_buffer(core, buffer, result, CORE_NO_LINE);
     return store ? result : fetched(core, hpa, result);

@@ -324,6 +324,9 @@ void nic_post(struct nic_function *function, uint64_t iova, const void *bytes, u
  */
 uint64_t nic_cq_next(struct nic_cq *cq, struct nic_cqe *cqe, unsigned opcode);
 void nic_cq_written(struct nic_cq *cq);
+/* A completion without data of a queue's WQE; nothing if the driver has destroyed the CQ. */
+void nic_complete(struct nic_function *function, uint16_t cq_number, uint16_t queue,
+                  uint16_t wqe_index, unsigned opcode);
 void nic_cq_arm(struct nic_cq *cq, uint32_t consumer);
 void nic_cq_moderate(struct nic_cq *cq); /* its settings have changed */
 void nic_eq_arm(struct nic_function *function, struct nic_eq *eq, uint32_t consumer);

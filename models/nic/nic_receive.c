@@ -176,17 +176,10 @@ static void drop_too_long(struct nic_rq *rq)
  * thrown away until the driver makes the queue anew. */
 static void fail_queue(struct nic_rq *rq)
 {
-    struct nic_function *function = rq->function;
-    struct nic_cq *cq = function->cq[rq->cq];
-    struct nic_cqe cqe = { .wqe_index = rq->next, .queue = rq->number };
     if (rq->failed)
         return;
     rq->failed = true;
-    if (cq == NULL)
-        return; /* the driver destroyed it first */
-    const uint64_t iova = nic_cq_next(cq, &cqe, NIC_CQE_ERROR);
-    nic_post(function, iova, &cqe, sizeof(cqe));
-    nic_cq_written(cq);
+    nic_complete(rq->function, rq->cq, rq->number, rq->next, NIC_CQE_ERROR);
 }
 
 static uint16_t posted_ahead(const struct nic_rq *rq)

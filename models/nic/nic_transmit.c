@@ -31,14 +31,14 @@ static void fetch_wqes(struct nic_sq *sq);
 
 /* ---- Completions ----------------------------------------------------------------------------- */
 
-static void complete(struct nic_function *function, uint16_t cq_number, uint16_t sq,
-                     uint16_t wqe_index, unsigned opcode)
+void nic_complete(struct nic_function *function, uint16_t cq_number, uint16_t queue,
+                  uint16_t wqe_index, unsigned opcode)
 {
     struct nic_cq *cq = function->cq[cq_number];
     if (cq == NULL)
         return; /* the driver destroyed it first */
     struct nic_cqe cqe = {
-        .segments = 1, .wqe_index = wqe_index, .queue = sq, .time_ps = nic_now(function->nic)
+        .segments = 1, .wqe_index = wqe_index, .queue = queue, .time_ps = nic_now(function->nic)
     };
     uint64_t iova = nic_cq_next(cq, &cqe, opcode);
     nic_post(function, iova, &cqe, sizeof(cqe));
@@ -58,7 +58,7 @@ static void retire(struct nic *nic)
             nic->sent_tail = &nic->sent_head;
         nic->tx_bytes -= tx->bytes;
         if (tx->completion)
-            complete(tx->function, tx->cq, tx->sq, tx->wqe_index, NIC_CQE_SENT);
+            nic_complete(tx->function, tx->cq, tx->sq, tx->wqe_index, NIC_CQE_SENT);
         sim_pool_put(nic->txs, tx);
     }
 }
@@ -193,7 +193,7 @@ static void fail_queue(struct nic_sq *sq, uint16_t wqe_index)
     sq->failed = true;
     sq->open = false;
     nic->stats.tx_errors++;
-    complete(sq->function, sq->cq, sq->number, wqe_index, NIC_CQE_ERROR);
+    nic_complete(sq->function, sq->cq, sq->number, wqe_index, NIC_CQE_ERROR);
 }
 
 /* Of a failed queue: packets and data that are here. */

@@ -63,7 +63,8 @@ sim_time transaction_wait(struct numa *n, const struct transaction *t, sim_time 
         *other_wait_ps += other_ps - table_ps;
         now_ps = other_ps;
     } while (other_ps != table_ps);
-    contend(n, now_ps);
+    if (now_ps > at_ps) /* or its window was passed */
+        contend(n, now_ps);
     return now_ps;
 }
 

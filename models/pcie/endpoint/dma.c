@@ -303,15 +303,14 @@ static inline bool goes_by_rate(const struct pcie_dma *dma, const struct pcie_dm
     return SIM_UNLIKELY(dma->model->shortcut != NULL) && request->bulk &&
            request->issued_bytes >= request->bulk_from && request->buffer != NULL &&
            request->stamp == NULL && dma->model->trace == NULL && dma->path == NULL &&
-           !dma->port->down;
+           !dma->port->down && !dma->port->integrated;
 }
 
 /* That the payload takes the wire, in TLPs of Max_Payload_Size. */
 static sim_time rate_ps(const struct pcie_dma *dma, uint64_t bytes, unsigned overhead_bytes)
 {
     const uint64_t mps = cfg_mps_bytes(dma->cfg), n_tlps = (bytes + mps - 1) / mps;
-    return dma->port->integrated ? 0
-                                 : pcie_port_wire_ps(dma->port, bytes + n_tlps * overhead_bytes);
+    return pcie_port_wire_ps(dma->port, bytes + n_tlps * overhead_bytes);
 }
 
 static struct iova next_iova(const struct pcie_dma_request *request)
@@ -333,9 +332,9 @@ static bool read_by_rate(struct pcie_dma *dma, struct pcie_dma_request *request)
     request->in_flight++;
     dma->stats.read_bytes += rest;
     const sim_time there_ps = sim_now(dma->model->sim) + dma->round_trip_ps;
-    dma->rate_read_ps = SIM_MAX(dma->rate_read_ps, there_ps) +
-                        rate_ps(dma, rest, COMPLETION_OVERHEAD_BYTES);
-    request->done_ps = dma->rate_read_ps;
+    dma->port->rate_read_ps = SIM_MAX(dma->port->rate_read_ps, there_ps) +
+                              rate_ps(dma, rest, COMPLETION_OVERHEAD_BYTES);
+    request->done_ps = dma->port->rate_read_ps;
     if (dma->rate_head == NULL) {
         dma->rate_head = request;
         sim_schedule(dma->model->sim, &dma->rate_end, request->done_ps);
@@ -374,8 +373,8 @@ static bool write_by_rate(struct pcie_dma *dma, struct pcie_dma_request *request
     write_pop(dma);
     request->issued_bytes = request->bytes;
     dma->stats.write_bytes += rest;
-    dma->rate_write_ps = SIM_MAX(dma->rate_write_ps, sim_now(dma->model->sim)) +
-                         rate_ps(dma, rest, WRITE_OVERHEAD_BYTES);
+    dma->port->rate_write_ps = SIM_MAX(dma->port->rate_write_ps, sim_now(dma->model->sim)) +
+                               rate_ps(dma, rest, WRITE_OVERHEAD_BYTES);
     finish(dma, request, PART_DEVICE);
     return true;
 }
@@ -383,7 +382,7 @@ static bool write_by_rate(struct pcie_dma *dma, struct pcie_dma_request *request
 /* From when on the oldest write may go: what precedes it has left the wire. */
 static sim_time write_ready_ps(const struct pcie_dma *dma)
 {
-    return SIM_MAX(dma->write_head->at_ps, dma->rate_write_ps);
+    return SIM_MAX(dma->write_head->at_ps, dma->port->rate_write_ps);
 }
 
 /* ---- Requests as TLPs ------------------------------------------------------------------------ */
@@ -798,7 +797,6 @@ void pcie_dma_abort(struct pcie_dma *dma)
     for (; dma->rate_head != NULL; end_first_by_rate(dma))
         give_up_read(dma, dma->rate_head, PCIE_DMA_BUS_MASTER_OFF);
     sim_cancel(dma->model->sim, &dma->rate_end);
-    dma->rate_write_ps = 0;
     while (dma->read_head != NULL)
         bus_master_lost_read(dma, dma->read_head);
     while (dma->write_head != NULL)

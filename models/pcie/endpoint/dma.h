@@ -93,8 +93,9 @@ struct pcie_dma_path {
  * DMA addresses are addresses of its memory. The engine then moves what is bulk of a request at
  * once and lets the time of the wire pass: a write takes its bytes and the overhead of its TLPs at
  * the link's rate, and later ones wait for that; a read the same, after as long as the last read by
- * TLPs took. Neither takes credits, tags, caches or DRAM. Bytes that software reads, requests with
- * stamps, and what is not memory of the host go as TLPs.
+ * TLPs took. All functions of a port share its wire so. Neither takes credits, tags, caches or
+ * DRAM. Bytes that software reads, requests with stamps, and what is not memory of the host go as
+ * TLPs.
  */
 struct pcie_shortcut {
     /* As physmem_read_marks() and physmem_write_marks(). False: the range is not all memory;
@@ -189,11 +190,10 @@ struct pcie_dma {
     bool pumping, read_waits_tag, read_waits_port, write_waits_port;
     /* Payload by rate (model->shortcut): the reads under way, in order of their ends, done_ps. */
     struct pcie_dma_request *rate_head, *rate_tail;
-    struct sim_event rate_end;            /* of rate_head */
-    sim_time rate_read_ps, rate_write_ps; /* until then the wire is taken */
-    sim_time round_trip_ps;               /* of the last read request TLP; 0: none yet */
-    struct sim_event start;   /* pending while a request that may go next is not ready yet */
-    struct sim_event timeout; /* pending while something is in flight; at or before oldest's */
+    struct sim_event rate_end; /* of rate_head */
+    sim_time round_trip_ps;    /* of the last read request TLP; 0: none yet */
+    struct sim_event start;    /* pending while a request that may go next is not ready yet */
+    struct sim_event timeout;  /* pending while something is in flight; at or before oldest's */
     uint64_t free_tags[PCIE_DMA_TAGS / 64];
     uint32_t n_kept;          /* of `tag`: 0 until the first read, which many devices never have */
     struct pcie_dma_tag *tag; /* PCIE_DMA_TAGS */

@@ -49,6 +49,8 @@ struct pcie_port {
     uint16_t integrated_id;
     /* Of an endpoint's port: the first of its functions (models/pcie/endpoint/pcie_function.h). */
     struct pcie_function *function;
+    /* Of its wire, until then, what its functions read and write by rate (endpoint/dma.h). */
+    sim_time rate_read_ps, rate_write_ps;
     /* private to link.c */
     struct pcie_link *link;
     struct link_dir *tx; /* its transmit direction */

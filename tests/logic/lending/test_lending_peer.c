@@ -219,6 +219,11 @@ static void test_directions(void **state)
 /* All entries but the last `left` free ones are in use. */
 static void fill(struct lend_table *table, unsigned left)
 {
+    struct lend_entry *all = k_zalloc(table->n * sizeof all[0]);
+    memcpy(all, table->entry, table->n_kept * sizeof all[0]);
+    k_free(table->entry);
+    table->entry = all;
+    table->n_kept = table->n;
     for (unsigned i = 0; i < table->n && table->n_used + left < table->n; i++)
         if (table->entry[i].refs == 0) {
             table->entry[i].refs = 1;
