@@ -42,7 +42,7 @@ CFLAGS   := -std=gnu11 $(DEBUG_INFO) $(OPT) $(WARNINGS) -ffp-contract=off -fno-m
             -DGLIB_VERSION_MAX_ALLOWED=GLIB_VERSION_2_70 \
             $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 LDLIBS   := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lm
-# Under the sanitizers at a fixed address: they make 13 MB of pointers, which each start would relocate.
+# Under the sanitizers at a fixed address: they make 13 MB of data, which each start would relocate.
 LDFLAGS  := $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(if $(COVERAGE),--coverage) $(if $(SANITIZE),-no-pie,-pie) -Wl,-z,relro,-z,now
 # The tests are more than a hundred programs in each build: lld links them in half the time.
 TEST_LDFLAGS := $(if $(shell command -v ld.lld),-fuse-ld=lld)

@@ -498,11 +498,17 @@ void plot_append_curve_data(GString *script, const struct plot_spec *spec,
     }
 }
 
+/* What the data say, or else what the name ends with: "transfer_bytes" has B. */
+static const char *x_unit(const struct plot_data *data)
+{
+    const char *own;
+    g_free(plot_metric_words(data->x_name, &own));
+    return *data->x_unit != '\0' ? data->x_unit : own;
+}
+
 char *plot_category_name(const struct plot_panel *panel, guint row)
 {
-    const char *value = panel->data.categories->pdata[row], *own;
-    g_autofree char *words = plot_metric_words(panel->data.x_name, &own);
-    const char *unit = *panel->data.x_unit != '\0' ? panel->data.x_unit : own;
+    const char *value = panel->data.categories->pdata[row], *unit = x_unit(&panel->data);
     char *end;
     const double number = g_ascii_strtod(value, &end);
     const bool bytes = strcmp(unit, "B") == 0 || strcmp(unit, "bytes") == 0;
