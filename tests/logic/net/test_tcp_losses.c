@@ -59,6 +59,44 @@ static void test_lost_again(void **state)
     pair_free(p);
 }
 
+/* The time-out counts anew from each answer to what was sent before the oldest segment was sent
+ * last. (After answers to what was sent behind that, RACK's timer takes its place.) */
+static void test_answers_put_off_the_time_out(void **state)
+{
+    (void)state;
+    struct rig_options o = pair_plain();
+    o.latency_ps = FAKE_MS(1);
+    o.no_tso = true;
+    struct pair *p = pair_prepare(&o, PORT);
+    pair_thread(p, 1, connects);
+    pair_run(p, 100000);
+    struct tcp *tp = &p->client->tcp;
+    unsigned older = 0, younger = 0;
+    pair_thread(p, 3, server_reads);
+    p->drop[0].number = 300;
+    p->drop[0].times = 2; /* and its repetition */
+    pair_send_bytes(p, 4u << 20);
+    while (!p->done[2]) {
+        uint32_t una = tp->snd_una, sacked = tp->sacked_out;
+        uint64_t sent_ps = tp->packets_out > 0 ? tp->head->time_ps : 0, due_ps = tp->timer_at_ps;
+        enum tcp_pending pending = tp->pending;
+        pair_run(p, 1);
+        if (tp->congestion != TCP_CA_RECOVERY || tp->snd_una != una || tp->sacked_out <= sacked ||
+            tp->head->time_ps != sent_ps)
+            continue;
+        if (tp->rack_sent_ps > sent_ps) {
+            assert_int_equal(tp->pending, TCP_PENDING_REORDER);
+            younger++;
+        } else if (pending == TCP_PENDING_RTO) {
+            assert_int_equal(tp->pending, TCP_PENDING_RTO);
+            assert_true(tp->timer_at_ps > due_ps);
+            older++;
+        }
+    }
+    assert_true(older > 10 && younger > 5);
+    pair_free(p);
+}
+
 /* So many in a row: each goes out once more, whatever their number, and the window is reduced
  * once. */
 static void test_runs(void **state)
@@ -731,6 +769,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fast_retransmit),
         cmocka_unit_test(test_lost_again),
+        cmocka_unit_test(test_answers_put_off_the_time_out),
         cmocka_unit_test(test_runs),
         cmocka_unit_test(test_reduction_in_proportion),
         cmocka_unit_test(test_tail),

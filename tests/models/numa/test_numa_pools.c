@@ -242,6 +242,31 @@ static void test_entries_ids_and_trackers(void **state)
         }
 }
 
+/* Cores are told to stay near each other when one has waited for a pool, and not because it took an
+ * entry. */
+static void test_when_cores_stay_near(void **state)
+{
+    (void)state;
+    for (unsigned kind = 0; kind < 4; kind++) {
+        struct fixture f;
+        const unsigned node = kind == 1 || kind == 3;
+        even(&f);
+        uint32_t *const pool[] = { &f.coherence.request_entries, &f.coherence.transaction_ids,
+                                   &f.coherence.local_trackers, &f.coherence.remote_trackers };
+        *pool[kind] = 1;
+        struct numa *n = fixture_new(&f);
+        const sim_time *const until_ps = numa_contended_until(n), at_ps = 1000000;
+        for (unsigned i = 0; i < 20; i++)
+            numa_load(n, 0, fixture_hpa(n, node, i << 20), at_ps + i * 100 * SIM_PS_PER_US, NULL);
+        assert_int_equal(*until_ps, 0);
+        const sim_time then_ps = at_ps + SIM_PS_PER_S;
+        for (unsigned i = 0; i < 20; i++) /* some of them of one slice */
+            numa_load(n, 0, fixture_hpa(n, node, (32 + i) << 20), then_ps, NULL);
+        assert_true(*until_ps > then_ps);
+        numa_free(n);
+    }
+}
+
 /* Nobody waits for a pool that is not theirs. */
 static void test_who_waits_for_whom(void **state)
 {
@@ -433,6 +458,7 @@ int main(void)
         cmocka_unit_test(test_beyond_the_window),
         cmocka_unit_test(test_no_bound),
         cmocka_unit_test(test_entries_ids_and_trackers),
+        cmocka_unit_test(test_when_cores_stay_near),
         cmocka_unit_test(test_who_waits_for_whom),
         cmocka_unit_test(test_write_backs_hold_trackers),
         cmocka_unit_test(test_credits),
