@@ -224,31 +224,6 @@ static void append_cpu(struct writer *w)
     append_group(w, "cpu");
 }
 
-/* Slices and ways of an LLC of so many bytes, each slice with a power of two of sets. */
-static bool divide_llc(uint64_t bytes, uint64_t cores, double slice_bytes, uint64_t ways,
-                       double family_ways, unsigned *n_slices, unsigned *n_ways)
-{
-    const uint64_t slices[3] = { slice_bytes > 0.0 ? (uint64_t)((double)bytes / slice_bytes + 0.5)
-                                                   : 0,
-                                 cores, 0 };
-    const uint64_t asked[2] = { ways, (uint64_t)family_ways };
-    for (unsigned s = 0; s < 2 + 64; s++) {
-        const uint64_t n = s < 2 ? slices[s] : 64 - (s - 2);
-        for (unsigned a = 0; n >= 1 && n <= 64 && bytes % n == 0 && a < 2 + 32; a++) {
-            const uint64_t k = a < 2 ? asked[a] : 32 - (a - 2);
-            const uint64_t sets = k >= 1 && k <= 32 && bytes / n % (k * 64) == 0
-                                      ? bytes / n / (k * 64)
-                                      : 0;
-            if (sets == 0 || (sets & (sets - 1)) != 0)
-                continue;
-            *n_slices = (unsigned)n;
-            *n_ways = (unsigned)k;
-            return true;
-        }
-    }
-    return false;
-}
-
 static double slice_bytes(const struct writer *w)
 {
     const double kib = strcmp(w->family, "skylake_sp") == 0        ? 1408
@@ -277,8 +252,9 @@ static void put_llc(struct writer *w)
     const double family_ways = family_number(w, "cache", "llc_ways");
     const uint64_t cores = import_known(&m->cores) ? m->cores.value / w->sockets : 0;
     if (bytes > (UINT64_C(1) << 30) ||
-        !divide_llc(bytes, cores, slice_bytes(w), import_known(&m->l3_ways) ? m->l3_ways.value : 0,
-                    family_ways, &slices, &ways)) {
+        !import_divide_llc(bytes, cores, slice_bytes(w),
+                           import_known(&m->l3_ways) ? m->l3_ways.value : 0, family_ways, &slices,
+                           &ways)) {
         note(w,
              "an LLC of %" G_GUINT64_FORMAT
              " bytes cannot be divided into slices: one of the family's "
@@ -294,6 +270,33 @@ static void put_llc(struct writer *w)
         put_estimate(w, "llc_ways", "as read if slices of it have a power of two of sets", ways);
 }
 
+/* A private cache, "l1" or "l2": with the ways that were read, else the family's, if these leave a
+ * power of two of sets. */
+static void put_private(struct writer *w, const char *name, const struct import_fact *bytes,
+                        const struct import_fact *ways, uint64_t most_bytes)
+{
+    g_autofree char *size_key = g_strdup_printf("%s_size", name);
+    g_autofree char *ways_key = g_strdup_printf("%s_ways", name);
+    const uint64_t family_ways = (uint64_t)family_number(w, "cache", ways_key);
+    const uint64_t wanted = import_known(ways) ? ways->value : family_ways;
+    const unsigned fitting = import_divide_private(bytes->value, wanted);
+    if (!import_known(bytes) || bytes->value < 4096 || bytes->value > most_bytes)
+        return;
+    if (fitting == 0) {
+        note(w,
+             "an %s of %" G_GUINT64_FORMAT
+             " bytes has no power of two of sets: the family's stands in",
+             name, bytes->value);
+        return;
+    }
+    put_size(w, size_key, bytes, NULL, bytes->value);
+    if (import_known(ways) && fitting == ways->value)
+        put_number(w, ways_key, ways, NULL, fitting);
+    else if (fitting != family_ways)
+        put_estimate(w, ways_key,
+                     "those read, or the family's, or more, for a power of two of sets", fitting);
+}
+
 static bool is_bus(const struct writer *w)
 {
     return strcmp(w->family, "core2") == 0 || strcmp(w->family, "netburst") == 0;
@@ -302,14 +305,8 @@ static bool is_bus(const struct writer *w)
 static void append_cache(struct writer *w)
 {
     const struct import_machine *m = w->m;
-    if (import_known(&m->l1_bytes) && m->l1_bytes.value >= 1024 && m->l1_bytes.value <= 1048576)
-        put_size(w, "l1_size", &m->l1_bytes, NULL, m->l1_bytes.value);
-    if (import_known(&m->l1_ways) && m->l1_ways.value >= 1 && m->l1_ways.value <= 32)
-        put_number(w, "l1_ways", &m->l1_ways, NULL, (double)m->l1_ways.value);
-    if (import_known(&m->l2_bytes) && m->l2_bytes.value >= 4096 && m->l2_bytes.value <= 67108864)
-        put_size(w, "l2_size", &m->l2_bytes, NULL, m->l2_bytes.value);
-    if (import_known(&m->l2_ways) && m->l2_ways.value >= 1 && m->l2_ways.value <= 32)
-        put_number(w, "l2_ways", &m->l2_ways, NULL, (double)m->l2_ways.value);
+    put_private(w, "l1", &m->l1_bytes, &m->l1_ways, 1048576);
+    put_private(w, "l2", &m->l2_bytes, &m->l2_ways, 67108864);
     if (import_known(&m->l2_cores) && (m->l2_cores.value == 2 || m->l2_cores.value == 4))
         put_number(w, "l2_cores", &m->l2_cores, NULL, (double)m->l2_cores.value);
     if (import_known(&m->l3_bytes) && m->l3_bytes.value > 0 && !is_bus(w))

@@ -64,4 +64,12 @@ void import_family_rates(const char *family, double *dram_mt_s, double *link_gt_
  * has none. g_free(). */
 char *import_family_file(const char *const *roots, const char *family, const char *group);
 
+/* import_cache.c. Slices and ways of an LLC of so many bytes, each slice with a power of two of
+ * sets; false: there are none. Slices of slice_bytes are tried first, then one a core. */
+bool import_divide_llc(uint64_t bytes, uint64_t cores, double slice_bytes, uint64_t ways,
+                       double family_ways, unsigned *n_slices, unsigned *n_ways);
+/* The fewest ways from `wanted` on that leave a private cache a power of two of sets, else the most
+ * below; at most 32, 0: none do. */
+unsigned import_divide_private(uint64_t bytes, uint64_t wanted);
+
 #endif

@@ -31,6 +31,13 @@ static uint64_t host_bytes(GHashTable *params, const char *host, const char *key
     return text != NULL ? g_ascii_strtoull(text, NULL, 10) : 0;
 }
 
+static unsigned host_unsigned(GHashTable *params, const char *host, const char *key,
+                              unsigned otherwise)
+{
+    const char *text = host_value(params, host, key);
+    return text != NULL ? (unsigned)g_ascii_strtoull(text, NULL, 10) : otherwise;
+}
+
 static char *size_text(const char *bytes)
 {
     static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
@@ -50,13 +57,16 @@ static void describe_host(struct topology_host *host, GHashTable *params)
     const char *rate = host_value(params, host->name, "dram.rate_mt_s");
     const char *links = host_value(params, host->name, "interconnect.links");
     const char *link_rate = host_value(params, host->name, "interconnect.rate_gt_s");
-    const char *sockets = host_value(params, host->name, "cpu.sockets");
     g_autofree char *size = llc != NULL ? size_text(llc) : NULL;
-    host->n_sockets = sockets != NULL ? (unsigned)g_ascii_strtoull(sockets, NULL, 10) : 1;
-    host->n_cores = cores != NULL ? (unsigned)g_ascii_strtoull(cores, NULL, 10) : 1;
+    host->n_sockets = host_unsigned(params, host->name, "cpu.sockets", 1);
+    host->n_cores = host_unsigned(params, host->name, "cpu.cores_per_socket", 1);
     host->l1_bytes = host_bytes(params, host->name, "cache.l1_size");
     host->l2_bytes = host_bytes(params, host->name, "cache.l2_size");
     host->llc_bytes = host_bytes(params, host->name, "cache.llc_size");
+    host->l1_ways = host_unsigned(params, host->name, "cache.l1_ways", 0);
+    host->l2_ways = host_unsigned(params, host->name, "cache.l2_ways", 0);
+    host->llc_ways = host_unsigned(params, host->name, "cache.llc_ways", 0);
+    host->l2_cores = host_unsigned(params, host->name, "cache.l2_cores", 1);
     host->node_bytes = host_bytes(params, host->name, "dram.node_size");
     host->cores = cores != NULL && clock != NULL ? g_strdup_printf("%s cores, %s GHz", cores, clock)
                                                  : g_strdup("");

@@ -13,7 +13,8 @@ struct topology_host {
     char *cores, *cache, *memory, *interconnect; /* a line each, of one socket; "" if unknown */
     unsigned n_cores;                            /* of a socket */
     uint64_t l1_bytes, l2_bytes, llc_bytes,
-        node_bytes;   /* of a core, a core, a socket, a node; 0: none */
+        node_bytes; /* of a core, a core or l2_cores, a socket, a node; 0: none */
+    unsigned l1_ways, l2_ways, llc_ways, l2_cores;
     char *role;       /* "IOMMU on, lends nic", "" if neither its IOMMU nor lending is in use */
     char *role_alike; /* the same without names: "IOMMU on, lends 1" */
 };

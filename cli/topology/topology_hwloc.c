@@ -46,15 +46,16 @@ static char *sets(unsigned from, unsigned n, unsigned first_node, unsigned n_nod
 }
 
 static void append_cache(struct writer *w, const char *type, unsigned depth, uint64_t bytes,
-                         const char *where)
+                         unsigned ways, const char *where)
 {
     g_autofree char *attributes = g_strdup_printf("%s cache_size=\"%" G_GUINT64_FORMAT
                                                   "\" depth=\"%u\" cache_linesize=\"64\" "
-                                                  "cache_associativity=\"0\" cache_type=\"%u\"",
-                                                  where, bytes, depth, depth == 1 ? 1u : 0u);
+                                                  "cache_associativity=\"%u\" cache_type=\"%u\"",
+                                                  where, bytes, depth, ways, depth == 1 ? 1u : 0u);
     open_object(w, type, attributes, false);
 }
 
+/* With the L2 around it, at the first and the last of the cores that share one. */
 static void append_core(struct writer *w, const struct topology_host *host, unsigned socket,
                         unsigned core)
 {
@@ -62,13 +63,17 @@ static void append_core(struct writer *w, const struct topology_host *host, unsi
     g_autofree char *where = sets(cpu, 1, socket, 1);
     g_autofree char *as_core = g_strdup_printf("%s os_index=\"%u\"", where, core);
     g_autofree char *as_pu = g_strdup_printf("%s os_index=\"%u\"", where, cpu);
-    if (host->l2_bytes > 0)
-        append_cache(w, "L2Cache", 2, host->l2_bytes, where);
+    if (host->l2_bytes > 0 && core % host->l2_cores == 0) {
+        g_autofree char *shared = sets(cpu, host->l2_cores, socket, 1);
+        append_cache(w, "L2Cache", 2, host->l2_bytes, host->l2_ways, shared);
+    }
     if (host->l1_bytes > 0)
-        append_cache(w, "L1Cache", 1, host->l1_bytes, where);
+        append_cache(w, "L1Cache", 1, host->l1_bytes, host->l1_ways, where);
     open_object(w, "Core", as_core, false);
     open_object(w, "PU", as_pu, true);
-    for (int i = 0; i < 1 + (host->l2_bytes > 0) + (host->l1_bytes > 0); i++)
+    for (int i = 0; i < 1 + (host->l1_bytes > 0); i++)
+        close_object(w);
+    if (host->l2_bytes > 0 && (core + 1) % host->l2_cores == 0)
         close_object(w);
 }
 
@@ -239,7 +244,7 @@ static void append_socket(struct writer *w, const struct topology_host *host, un
     open_object(w, "Package", package, false);
     open_object(w, "NUMANode", node, true);
     if (host->llc_bytes > 0)
-        append_cache(w, "L3Cache", 3, host->llc_bytes, where);
+        append_cache(w, "L3Cache", 3, host->llc_bytes, host->llc_ways, where);
     for (unsigned core = 0; core < host->n_cores; core++)
         append_core(w, host, socket, core);
     if (host->llc_bytes > 0)

@@ -54,6 +54,19 @@ out=$("$nudma" import lspci-user.txt -o user.cfg 2>&1); is "lspci of no root" $?
 has "says what is missing" "$out" 'lspci shows no capabilities .*run it as root'
 has "the tree is the same" "$("$nudma" topology user.cfg)" 'sw.p1 -- Gen3 x[0-9]+ -- nvme.p0'
 
+# ---- Private caches without ways -----------------------------------------------------------------
+sed 's/L2 \(L#[0-9]*\) (1024KB) + L1d \(L#[0-9]*\) (32KB)/L2 \1 (3072KB) + L1d \2 (48KB)/' "$server/lstopo.txt" >odd.txt
+out=$("$nudma" import odd.txt -o odd.cfg 2>&1); is "caches of three parts" "$?" 0
+is "get ways that leave a power of two of sets" "$(grep -oE 'l[12]_(size|ways) = .*value = [^;]*' odd.cfg)" \
+    'l1_size = { value = "48 KiB"
+l1_ways = { value = 12
+l2_size = { value = "3 MiB"
+l2_ways = { value = 12'
+sed 's/L1d \(L#[0-9]*\) (48KB)/L1d \1 (592KB)/' odd.txt >37.txt
+out=$("$nudma" import 37.txt -o 37.cfg 2>&1); is "37 parts" $? 0
+has "are said" "$out" 'an l1 of 606208 bytes has no power of two of sets'
+is "and the family's stands in" "$(grep -c 'l1_size' 37.cfg)" 0
+
 # ---- What no tool said is said; what the family knows is taken ------------------------------------
 out=$("$nudma" import "$server/lspci.txt" -o few.cfg 2>&1); is "lspci alone" $? 0
 has "memory's rate" "$out" 'no tool shows the rate of the memory: 2666 MT/s are the most of skylake_sp'

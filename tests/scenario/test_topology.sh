@@ -298,11 +298,19 @@ out=$("$nudma" topology $switch --point op=none 2>&1); is "no such value" $? 2
 is "is well-formed" "$(well_formed host.xml)" ""
 is "one package a socket, a core each core" \
     "$(grep -c 'type="Package"' host.xml) $(grep -c 'type="Core"' host.xml)" "2 28"
+has "caches have ways" "$(cat host.xml)" '"L2Cache" .*cache_size="262144" .*cache_associativity="8"'
 has "bridges hold their buses" "$(cat host.xml)" \
     'bridge_type="1-1" depth="1" bridge_pci="0000:\[01-03\]" pci_busid="0000:00:01.0".*pci_link_speed="15.75'
 "$nudma" import host.xml -o back.cfg 2>/dev/null; is "it can be imported" $? 0
 has "the same sockets" "$("$nudma" topology back.cfg)" 'each socket: 14 cores, .* LLC 35 MiB'
 has "the same tree" "$("$nudma" topology back.cfg)" 'sw.p1 -- Gen3 x16 -- (nic|adapter).p0'
+set_l2="hosts.server.cache.l2_size=3 MiB"
+"$nudma" topology $switch --set "$set_l2" --set hosts.server.cache.l2_ways=12 --set hosts.server.cache.l2_cores=2 \
+    -F hwloc -o shared.xml; is "an L2 of two cores" $? 0
+is "is there once for both" "$(well_formed shared.xml) $(grep -c L2Cache shared.xml) $(grep -c L1Cache shared.xml)" " 14 28"
+"$nudma" import shared.xml -o back.cfg 2>/dev/null; is "and comes back" $? 0
+is "with its ways" "$(grep -oE 'l2_(ways|cores) = . value = [0-9]+' back.cfg)" 'l2_ways = { value = 12
+l2_cores = { value = 2'
 out=$("$nudma" topology smartio/fig22_bandwidth_test --set axes.config=lending -F hwloc 2>&1)
 is "two hosts" "$?" 1
 has "are said" "$out" 'found 2 hosts, expected one'
