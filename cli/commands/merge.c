@@ -67,9 +67,15 @@ int cli_merge(int argc, char **argv)
             &options, "TARGET.db SOURCE.db...", "Adds to TARGET.db the runs of other databases.",
             "A run that is there already (the same scenario, point, seed, version and "
             "configuration) is not added.\nEach source is joined in one transaction; TARGET.db "
-            "is made if it does not exist. --db has no effect.",
+            "is made if it does not exist.",
             NULL, argc, argv, &status)) {
-        if (options.arguments[0] == NULL || options.arguments[1] == NULL) {
+        if (cli_has_option("--db", argc, argv)) {
+            fprintf(stderr,
+                    "nudma merge: --db %s: expected the database to be written as the "
+                    "first argument\n",
+                    options.db);
+            status = CLI_WRONG;
+        } else if (options.arguments[0] == NULL || options.arguments[1] == NULL) {
             fprintf(stderr, "nudma merge: expected TARGET.db SOURCE.db... (see --help)\n");
             status = CLI_WRONG;
         } else {

@@ -117,5 +117,10 @@ done
 "$nudma" merge killed.db part1.db part2.db part3.db >/dev/null; is "after kills it goes on" $? 0
 is "and has everything once" "$(dump killed.db)" "$(cat whole.txt)"
 
+before=$(sha256sum part1.db)
+out=$("$nudma" merge part1.db part2.db --db joined.db 2>&1); is "--db does not name the target" $? 2
+has "which is said" "$out" 'merge: --db joined.db: expected the database to be written as the first argument'
+is "nothing was written" "$(sha256sum part1.db)" "$before"
+
 echo "1..$cases"
 [ $failed = 0 ]
