@@ -48,16 +48,38 @@ static char *size_text(const char *bytes)
     return g_strdup_printf("%.4g %s", size, units[i]);
 }
 
+/* "LLC 35 MiB", "L2 4 MiB of 2 cores" if that is the last. */
+static char *cache_text(const struct topology_host *host, GHashTable *params)
+{
+    const char *llc = host_value(params, host->name, "cache.llc_size");
+    const char *l2 = host_value(params, host->name, "cache.l2_size");
+    const char *last = host->llc_bytes > 0 || l2 == NULL ? llc : l2;
+    g_autofree char *size = last != NULL ? size_text(last) : NULL;
+    if (size == NULL || (host->llc_bytes > 0 && last == llc))
+        return size != NULL ? g_strdup_printf("LLC %s", size) : g_strdup("");
+    return host->l2_cores > 1 ? g_strdup_printf("L2 %s of %u cores", size, host->l2_cores)
+                              : g_strdup_printf("L2 %s of a core", size);
+}
+
+/* "2 x 9.6 GT/s"; a bus for each socket that meet in a hub: "by hub, 10.67 GB/s buses". */
+static char *interconnect_text(const struct topology_host *host, GHashTable *params)
+{
+    const char *links = host_value(params, host->name, "interconnect.links");
+    const char *link_rate = host_value(params, host->name, "interconnect.rate_gt_s");
+    const char *bus_rate = host_value(params, host->name, "interconnect.bus_gbyte_s");
+    if (g_strcmp0(host_value(params, host->name, "coherence.protocol"), "front_side_bus") == 0 &&
+        bus_rate != NULL)
+        return g_strdup_printf("by hub, %s GB/s buses", bus_rate);
+    return links != NULL && link_rate != NULL ? g_strdup_printf("%s x %s GT/s", links, link_rate)
+                                              : g_strdup("");
+}
+
 static void describe_host(struct topology_host *host, GHashTable *params)
 {
     const char *cores = host_value(params, host->name, "cpu.cores_per_socket");
     const char *clock = host_value(params, host->name, "cpu.clock_ghz");
-    const char *llc = host_value(params, host->name, "cache.llc_size");
     const char *channels = host_value(params, host->name, "dram.channels");
     const char *rate = host_value(params, host->name, "dram.rate_mt_s");
-    const char *links = host_value(params, host->name, "interconnect.links");
-    const char *link_rate = host_value(params, host->name, "interconnect.rate_gt_s");
-    g_autofree char *size = llc != NULL ? size_text(llc) : NULL;
     host->n_sockets = host_unsigned(params, host->name, "cpu.sockets", 1);
     host->n_cores = host_unsigned(params, host->name, "cpu.cores_per_socket", 1);
     host->l1_bytes = host_bytes(params, host->name, "cache.l1_size");
@@ -70,13 +92,11 @@ static void describe_host(struct topology_host *host, GHashTable *params)
     host->node_bytes = host_bytes(params, host->name, "dram.node_size");
     host->cores = cores != NULL && clock != NULL ? g_strdup_printf("%s cores, %s GHz", cores, clock)
                                                  : g_strdup("");
-    host->cache = size != NULL ? g_strdup_printf("LLC %s", size) : g_strdup("");
+    host->cache = cache_text(host, params);
     host->memory = channels != NULL && rate != NULL
                        ? g_strdup_printf("DRAM %s x %s MT/s", channels, rate)
                        : g_strdup("");
-    host->interconnect = links != NULL && link_rate != NULL
-                             ? g_strdup_printf("%s x %s GT/s", links, link_rate)
-                             : g_strdup("");
+    host->interconnect = interconnect_text(host, params);
 }
 
 /* ---- The world ------------------------------------------------------------------------------- */

@@ -293,6 +293,11 @@ out=$("$nudma" topology $switch --results --db busy.db 2>&1); is "a point that h
 has "is named" "$out" 'write_stream_switch op=write: the database has no run that says how busy'
 out=$("$nudma" topology $switch --point op=none 2>&1); is "no such value" $? 2
 
+# ---- Sockets whose buses meet in a hub ------------------------------------------------------------
+out=$("$nudma" topology numa/blackford_latency)
+has "buses and a hub are no links between sockets" "$out" '^server: 2 sockets, interconnect by hub, 8.533 GB/s buses$'
+has "without an LLC the last cache is the L2" "$out" ' 3.46 GHz, L2 2 MiB of a core, DRAM 2 x '
+
 # ---- hwloc ---------------------------------------------------------------------------------------
 "$nudma" topology $switch -F hwloc -o host.xml; is "hwloc" $? 0
 is "is well-formed" "$(well_formed host.xml)" ""
