@@ -98,16 +98,24 @@ static bool may_share(const struct plot_panel *panel)
            isnan(panel->spec->y_max);
 }
 
+static bool has_numbers(const struct plot_panel *panel)
+{
+    g_autofree char *title = plot_ratio_title(panel);
+    return title != NULL;
+}
+
 static void share_axis(struct plot_panel *a, struct plot_panel *b)
 {
     double lo, hi, other_lo, other_hi;
+    const bool numbers = has_numbers(a) || has_numbers(b);
     const bool logarithmic = a->spec->log_y >= 2;
     extent(&a->data, false, &lo, &hi);
     extent(&b->data, false, &other_lo, &other_hi);
     lo = MIN(lo, other_lo);
     hi = MAX(hi, other_hi);
+    const double room = numbers ? 0.14 : 0.08; /* above the highest; numbers stand there */
     const double margin = logarithmic ? pow(hi / lo, 0.08) : 0.08 * (hi - MIN(lo, 0.0));
-    const double top = logarithmic ? hi * margin : hi + margin;
+    const double top = logarithmic ? hi * pow(hi / lo, room) : hi + room * (hi - MIN(lo, 0.0));
     double bottom = !isnan(a->spec->y_min) ? a->spec->y_min
                     : logarithmic          ? lo / margin
                                            : lo - margin;

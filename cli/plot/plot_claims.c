@@ -259,9 +259,9 @@ static char *pair_name(const struct context *c, const struct statement *s)
                                             plot_axis_value(c->scenario, of.point, c->spec->x));
         g_autofree char *other = plot_x_name(c->spec,
                                              plot_axis_value(c->scenario, to.point, c->spec->x));
-        name = g_strdup_printf("%s %s over %s",
-                               *c->spec->x_label != '\0' ? c->spec->x_label : c->spec->x, mine,
-                               other);
+        const char *x = *c->spec->x_label != '\0' ? c->spec->x_label : c->spec->x;
+        name = g_strdup_printf("%s%s%s over %s", g_ascii_isdigit(*mine) ? x : "",
+                               g_ascii_isdigit(*mine) ? " " : "", mine, other);
     }
     g_free(of.series);
     g_free(to.series);

@@ -112,11 +112,31 @@ static bool says_enough(const char *value)
            !g_strv_contains(switches, value);
 }
 
+/* "local_dram" -> "local DRAM", "s1" -> "socket 1"; g_free(). */
+static char *in_words(const char *name)
+{
+    static const char *const capitals[] = { "CMB", "CPU",   "DDIO",  "DMA",   "DRAM", "GPU", "HCA",
+                                            "I/O", "IOMMU", "IOTLB", "LLC",   "L1",   "L2",  "MDEV",
+                                            "MX",  "NIC",   "NTB",   "NVRAM", "PCIe", "RAM", "RDMA",
+                                            "SGL", "SPDK",  "TLP",   "VFIO",  "VM" };
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_auto(GStrv) words = g_strsplit(name, "_", -1);
+    for (char **word = words; *word != NULL; word++) {
+        const char *written = *word;
+        for (size_t i = 0; i < SIM_N_ELEMENTS(capitals); i++)
+            if (g_ascii_strcasecmp(*word, capitals[i]) == 0)
+                written = capitals[i];
+        const bool socket = written[0] == 's' && g_ascii_isdigit(written[1]) && written[2] == '\0';
+        g_string_append_printf(text, "%s%s%s", word != words ? " " : "", socket ? "socket " : "",
+                               socket ? written + 1 : written);
+    }
+    return g_strdup(text->str);
+}
+
 /* A name in words: "back_to_back" -> "back to back"; g_free(). */
 char *plot_value_name(const char *value)
 {
-    char *name = g_strdup(value);
-    return says_enough(value) ? g_strdelimit(name, "_", ' ') : name;
+    return says_enough(value) ? in_words(value) : g_strdup(value);
 }
 
 char *plot_x_name(const struct plot_spec *spec, const char *value)
@@ -182,7 +202,9 @@ char *plot_metric_words(const char *name, const char **unit)
         *unit = units[i].unit;
         break;
     }
-    return g_strdelimit(words, "_", ' ');
+    g_autofree char *name_in_words = in_words(words);
+    g_free(words);
+    return g_steal_pointer(&name_in_words);
 }
 
 const char *plot_metric_name(const struct plot_spec *spec, const char *metric)
@@ -299,7 +321,7 @@ static bool is_zero(const struct result_set *set, guint metric)
 
 static void collect_part(struct collector *c, const char *prefix, const char *part, unsigned color)
 {
-    struct plot_curve *curve = plot_curve_new(c->data, g_strdup(part + strlen(prefix) + 1),
+    struct plot_curve *curve = plot_curve_new(c->data, in_words(part + strlen(prefix) + 1),
                                               g_strdup(part), prefix);
     double row = 0.0;
     curve->color = color;

@@ -121,97 +121,6 @@ static void append_labels(GString *script, const char *title, const struct plot_
     g_string_append(script, "\n");
 }
 
-static void x_range(const struct plot_data *data, double *lo, double *hi)
-{
-    *lo = INFINITY;
-    *hi = -INFINITY;
-    for (guint i = 0; i < data->curves->len; i++) {
-        const struct plot_curve *curve = data->curves->pdata[i];
-        for (guint k = 0; k < curve->values->len; k++) {
-            const double x = g_array_index(curve->values, struct plot_value, k).x;
-            *lo = MIN(*lo, x);
-            *hi = MAX(*hi, x);
-        }
-    }
-}
-
-/* 4096 -> "4Ki" */
-static char *binary_number(double value)
-{
-    static const char *const prefixes[] = { "", "Ki", "Mi", "Gi", "Ti" };
-    unsigned i = 0;
-    for (; i + 1 < SIM_N_ELEMENTS(prefixes) && value >= 1024.0; i++)
-        value /= 1024.0;
-    return g_strdup_printf("%g%s", value, prefixes[i]);
-}
-
-char *plot_size_text(double value)
-{
-    return value >= 1024.0 && fmod(value, 256.0) == 0.0 ? binary_number(value)
-                                                        : g_strdup_printf("%.17g", value);
-}
-
-/* Powers of two, as people write sizes. */
-static void append_binary_tics(GString *script, double lo, double hi, int n_max)
-{
-    const int first = (int)ceil(log2(lo) - 1e-9), last = (int)floor(log2(hi) + 1e-9);
-    const int step = MAX((last - first) / n_max + 1, 1);
-    g_string_append(script, "set xtics (");
-    for (int e = first; e <= last; e += step) {
-        g_autofree char *label = binary_number(ldexp(1.0, e));
-        g_string_append_printf(script, "%s'%s' %.17g", e > first ? ", " : "", label, ldexp(1.0, e));
-    }
-    g_string_append(script, ")\n");
-}
-
-/* The values themselves, where there are too few for tics at powers of two. */
-static void append_value_tics(GString *script, const struct plot_data *data)
-{
-    const char *separator = "set xtics (";
-    g_autoptr(GHashTable) seen = g_hash_table_new(g_double_hash, g_double_equal);
-    for (guint i = 0; i < data->curves->len; i++) {
-        const struct plot_curve *curve = data->curves->pdata[i];
-        for (guint k = 0; k < curve->values->len; k++) {
-            struct plot_value *value = &g_array_index(curve->values, struct plot_value, k);
-            if (!g_hash_table_add(seen, &value->x))
-                continue;
-            g_autofree char *label = plot_size_text(value->x);
-            g_string_append_printf(script, "%s'%s' %.17g", separator, label, value->x);
-            separator = ", ";
-        }
-    }
-    g_string_append(script, *separator == ',' ? ")\n" : "");
-}
-
-/* A little room at both ends, or text terminals draw the frame over the points. */
-static void append_x_axis(GString *script, const struct plot_spec *spec,
-                          const struct plot_data *data, bool narrow)
-{
-    double lo, hi;
-    x_range(data, &lo, &hi);
-    lo = isnan(spec->x_min) ? lo : spec->x_min;
-    hi = isnan(spec->x_max) ? hi : spec->x_max;
-    const bool logarithmic = spec->log_x >= 2 && lo > 0.0;
-    if (logarithmic)
-        g_string_append_printf(script, "set logscale x %u\n", spec->log_x);
-    if (logarithmic && spec->log_x == 2 && hi / lo >= 4.0)
-        append_binary_tics(script, lo, hi, narrow ? 8 : 12);
-    else if (logarithmic && spec->log_x == 2)
-        append_value_tics(script, data);
-    if (!(hi >= lo))
-        return;
-    if (hi == lo && spec->log_x < 2)
-        append_value_tics(script, data);
-    double margin = logarithmic ? pow(hi / lo, 0.04) : (hi - lo) * 0.04;
-    if (hi == lo) /* a single place, to which gnuplot gives no range in time for its labels */
-        margin = logarithmic ? 2.0 : lo != 0.0 ? fabs(lo) / 2.0 : 1.0;
-    const double left = logarithmic ? lo / margin : lo - margin;
-    const double right = logarithmic ? hi * margin : hi + margin;
-    g_string_append_printf(script, "set xrange [%.17g:%.17g]\n",
-                           isnan(spec->x_min) ? left : spec->x_min,
-                           isnan(spec->x_max) ? right : spec->x_max);
-}
-
 /* Moves a bound away from values that lie on it: the frame of text would hide their letters. */
 static double clear_bound(const struct plot_data *data, double bound, double span, double sign)
 {
@@ -443,7 +352,7 @@ static bool *labelled_values(const struct plot_spec *spec, const struct plot_dat
 {
     double lo, hi;
     bool *labelled = g_new0(bool, curve->values->len + 1);
-    x_range(data, &lo, &hi);
+    plot_x_range(data, &lo, &hi);
     const bool logarithmic = spec->log_x >= 2 && lo > 0.0;
     const double width = logarithmic ? log(hi / lo) : hi - lo;
     for (int published = 1; published >= 0; published--) {
@@ -594,7 +503,7 @@ static struct label_side label_side(const struct plot_spec *spec, const struct p
                                     const struct plot_value *v)
 {
     double lo, hi, bottom, top;
-    x_range(data, &lo, &hi);
+    plot_x_range(data, &lo, &hi);
     y_range(data, &bottom, &top);
     lo = isnan(spec->x_min) ? lo : spec->x_min;
     hi = isnan(spec->x_max) ? hi : spec->x_max;
@@ -714,7 +623,7 @@ static void append_ratio_marks(GString *script, const struct plot_panel *panel, 
     const struct plot_spec *spec = panel->spec;
     const struct plot_data *data = &panel->data;
     double lo, hi;
-    x_range(data, &lo, &hi);
+    plot_x_range(data, &lo, &hi);
     const bool logarithmic = spec->log_x >= 2 && lo > 0.0;
     const double span = hi > lo ? hi - lo : fabs(lo), ratio = hi > lo ? hi / lo : 4.0;
     bool any = false;
@@ -827,7 +736,7 @@ static void append_panel(GString *script, const char *title, const struct plot_p
         return;
     }
     if (!plot_is_bars(spec) && panel->data.categories->len == 0)
-        append_x_axis(script, spec, &panel->data, plot_is_small(output) || width != 0);
+        plot_append_x_axis(script, spec, &panel->data, plot_is_small(output) || width != 0);
     append_y_axis(script, panel, output);
     if (plot_is_bars(spec))
         plot_append_bars(script, panel, output);

@@ -20,6 +20,12 @@ void plot_append_curve_data(GString *script, const struct plot_spec *spec,
 void plot_append_ratio_text(GString *script, const struct plot_value *v, bool labelled);
 /* A legend entry that says what the numbers of the panel are, if it has any. */
 void plot_append_ratio_title(GString *script, const struct plot_panel *panel);
+/* plot_axis.c: the least and the greatest x of all curves. */
+void plot_x_range(const struct plot_data *data, double *lo, double *hi);
+/* Range and tics of x, for curves. With a little room at both ends, or text terminals
+ * draw the frame over the points. */
+void plot_append_x_axis(GString *script, const struct plot_spec *spec, const struct plot_data *data,
+                        bool narrow);
 /* plot_bars_script.c: data and plot command of PLOT_BARS and PLOT_STACK. */
 void plot_append_bars(GString *script, const struct plot_panel *panel,
                       const struct plot_output *output);

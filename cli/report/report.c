@@ -74,11 +74,14 @@ static void sort_into_papers(struct report *report)
     g_ptr_array_sort(report->papers, by_claims);
 }
 
-static const char *paper_title(const struct report_paper *paper)
+/* That of its claims, or the folder's name: "Other scenarios"; g_free(). */
+static char *paper_title(const struct report_paper *paper)
 {
     if (paper->claims != NULL && *paper->claims->title != '\0')
-        return paper->claims->title;
-    return paper->name;
+        return g_strdup(paper->claims->title);
+    char *title = g_strdup(paper->name);
+    *title = g_ascii_toupper(*title);
+    return title;
 }
 
 static char *paper_anchor(const struct report_paper *paper)
@@ -98,7 +101,8 @@ static void append_contents(struct report *report)
     for (guint i = 0; i < report->papers->len; i++) {
         const struct report_paper *paper = report->papers->pdata[i];
         g_autofree char *id = paper_anchor(paper);
-        html_add(html, "<li><a href=\"#", id, "\">", paper_title(paper), "</a>\n<ul>\n", NULL);
+        g_autofree char *paper_name = paper_title(paper);
+        html_add(html, "<li><a href=\"#", id, "\">", paper_name, "</a>\n<ul>\n", NULL);
         for (guint k = 0; k < paper->scenarios->len; k++) {
             const struct scenario *scenario = paper->scenarios->pdata[k];
             g_autofree char *figure = report_scenario_anchor(scenario);
@@ -215,8 +219,9 @@ static void append_paper(struct report *report, const struct report_paper *paper
 {
     GString *html = report->html;
     g_autofree char *id = paper_anchor(paper);
-    html_add(html, "<section aria-labelledby=\"", id, "\">\n<h2 id=\"", id, "\">",
-             paper_title(paper), "</h2>\n", NULL);
+    g_autofree char *title = paper_title(paper);
+    html_add(html, "<section aria-labelledby=\"", id, "\">\n<h2 id=\"", id, "\">", title, "</h2>\n",
+             NULL);
     if (paper->claims != NULL && paper->claims->claims->len > 0) {
         struct claims_tally tally = { 0 };
         claims_count(paper->claims, &tally);

@@ -61,6 +61,7 @@ const char report_style[] =
     "table.claims thead tr,table.claims tbody tr{display:grid;grid-template-columns:"
     "5.2rem 1.4fr 1.3fr .8fr 1fr;column-gap:.4rem;border-bottom:1px solid var(--line);"
     "padding:.35rem 0}table.claims th,table.claims td{border:0;padding:.1rem 0}"
+    "table.claims .n.words{white-space:normal}table.claims .n.words .what{white-space:nowrap}"
     "table.claims th:first-child,table.claims tr.why td{grid-column:1/-1;width:auto}"
     "table.claims tr.why td{padding-left:.6rem;border-left:4px solid var(--known)}}\n"
     "@media print{body{max-width:none;padding:0;font-size:10pt}nav,.skip{display:none}"

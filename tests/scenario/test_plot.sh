@@ -207,6 +207,9 @@ out=$(script p/cdf); is "a distribution" $? 0
 is "from 0 to 1, never down" "$(values 0 | awk 'NR == 1 { print $2 } $2 < last || $1 < x { print "down" }
     { last = $2; x = $1 } END { print last }')" "0
 1"
+has "times have decimal tics along a logarithmic axis" \
+    "$(sed 's/x_unit = "us";/x_unit = "ns"; log_x = 2; x_min = 100.0;/' p/cdf.cfg >p/log.cfg; cp p/cdf.cfg p/cdf.bak
+    mv p/log.cfg p/cdf.cfg; script p/cdf; mv p/cdf.bak p/cdf.cfg)" "set xtics \('100' 100, '200' 200, '500' 500"
 median=$(query kinds.db "select avg(mean) from result where scenario = 'p/cdf'
     and point = 'cache=cold memory=local' and metric = 'latency_mean_ns'")
 is "in the unit asked for, about the mean" "$(values 0 | awk -v mean="$median" '$2 >= 0.5 {
@@ -294,7 +297,7 @@ ratio() { query kinds.db "select printf('%.2f', a.mean / b.mean) from result a j
 is "ratios on those compared" "$(awk '/^END/ { on = 0 } on { gsub(/"/, "", $3); print $3 } /^\$ratios/ { on = 1 }' <<<"$out" | paste -sd ' ')" \
     "$(ratio p/bars read_gbyte_s 'from=s1 to=s0' 'from=s0 to=s0') $(ratio p/bars read_gbyte_s 'from=s1 to=s1' 'from=s0 to=s1')"
 drawn "bars" p/bars
-has "in text, too" "$text" "^ +s1 +[0-9.]+ +#+ $(ratio p/bars read_gbyte_s 'from=s1 to=s0' 'from=s0 to=s0')$"
+has "in text, too" "$text" "^ +socket 1 +[0-9.]+ +#+ $(ratio p/bars read_gbyte_s 'from=s1 to=s0' 'from=s0 to=s0')$"
 
 out=$(script p/stack); is "a stack" $? 0
 has "what was measured stands on it" "$out" "with points .* title 'measured'"
@@ -303,14 +306,15 @@ drawn "a stack" p/stack
 has "beside it" "$text" '^ +measured +450 +-+$'
 part() { tr , '\n' <<<"$out" | grep -o "rgb '[^']*' fs solid 0.9 title '$1'"; }
 has "its legend runs as the stack does" "$out" '^set key below invert'
-dram=$(part dram)
-has "dram is a part" "$dram" "title 'dram'"
+dram=$(part DRAM)
+has "another is of two words" "$out" "title 'root complex'"
+has "dram is a part" "$dram" "title 'DRAM'"
 has "and that of text has its letters" "$("$nudma" plot p/stack --scenarios . --db kinds.db)" '^  A=.*, [A-Z]=link'
 cp kinds.db whole.db
 sqlite3 kinds.db "update metric_row set value = 0 where quantity_id in (select id from quantity
     where name in ('latency_part_ns.device', 'latency_part_ns.link'))"
 out=$(script p/stack)
-is "it keeps its colour without the parts before it" "$(part dram)" "$dram"
+is "it keeps its colour without the parts before it" "$(part DRAM)" "$dram"
 sqlite3 kinds.db "update metric_row set value = 0.001 where quantity_id = (select id from quantity
     where name = 'latency_part_ns.link')"
 out=$(script p/stack)
@@ -415,11 +419,11 @@ sqlite3 f.db "update metric_row set value = 700 where run_id in (select id from 
 out=$("$nudma" plot f/panels --scenarios . --db f.db -F gnuplot)
 has "a curve over another has gaps" "$out" "curve0 .* lw 1.7 title 'read', .*curve1 .* lw 1 dt .14,10. title 'write read'"
 out=$("$nudma" plot p/bars --scenarios . --db kinds.db)
-has "intervals stand in text, too: of bars" "$out" '^ +s0 +s0 +[0-9.]+ +\+- [0-9.e-]+ +#+'
+has "intervals stand in text, too: of bars" "$out" '^ +s0 +socket 0 +[0-9.]+ +\+- [0-9.e-]+ +#+'
 cp p/bars.cfg bars.cfg
 figure p/bars.cfg $bandwidth 'x = "to"; y = "read_gbyte_s"; series = ["from"]; y_unit = "GB/s";'
 out=$("$nudma" plot p/bars --scenarios . --db kinds.db)
-has "and of curves" "$out" '^half of a 95 % interval, at most: s0 [0-9.e-]+, s1 [0-9.e-]+ GB/s$'
+has "and of curves" "$out" '^half of a 95 % interval, at most: socket 0 [0-9.e-]+, socket 1 [0-9.e-]+'
 mv bars.cfg p/bars.cfg
 
 # ---- Names ---------------------------------------------------------------------------------------

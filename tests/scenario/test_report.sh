@@ -24,7 +24,7 @@ ran=(pcie_bench numa/memory_latency)
 # ---- Figures -------------------------------------------------------------------------------------
 "$nudma" plot pcie_bench/latency_numa numa/memory_latency -F gnuplot >script.gp; is "scripts" $? 0
 has "seeds make intervals on bars" script.gp '^set style histogram errorbars'
-has "claims give published values" script.gp "title 's0 \(measured\)'"
+has "claims give published values" script.gp "title 'socket 0 \(measured\)'"
 "$nudma" figures pcie_bench/latency_size --quick --seeds 2 -q -o plots >files.txt; is "figures" $? 0
 is "as PNG and SVG" "$(cat files.txt)" "plots/pcie_bench/latency_size.png
 plots/pcie_bench/latency_size.svg"
@@ -97,7 +97,7 @@ has "a high legend makes a picture higher" names.html '<svg [^>]*viewBox="0 0 62
 "$simulate" run pcie_bench/hosts_iommu_bandwidth -q --db panels.db --filter 'op=read transfer_bytes=64 window_bytes=1048576' >/dev/null 2>&1
 "$nudma" report pcie_bench/hosts_iommu_bandwidth --db panels.db -o panels.html >/dev/null 2>&1
 has "panels have their titles" panels.html '<figcaption>T430'
-has "its parts" $page '<th scope="col" class="n">root_complex</th>'
+has "its parts" $page '<th scope="col" class="n">root complex</th>'
 has "parameters have a provenance" $page \
     'hosts.server.root_complex.inbound_ns</code></th><td class="n">96</td><td>ns</td><td>calibrated</td><td>scenarios/families/.*docs/sources.md'
 has "estimates are counted" $page '<strong>[0-9]+ estimates</strong>'
