@@ -1,5 +1,7 @@
 #include "tests/support/fake/fake_kapi.h"
 
+#include "sim/engine/sanitizer.h"
+
 #define FAKE_CYCLE_PS    400u
 #define FAKE_STACK_BYTES 65536u
 #define FAKE_NAPI_BUDGET 64
@@ -46,6 +48,8 @@ void k_trace(struct kernel *kernel, const char *step, uint64_t number)
 static struct k_irq *fake_irq_next(struct kernel *kernel, unsigned cpu)
 {
     struct k_irq *first = NULL;
+    if (kernel->irqs_pending == 0)
+        return NULL;
     for (struct k_irq *irq = kernel->irqs; irq; irq = irq->next)
         if (irq->pending && irq->cpu == cpu && (!first || irq->at_ps < first->at_ps))
             first = irq;
@@ -104,7 +108,11 @@ static uint64_t fake_next(struct kernel *kernel, bool without_current, unsigned 
 
 static void fake_switch_out(struct k_thread *self)
 {
-    swapcontext(&self->context, &self->kernel->loop);
+    struct kernel *kernel = self->kernel;
+    sim_fiber_leave(self->state == FAKE_DONE ? NULL : &self->fake_stack, kernel->loop_stack,
+                    kernel->loop_stack_bytes);
+    sim_context_switch(&self->context, &kernel->loop);
+    sim_fiber_arrive(self->fake_stack, &kernel->loop_stack, &kernel->loop_stack_bytes);
 }
 
 static void fake_make_ready(struct k_thread *thread)
@@ -163,7 +171,9 @@ static void fake_resume(struct kernel *kernel, struct k_thread *thread)
 {
     kernel->current = thread;
     thread->state = FAKE_RUNNING;
-    swapcontext(&kernel->loop, &thread->context);
+    sim_fiber_leave(&kernel->loop_fake_stack, thread->stack, FAKE_STACK_BYTES);
+    sim_context_switch(&kernel->loop, &thread->context);
+    sim_fiber_arrive(kernel->loop_fake_stack, NULL, NULL);
     kernel->current = NULL;
 }
 
@@ -171,6 +181,7 @@ static void fake_run_irq(struct kernel *kernel, struct k_irq *irq)
 {
     struct fake_cpu *cpu = &kernel->cpu[irq->cpu];
     irq->pending = false;
+    kernel->irqs_pending--;
     kernel->in_hard_irq = true;
     cpu->irq_ps = 0;
     irq->handler(irq->arg);
@@ -344,9 +355,10 @@ void k_free(void *p)
 
 /* ---- Threads, waiting ------------------------------------------------------------------------ */
 
-static void fake_entry(unsigned high, unsigned low)
+static void fake_entry(void *arg)
 {
-    struct k_thread *self = (struct k_thread *)(((uintptr_t)high << 32) | low);
+    struct k_thread *self = arg;
+    sim_fiber_arrive(NULL, &self->kernel->loop_stack, &self->kernel->loop_stack_bytes);
     self->body(self->arg);
     fake_deschedule(self, FAKE_DONE);
 }
@@ -362,13 +374,7 @@ static struct k_thread *fake_context_new(struct kernel *kernel, const char *name
     thread->cpu = cpu;
     thread->until_ps = FAKE_NEVER;
     snprintf(thread->name, sizeof thread->name, "%s", name);
-    getcontext(&thread->context);
-    thread->context.uc_stack.ss_sp = thread->stack;
-    thread->context.uc_stack.ss_size = FAKE_STACK_BYTES;
-    thread->context.uc_link = NULL;
-    uintptr_t p = (uintptr_t)thread;
-    makecontext(&thread->context, (void (*)(void))(void *)fake_entry, 2, (unsigned)(p >> 32),
-                (unsigned)p);
+    sim_context_prepare(&thread->context, thread->stack, FAKE_STACK_BYTES, fake_entry, thread);
     return thread;
 }
 

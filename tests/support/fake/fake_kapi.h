@@ -30,11 +30,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <ucontext.h>
 
 #include "hw/pci_regs.h"
 #include "logic/kapi.h"
 #include "logic/kcosts.h"
+#include "sim/engine/task_context.h"
 
 #define FAKE_CPUS_MAX 16u
 #define FAKE_US(us)   ((uint64_t)(us)*1000000u)
@@ -63,8 +63,9 @@ struct k_waiter {
     bool woken;
 };
 struct k_thread {
-    ucontext_t context;
+    struct sim_context context;
     void *stack;
+    void *fake_stack; /* of the address sanitizer */
     struct kernel *kernel;
     struct k_thread *next, *next_ready;
     k_thread_fn *body;
@@ -144,7 +145,10 @@ struct kernel {
     struct fake_options options;
     struct k_costs costs;
     uint64_t now_ps, until_ps, rng;
-    ucontext_t loop;
+    struct sim_context loop; /* the test, which runs everything */
+    void *loop_fake_stack;
+    const void *loop_stack;
+    size_t loop_stack_bytes;
     struct k_thread *current; /* NULL: the test, an event or a hard interrupt */
     unsigned cpu_now;
     bool in_hard_irq, in_event;
@@ -152,6 +156,7 @@ struct kernel {
     struct k_waiter waiter; /* of the test itself */
     struct k_thread *threads;
     struct k_irq *irqs;
+    unsigned irqs_pending;
     struct fake_event *events;
     struct fake_spin *spins;
     struct fake_frame *frame[FAKE_FRAMES];

@@ -257,6 +257,7 @@ void k_irq_free(struct k_irq *irq)
     while (*link != irq)
         link = &(*link)->next;
     *link = irq->next;
+    irq->dev->device.kernel->irqs_pending -= irq->pending;
     if (irq->dev->device.kernel->options.msix)
         fake_msix_write(irq, true);
     free(irq);
@@ -264,11 +265,13 @@ void k_irq_free(struct k_irq *irq)
 
 static void fake_irq_pend(struct kernel *kernel, struct k_irq *irq)
 {
-    if (!irq->pending)
-        irq->at_ps = kernel->now_ps + (kernel->options.stall_percent
-                                           ? fake_random(kernel, kernel->options.stall_ps)
-                                           : 0);
+    if (irq->pending)
+        return;
+    irq->at_ps = kernel->now_ps + (kernel->options.stall_percent
+                                       ? fake_random(kernel, kernel->options.stall_ps)
+                                       : 0);
     irq->pending = true;
+    kernel->irqs_pending++;
 }
 
 bool fake_message(struct kernel *kernel, uint64_t address, uint32_t data)
