@@ -70,6 +70,7 @@ static bool watch(struct rig *rig, unsigned from, const uint8_t *head, uint32_t 
     if (p->client && p->client->wmem_alloc > p->peak_alloc)
         p->peak_alloc = p->client->wmem_alloc;
     assert_true(p->n < FRAMES_MAX);
+    p->of[s.from][s.payload > 0][p->n_of[s.from][s.payload > 0]++] = p->n;
     p->seen[p->n++] = s;
     return s.lost;
 }
@@ -119,7 +120,7 @@ struct pair *pair_new(const struct rig_options *o)
     pair_run(p, 990);
     assert_non_null(p->client);
     assert_non_null(p->server);
-    p->n = 0;
+    pair_forget(p);
     return p;
 }
 
@@ -173,17 +174,16 @@ void server_reads(void *arg)
 
 const struct seen *pair_frame(const struct pair *p, unsigned from, bool payload, unsigned n)
 {
-    for (unsigned i = 0; i < p->n; i++)
-        if (p->seen[i].from == from && (p->seen[i].payload > 0) == payload && n-- == 0)
-            return &p->seen[i];
-    return NULL;
+    return n < p->n_of[from][payload] ? &p->seen[p->of[from][payload][n]] : NULL;
 }
 unsigned pair_frames(const struct pair *p, unsigned from, bool payload)
 {
-    unsigned n = 0;
-    while (pair_frame(p, from, payload, n))
-        n++;
-    return n;
+    return p->n_of[from][payload];
+}
+void pair_forget(struct pair *p)
+{
+    p->n = 0;
+    memset(p->n_of, 0, sizeof(p->n_of));
 }
 
 void pair_send_bytes(struct pair *p, uint64_t bytes)

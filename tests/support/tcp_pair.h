@@ -27,6 +27,8 @@ struct pair {
     struct kaddr buffer[2]; /* of each host, 1 MiB */
     struct seen seen[FRAMES_MAX];
     unsigned n;
+    /* Of each host, without and with payload: which of them. */
+    unsigned of[2][2][FRAMES_MAX], n_of[2][2];
     uint16_t port;
     /* Of host lose_from's frames (2: any), with data or any. */
     unsigned lose_from, lose_skip, lose_n;
@@ -68,6 +70,8 @@ void server_reads(void *arg);
 /* The n-th (from 0) frame from a host that has payload, or has none. */
 const struct seen *pair_frame(const struct pair *p, unsigned from, bool payload, unsigned n);
 unsigned pair_frames(const struct pair *p, unsigned from, bool payload);
+/* Forgets them. */
+void pair_forget(struct pair *p);
 
 void pair_send_bytes(struct pair *p, uint64_t bytes);
 

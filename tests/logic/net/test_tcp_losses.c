@@ -179,7 +179,7 @@ static void test_tail(void **state)
         pair_thread(p, 3, server_reads);
         pair_send_bytes(p, 20 * tp->mss);
         pair_run(p, 2000);
-        p->n = 0;
+        pair_forget(p);
         p->lose_data_only = true;
         p->lose_skip = 20 - tails[i];
         p->lose_n = tails[i];

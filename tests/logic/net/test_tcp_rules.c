@@ -74,7 +74,7 @@ static void test_delayed_ack(void **state)
     struct pair *p = pair_new(&o);
     unsigned quick = 0;
     while (quick < 100) {
-        p->n = 0;
+        pair_forget(p);
         pair_send_bytes(p, 1448);
         pair_run(p, 1000);
         if (pair_frames(p, 1, false) == 0)
@@ -102,7 +102,7 @@ static void test_delayed_ack(void **state)
         pair_thread(p, 1, client_sends);
         pair_run(p, 60000);
     }
-    p->n = 0;
+    pair_forget(p);
     pair_send_bytes(p, 1448);
     pair_run(p, 5000);
     assert_int_equal(pair_frames(p, 1, false), 0);
@@ -196,7 +196,7 @@ static void zero_window(bool lose_update)
     assert_true(tp->snd_wnd < 1448);
     assert_int_equal(tp->packets_out, 0);
     assert_int_equal(tp->pending, TCP_PENDING_PROBE);
-    p->n = 0;
+    pair_forget(p);
     pair_run(p, 3000000); /* probes after RTO, 2 RTO, 4 RTO ... less than seven in all */
     assert_in_range(pair_frames(p, 0, false), 2, 5);
     assert_int_equal(pair_frames(p, 0, false), pair_frames(p, 1, false));
@@ -372,7 +372,7 @@ static void test_long_path(void **state)
      * goes on as it empties. */
     p->client->tcp.cwnd = 2000;
     p->client->tcp.last_send_ps = p->rig->kernel->now_ps;
-    p->n = 0;
+    pair_forget(p);
     p->value = 2u << 20;
     p->done[1] = p->done[2] = false;
     pair_thread(p, 3, server_reads);
