@@ -3,10 +3,10 @@
 # says how many distinct cases these are, and in how many builds they ran.
 #   scripts/run-tests.sh [-k WORD] [gcc] [san] [hostile] [determinism]
 #
-# Without names all of them, in this order:
+# Without names all of them. First come the builds, in this order, then all tests, longest first:
 #   gcc          everything in tests/ with the build that users get
 #   san          the same under the address and undefined-behaviour sanitizers, but for some whole
-#                runs (run(), below; scenario_stride(); $simulate of tests/scenario/lib.sh)
+#                runs (chosen(), below; scenario_stride(); $simulate of tests/scenario/lib.sh)
 #   hostile      rooms whose code runs on the engine (hostile_rooms()) by the other compiler, clang, and with
 #                tiny pools and queues of two; all tests of rooms are compiled
 #   determinism  tests/scenario/test_determinism.sh: both compilers, -O0, -O3, sanitizers
@@ -101,11 +101,6 @@ export -f run_one
 
 # ---- All of them ------------------------------------------------------------------------------
 
-first_build=
-build_first() { # the one that users get
-    [ -n "$first_build" ] || build gcc "$BUILD" CC=gcc OPT=-O3 all tests
-    first_build=yes
-}
 build() { # build CONFIG FOLDER TARGET... VARIABLE=VALUE...
     local config=$1 folder=$2 log=$RESULTS/$1.build
     shift 2
@@ -119,27 +114,36 @@ build() { # build CONFIG FOLDER TARGET... VARIABLE=VALUE...
     fi
 }
 
-# In this order: the longest tests are scenarios, and short ones at the end keep all processors busy.
 rooms() { find tests -name 'test_*.c' -not -path 'tests/scenario/*' -not -path 'tests/random/*' | sort; }
 # Logic on the fake kernel, files, texts and headers have no pools nor queues of sim/engine/: there the build would
 # differ by its compiler only, which runs the same logic in tests/system/.
 hostile_rooms() { rooms | grep -vE '^tests/(cli|hw|logic|sim/config|sim/store|sim/trace)/'; }
 scenarios() { { find tests/scenario -name 'test_*.c' -o -name 'test_*.sh'; find tests/random -name 'test_*.c'; } | sort; }
 
-run() { # run CONFIG <LIST-OF-TESTS
+chosen() { # chosen CONFIG <LIST-OF-TESTS: "CONFIG TEST" of those that run there
     local config=$1 test
     mkdir -p "$RESULTS/$config"
     while read -r test; do
         case $test in
-        */test_determinism.sh) continue ;; # has its own place
+        */test_determinism.sh) [ "$config" = determinism ] || continue ;;
         # not about a build, or always about that one
         */test_scripts.sh | */test_install.sh | */test_logic_alone.sh | */test_faults.sh) [ "$config" = gcc ] || continue ;;
-        # what whole runs come to, what is left of one that is killed, what figures look like: other tests
-        # (test_report.sh draws them, too) have the sanitizers look at the same code
-        */test_claims_tables.sh | */test_claims.sh | */test_quantum.c | */test_kill.sh | */test_array.sh | */test_plot.sh) [ "$config" = gcc ] || continue ;;
+        # what whole runs come to, what is left of one that is killed or of several at one database, what figures look
+        # like: other tests (test_report.sh draws them, test_campaign.sh runs side by side, test_copy_programs.c has the
+        # copy engines) have the sanitizers look at the same code
+        */test_claims_tables.sh | */test_claims.sh | */test_quantum.c | */test_kill.sh | */test_array.sh | */test_plot.sh | \
+            */test_locked.sh | */test_copy_engines.sh) [ "$config" = gcc ] || continue ;;
         esac
         case $test in *"$word"*) echo "$config ${test%.c}" ;; esac
-    done | tee -a "$RESULTS/expected" | xargs -r -P "$jobs" -n 2 bash -c 'run_one "$@"' run_one
+    done
+}
+of_config() { # of_config CONFIG KIND: the longest tests are scenarios, and rooms are the others
+    case $1.$2 in
+    gcc.scenarios | san.scenarios) scenarios ;;
+    gcc.rooms | san.rooms) rooms ;;
+    hostile.rooms) hostile_rooms ;;
+    determinism.first) echo tests/scenario/test_determinism.sh ;;
+    esac | chosen "$1"
 }
 
 if ! { scenarios; rooms; } | grep -qF -- "$word"; then
@@ -149,16 +153,11 @@ fi
 
 for config in "${configs[@]}"; do
     case $config in
-    gcc)
-        build_first
-        { scenarios; rooms; } | run gcc
-        ;;
+    gcc) build gcc "$BUILD" CC=gcc OPT=-O3 all tests ;;
     san)
-        # Conversions: gcc at -O0 warns of some whose values it knows to fit otherwise; the first build warns
-        # of the others.
+        # The tests' own files: of them the first build warns, and they are not what is looked at.
         # shellcheck disable=SC2086 # variables of make
-        build san "$BUILD-san" $SANITIZED TEST_OPT="-O0 -Wno-conversion -Wno-sign-conversion" all tests
-        { scenarios; rooms; } | run san
+        build san "$BUILD-san" $SANITIZED TEST_OPT="-O0 -w -fno-sanitize=undefined" all tests
         ;;
     hostile)
         # shellcheck disable=SC2086 # variables of make
@@ -166,18 +165,15 @@ for config in "${configs[@]}"; do
         # shellcheck disable=SC2086,SC2046
         build hostile "$BUILD-hostile" $CLANG TEST_OPT=-O0 HOSTILE=1 HOSTILE_BASE="$BUILD-clang" \
             $(hostile_rooms | sed "s|^|$BUILD-hostile/|; s|\.c\$||")
-        hostile_rooms | run hostile
         ;;
-    determinism)
-        mkdir -p "$RESULTS/determinism"
-        test=tests/scenario/test_determinism.sh
-        if grep -qF -- "$word" <<<"$test"; then
-            echo "determinism $test" >>"$RESULTS/expected"
-            run_one determinism "$test"
-        fi
-        ;;
+    determinism) ;; # builds what it lacks
     esac
 done
+# Short ones at the end keep all processors busy.
+for kind in first scenarios rooms; do
+    for config in "${configs[@]}"; do of_config "$config" $kind; done
+done >"$RESULTS/expected"
+xargs -r -P "$jobs" -n 2 bash -c 'run_one "$@"' run_one <"$RESULTS/expected"
 
 # A test of which nothing is known, whether it was killed with all that watched it or never began.
 while read -r config test; do
