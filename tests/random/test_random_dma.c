@@ -3,6 +3,6 @@
 
 int main(int argc, char **argv)
 {
-    const struct random_area area = { "dma", random_make_dma, RANDOM_VALID, 250 };
+    const struct random_area area = { "dma", random_make_dma, RANDOM_VALID, 150 };
     return random_main(&area, argc, argv);
 }

@@ -3,6 +3,6 @@
 
 int main(int argc, char **argv)
 {
-    const struct random_area area = { "lending", random_make_lending, RANDOM_VALID, 150 };
+    const struct random_area area = { "lending", random_make_lending, RANDOM_VALID, 80 };
     return random_main(&area, argc, argv);
 }

@@ -3,6 +3,6 @@
 
 int main(int argc, char **argv)
 {
-    const struct random_area area = { "network", random_make_network, RANDOM_VALID, 100 };
+    const struct random_area area = { "network", random_make_network, RANDOM_VALID, 70 };
     return random_main(&area, argc, argv);
 }

@@ -71,7 +71,14 @@ is "numbers of other kinds are left" "$(grep -o '^ *latency_p[0-9]*_ns' <<<"$out
 listed=$("$nudma" list)
 mapfile -t all < <(awk -v n="$(stride 12)" 'NR > 1 && NR % n == 0 { print $1 }' <<<"$listed")
 [ "$(stride 2)" = 1 ] && every=() || every=(--quick)
-for scenario in "${all[@]}"; do "$nudma" run "$scenario" "${every[@]}" --print-config >/dev/null 2>>all.txt || echo "$scenario"; done >unbuilt.txt
+# Of those with dozens of hosts, whose points differ in values alone, every fourth point.
+print() { "$nudma" run "$@" "${every[@]}" --print-config >/dev/null 2>>all.txt || echo "$1"; }
+for scenario in "${all[@]}"; do
+    case $scenario in
+    smartio/arbitration | smartio/fig35_* | smartio/client_death | smartio/cluster60) print "$scenario" --shard 1/4 ;;
+    *) print "$scenario" ;;
+    esac
+done >unbuilt.txt
 is "every scenario can be built" "$(cat unbuilt.txt; grep -v ": names no points for --quick" all.txt)" ""
 has "list shows points and titles" "$listed" "^$size +[0-9]+  [A-Z]"
 mkdir mine && cp "$NUDMA_SCENARIOS/$size.cfg" mine/ && cp "$NUDMA_SCENARIOS/$size.cfg" .

@@ -16,7 +16,7 @@ has "the words of the refusal are kept with the run" \
     "$(query limits.db "select value from param where name = 'note.limit_a.refusal.1' order by run_id limit 1")" \
     '^host 2: b.02:00.0: 1 outgoing requester for .*: 32 of 32 in use'
 
-out=$("$nudma" run smartio/cluster60 --db cluster.db --quick --set measure.duration_us=50 2>&1)
+out=$("$simulate" run smartio/cluster60 --db cluster.db --quick --set measure.duration_us=50 2>&1)
 is "sixty hosts, six devices borrowed" $? 0
 
 out=$("$nudma" run examples/lend_nic --db x.db --set lending.borrower.host=borower 2>&1)

@@ -236,7 +236,7 @@ static void test_bad_wire(void **state)
 {
     uint64_t lost = 0, again = 0, twice = 0;
     (void)state;
-    const unsigned n = test_rounds(16, 3);
+    const unsigned n = test_rounds(16, 5);
     for (uint64_t seed = 1; seed <= n; seed++) {
         struct rig_options wire = bad_wire(seed, 1 + (unsigned)(seed * 7 % 50));
         wire.stall_percent = seed % 3 == 0 ? 5 : 0;
@@ -275,7 +275,7 @@ static void test_jumbo_replies(void **state)
     (void)state;
     options.reply_bytes = MX_REPLY_BYTES_JUMBO;
     options.replies_per_block = MX_REPLIES_PER_BLOCK_JUMBO;
-    for (uint64_t seed = 1; seed <= 3; seed++) {
+    for (uint64_t seed = 1; seed <= test_rounds(3, 3); seed++) {
         const struct rig_options wire = bad_wire(seed, 20);
         run(&wire, &options, 8, 20);
     }
@@ -285,7 +285,7 @@ static void test_jumbo_replies(void **state)
 static void test_no_memory(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 4; seed++) {
+    for (uint64_t seed = 1; seed <= test_rounds(4, 4); seed++) {
         struct rig_options wire = bad_wire(seed, 10);
         wire.fail_page_every = 40000;
         run(&wire, NULL, 8, 40);
