@@ -21,13 +21,6 @@
 
 #define LINE_UNITS 4u /* of a calendar's slot */
 
-struct place {
-    struct fbdimm_branch *branch;
-    struct calendar *bank;
-    uint32_t dimm;
-    uint32_t refresh; /* index into dram.refresh_ps */
-};
-
 static uint32_t banks_of_branch(const struct numa_dram_params *params)
 {
     return params->dimms * params->ranks * params->banks;
@@ -42,14 +35,14 @@ static sim_time frame_ps(const struct dram *dram)
 /* x / channels, without a division. */
 static inline uint64_t per_channel(const struct dram *dram, uint64_t x)
 {
-    if (dram->params->channels == 1)
-        return x;
+    if (dram->params->channels <= 2)
+        return x >> (dram->params->channels - 1);
     return (uint64_t)(((unsigned __int128)x * dram->channel_reciprocal) >> 64);
 }
 
 /* Consecutive lines go round the branches, then round all DIMMs, ranks and banks, which is what
  * closed rows ask for; the bank is hashed with higher bits. */
-static struct place place_of(const struct dram *dram, uint64_t line)
+static inline struct fbdimm_place place_of(const struct dram *dram, uint64_t line)
 {
     const struct numa_dram_params *params = dram->params;
     const uint32_t n_banks = banks_of_branch(params);
@@ -61,8 +54,8 @@ static struct place place_of(const struct dram *dram, uint64_t line)
     /* All of them are powers of two. */
     const uint32_t rank = flat & (params->dimms * params->ranks - 1);
 
-    return (struct place){ branch, &branch->bank[flat], rank & (params->dimms - 1),
-                           idx * params->ranks * params->dimms + rank };
+    return (struct fbdimm_place){ branch, &branch->bank[flat], rank & (params->dimms - 1),
+                                  idx * params->ranks * params->dimms + rank };
 }
 
 /* From a write's activation to its data: one clock less than a read's. */
@@ -123,7 +116,7 @@ static sim_time chain_ps(const struct numa_dram_params *params)
 sim_time fbdimm_read(struct dram *dram, uint64_t line, sim_time at_ps)
 {
     const struct numa_dram_params *params = dram->params;
-    const struct place p = place_of(dram, line);
+    const struct fbdimm_place p = place_of(dram, line);
     const sim_time command_ps = at_ps + params->controller_ps + frame_ps(dram);
     const sim_time start_ps = calendar_take_slot(p.bank,
                                                  dram_after_refresh(dram, p.refresh, command_ps));
@@ -134,9 +127,9 @@ sim_time fbdimm_read(struct dram *dram, uint64_t line, sim_time at_ps)
 }
 
 /* One write of a batch; returns when its data have left the controller. */
-static sim_time drain_line(struct dram *dram, uint64_t line, sim_time at_ps, uint32_t *dimms)
+static sim_time drain_line(struct dram *dram, struct fbdimm_place p, sim_time at_ps,
+                           uint32_t *dimms)
 {
-    const struct place p = place_of(dram, line);
     const sim_time sent_ps = calendar_take(&p.branch->south, at_ps, LINE_UNITS).end_ps;
     const sim_time start_ps = calendar_take_slot(p.bank,
                                                  dram_after_refresh(dram, p.refresh, sent_ps));
@@ -172,10 +165,11 @@ static void drain(struct dram *dram, struct fbdimm_branch *branch, sim_time at_p
 sim_time fbdimm_write(struct dram *dram, uint64_t line, sim_time at_ps)
 {
     const struct numa_dram_params *params = dram->params;
-    struct fbdimm_branch *branch = place_of(dram, line).branch;
+    const struct fbdimm_place place = place_of(dram, line);
+    struct fbdimm_branch *branch = place.branch;
     const sim_time queue_ps = params->write_queue * 2 * dram->burst_ps;
 
-    branch->queued[branch->n_queued++] = line;
+    branch->queued[branch->n_queued++] = place;
     if (branch->n_queued >= params->write_batch)
         drain(dram, branch, at_ps);
     if (at_ps < branch->drain_from_ps || branch->drained_ps < queue_ps)

@@ -13,6 +13,14 @@
 #define FBDIMM_MAX_DIMMS 4u
 #define FBDIMM_MAX_QUEUE 64u
 
+/* Where a line is. */
+struct fbdimm_place {
+    struct fbdimm_branch *branch;
+    struct calendar *bank;
+    uint32_t dimm;
+    uint32_t refresh; /* index into dram.refresh_ps */
+};
+
 struct fbdimm_branch {
     struct calendar north;                 /* a slot: one line */
     struct calendar south;                 /* the same, twice as long */
@@ -21,7 +29,7 @@ struct fbdimm_branch {
     /* As struct dram_channel. */
     sim_time drain_from_ps, drained_ps;
     uint32_t n_queued;
-    uint64_t queued[FBDIMM_MAX_QUEUE]; /* lines */
+    struct fbdimm_place queued[FBDIMM_MAX_QUEUE];
 };
 
 /* dram->params and dram->burst_ps are set. */
