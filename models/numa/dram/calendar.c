@@ -66,16 +66,6 @@ static inline uint64_t first_slot(struct calendar *c, sim_time at_ps)
     return SIM_LIKELY(slot >= c->base) ? slot : c->base;
 }
 
-sim_time calendar_take_slot(struct calendar *c, sim_time at_ps)
-{
-    const uint64_t slot = next_free(c, first_slot(c, at_ps));
-    const sim_time begin_ps = slot * c->slot_ps;
-
-    c->full[(slot >> 6) & WORD_MASK] |= UINT64_C(1) << (slot & 63);
-    c->used[slot & SLOT_MASK] = (uint8_t)c->capacity;
-    return SIM_MAX(begin_ps, at_ps);
-}
-
 struct calendar_grant calendar_take_any(struct calendar *c, sim_time at_ps, uint32_t n)
 {
     struct calendar_grant grant = { 0, 0 };
@@ -117,4 +107,44 @@ uint64_t calendar_units_after(const struct calendar *c, sim_time at_ps)
 uint64_t calendar_next_free(struct calendar *c, uint64_t slot)
 {
     return next_free(c, slot < c->base ? c->base : slot);
+}
+
+/* ---- Whole slots ----------------------------------------------------------------------------- */
+
+void calendar_slots_init(struct calendar_slots *c, sim_time slot_ps)
+{
+    SIM_ASSERT(slot_ps > 1, "slot %llu ps", (unsigned long long)slot_ps);
+    *c = (struct calendar_slots){ .slot_ps = slot_ps, .reciprocal = UINT64_MAX / slot_ps + 1 };
+}
+
+/* As advance(). */
+static void slots_advance(struct calendar_slots *c, uint64_t slot)
+{
+    const uint64_t base = (slot - CALENDAR_SLOTS / 2) & ~UINT64_C(63);
+
+    if (base - c->base >= CALENDAR_SLOTS)
+        memset(c->full, 0, sizeof(c->full));
+    else
+        for (uint64_t s = c->base; s < base; s += 64)
+            c->full[(s >> 6) & WORD_MASK] = 0;
+    c->base = base;
+}
+
+sim_time calendar_slots_take(struct calendar_slots *c, sim_time at_ps)
+{
+    uint64_t slot = calendar_divide(at_ps, c->reciprocal, c->slot_ps);
+
+    if (SIM_UNLIKELY(slot >= c->base + CALENDAR_SLOTS))
+        slots_advance(c, slot);
+    slot = SIM_MAX(slot, c->base);
+    uint64_t word = slot >> 6, clear = ~c->full[word & WORD_MASK] & (UINT64_MAX << (slot & 63));
+    while (SIM_UNLIKELY(clear == 0)) {
+        word++;
+        if (SIM_UNLIKELY(word << 6 >= c->base + CALENDAR_SLOTS))
+            slots_advance(c, word << 6);
+        clear = ~c->full[word & WORD_MASK];
+    }
+    c->full[word & WORD_MASK] |= clear & -clear;
+    const sim_time begin_ps = ((word << 6) + (uint64_t)__builtin_ctzll(clear)) * c->slot_ps;
+    return SIM_MAX(begin_ps, at_ps);
 }

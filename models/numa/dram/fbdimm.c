@@ -88,7 +88,7 @@ void fbdimm_init(struct dram *dram)
             calendar_init(&branch->bus[d], dram->burst_ps, LINE_UNITS);
         branch->bank = sim_zalloc(banks_of_branch(params), sizeof(*branch->bank));
         for (uint32_t b = 0; b < banks_of_branch(params); b++)
-            calendar_init(&branch->bank[b], bank_cycle_ps(dram), 1);
+            calendar_slots_init(&branch->bank[b], bank_cycle_ps(dram));
     }
 }
 
@@ -118,8 +118,8 @@ sim_time fbdimm_read(struct dram *dram, uint64_t line, sim_time at_ps)
     const struct numa_dram_params *params = dram->params;
     const struct fbdimm_place p = place_of(dram, line);
     const sim_time command_ps = at_ps + params->controller_ps + frame_ps(dram);
-    const sim_time start_ps = calendar_take_slot(p.bank,
-                                                 dram_after_refresh(dram, p.refresh, command_ps));
+    const sim_time start_ps = calendar_slots_take(p.bank,
+                                                  dram_after_refresh(dram, p.refresh, command_ps));
     const sim_time data_ps = take_line(&p.branch->bus[p.dimm],
                                        start_ps + params->trcd_ps + params->tcl_ps, dram->burst_ps);
 
@@ -131,8 +131,8 @@ static sim_time drain_line(struct dram *dram, struct fbdimm_place p, sim_time at
                            uint32_t *dimms)
 {
     const sim_time sent_ps = calendar_take(&p.branch->south, at_ps, LINE_UNITS).end_ps;
-    const sim_time start_ps = calendar_take_slot(p.bank,
-                                                 dram_after_refresh(dram, p.refresh, sent_ps));
+    const sim_time start_ps = calendar_slots_take(p.bank,
+                                                  dram_after_refresh(dram, p.refresh, sent_ps));
 
     take_line(&p.branch->bus[p.dimm], start_ps + write_delay_ps(dram), dram->burst_ps);
     *dimms |= 1u << p.dimm;

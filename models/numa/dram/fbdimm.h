@@ -16,7 +16,7 @@
 /* Where a line is. */
 struct fbdimm_place {
     struct fbdimm_branch *branch;
-    struct calendar *bank;
+    struct calendar_slots *bank;
     uint32_t dimm;
     uint32_t refresh; /* index into dram.refresh_ps */
 };
@@ -25,7 +25,7 @@ struct fbdimm_branch {
     struct calendar north;                 /* a slot: one line */
     struct calendar south;                 /* the same, twice as long */
     struct calendar bus[FBDIMM_MAX_DIMMS]; /* DDR2, reads and writes */
-    struct calendar *bank;                 /* a slot: one access, precharge included */
+    struct calendar_slots *bank;           /* a slot: one access, precharge included */
     /* As struct dram_channel. */
     sim_time drain_from_ps, drained_ps;
     uint32_t n_queued;
