@@ -41,8 +41,9 @@
 
 /* The transactions that have been on a bus last. */
 struct in_order {
-    uint32_t depth; /* 0: no order */
-    uint32_t next;  /* the one that the next replaces */
+    uint32_t depth;   /* 0: no order */
+    uint32_t next;    /* the one that the next replaces */
+    sim_time last_ps; /* the latest done_ps of all so far; none has its snooped_ps after that */
     sim_time address_ps[IN_ORDER_MAX], snooped_ps[IN_ORDER_MAX], done_ps[IN_ORDER_MAX];
 };
 
@@ -112,7 +113,7 @@ static uint64_t filter_add(struct numa *n, unsigned socket, uint64_t line)
 /* ---- The in-order queue ---------------------------------------------------------------------- */
 
 /* When the results of snoops, and the responses, of all that had its address phase before are
- * over. */
+ * over; or 0, if that is not after its own. */
 struct turn {
     sim_time snoop_ps, data_ps;
 };
@@ -122,10 +123,13 @@ static struct turn turn_of(const struct numa *n, unsigned socket, sim_time addre
     const struct in_order *q = &bus_of(n, socket)->in_order;
     struct turn turn = { 0, 0 };
 
+    if (q->last_ps <= address_ps)
+        return turn;
+    /* Without a branch on which was before: nobody could predict it. */
     for (uint32_t i = 0; i < q->depth; i++) {
-        const bool before = q->address_ps[i] < address_ps;
-        const sim_time snooped_ps = before ? q->snooped_ps[i] : 0;
-        const sim_time done_ps = before ? q->done_ps[i] : 0;
+        const sim_time before = -(sim_time)(q->address_ps[i] < address_ps);
+        const sim_time snooped_ps = q->snooped_ps[i] & before;
+        const sim_time done_ps = q->done_ps[i] & before;
         turn.snoop_ps = SIM_MAX(turn.snoop_ps, snooped_ps);
         turn.data_ps = SIM_MAX(turn.data_ps, done_ps);
     }
@@ -142,6 +146,7 @@ static void turn_note(struct numa *n, unsigned socket, sim_time address_ps, sim_
     q->address_ps[q->next] = address_ps;
     q->snooped_ps[q->next] = snooped_ps;
     q->done_ps[q->next] = done_ps;
+    q->last_ps = SIM_MAX(q->last_ps, done_ps);
     q->next = q->next + 1 < q->depth ? q->next + 1 : 0;
 }
 
@@ -151,11 +156,16 @@ static sim_time turn_room(const struct numa *n, unsigned socket, sim_time at_ps,
     const struct in_order *q = &bus_of(n, socket)->in_order;
     sim_time first_ps = SIM_TIME_MAX;
 
-    for (uint32_t i = 0; i < q->depth; i++) {
-        const bool under_way = q->address_ps[i] <= at_ps + ahead_ps && q->done_ps[i] > at_ps;
-        first_ps = SIM_MIN(first_ps, under_way ? q->done_ps[i] : at_ps);
+    if (q->last_ps <= at_ps) /* also if there is no order */
+        return at_ps;
+    /* From the oldest one on, which mostly is over. */
+    for (uint32_t seen = 0, i = q->next; seen < q->depth; seen++) {
+        if (q->address_ps[i] > at_ps + ahead_ps || q->done_ps[i] <= at_ps)
+            return at_ps;
+        first_ps = SIM_MIN(first_ps, q->done_ps[i]);
+        i = i + 1 < q->depth ? i + 1 : 0;
     }
-    return q->depth > 0 ? first_ps : at_ps;
+    return first_ps;
 }
 
 /* ---- Phases ---------------------------------------------------------------------------------- */

@@ -195,7 +195,12 @@ static void test_depth_of_the_queue(void **state)
     f.interconnect.bus_in_order = 1;
     struct numa *n = fixture_new(&f);
     const sim_time first = numa_load(n, 0, line_of(7), 0, NULL).done_ps;
-    assert_int_equal(numa_load(n, 1, line_of(4096), 1000, NULL).done_ps, first - L2 + IDLE);
+    const sim_time second = numa_load(n, 1, line_of(4096), 1000, NULL).done_ps;
+    assert_int_equal(second, first - L2 + IDLE);
+    /* Also if its snoops are over, and its data only are left; and not a moment longer. */
+    const sim_time third = numa_load(n, 0, line_of(8192), second - L2 - 1, NULL).done_ps;
+    assert_int_equal(third, second - L2 + IDLE);
+    assert_int_equal(numa_load(n, 1, line_of(12288), third - L2, NULL).done_ps, third - L2 + IDLE);
     numa_free(n);
 }
 
