@@ -246,7 +246,7 @@ static bool on_bus(const struct numa *n, unsigned socket, uint64_t line)
     if (has_filter(n))
         return filter_has(n, socket, line);
     for (unsigned c = first; c < first + n->groups_per_socket; c++)
-        if (core_group_peek(n, c, line) != LINE_I)
+        if (numa_has(n, c, line))
             return true;
     return false;
 }
@@ -261,12 +261,11 @@ static struct round snoop_bus(struct numa *n, unsigned socket, uint64_t line, un
     struct round r = { looked_ps, at_ps, looked_ps, false, false, false };
 
     bool in_l1 = false;
-    for (unsigned c = first; c < first + n->groups_per_socket; c++) {
-        if (c == except || !numa_may_have(n, c, line))
+    for (uint32_t groups = numa_groups_with(n, first, line); groups != 0; groups &= groups - 1) {
+        const unsigned c = first + (unsigned)__builtin_ctz(groups);
+        if (c == except)
             continue;
-        in_l1 |= core_group_modified_in_l1(n, c, line);
-        const enum line_state was = invalidate ? core_group_invalidate(n, c, line)
-                                               : core_group_downgrade(n, c, line);
+        const enum line_state was = core_group_snoop(n, c, line, invalidate, &in_l1);
         r.dirty |= was == LINE_M;
         r.found |= was != LINE_I;
     }
@@ -378,7 +377,7 @@ static struct fetched fetch(struct numa *n, unsigned core, uint64_t line, bool s
     const unsigned socket = n->core_group[group].socket;
     if (has_filter(n))
         snoop_filter_prefetch(&bus_of(n, socket)->filter, line);
-    const bool upgrade = core_group_peek(n, group, line) != LINE_I;
+    const bool upgrade = numa_has(n, group, line);
     const sim_time address_ps = request(n, socket, at_ps);
     const struct turn turn = turn_of(n, socket, address_ps);
     struct round own = snoop_bus(n, socket, line, group, store, address_ps);

@@ -225,6 +225,14 @@ static inline bool numa_may_have(const struct numa *n, unsigned group, uint64_t 
     return n->present == NULL || ((unsigned)n->present[line] >> group & 1u) != 0;
 }
 
+/* Of a socket's core groups, from `first` on, a bit for each whose L2 may have the line. */
+static inline uint32_t numa_groups_with(const struct numa *n, unsigned first, uint64_t line)
+{
+    const uint32_t may = n->present == NULL ? UINT32_MAX : (uint32_t)n->present[line] >> first;
+
+    return may & ((UINT32_C(1) << n->groups_per_socket) - 1);
+}
+
 static inline unsigned core_group_of(const struct numa *n, unsigned core)
 {
     return core >> n->l2_cores_log2;
@@ -321,12 +329,19 @@ void core_group_release(struct numa *n, struct core_group *c);
 void core_group_clear(struct numa *n, struct core_group *c);
 /* State of the line in the core group. */
 enum line_state core_group_peek(const struct numa *n, unsigned group, uint64_t line);
-/* One of its L1s has the line modified. */
-bool core_group_modified_in_l1(const struct numa *n, unsigned group, uint64_t line);
+/* The L2 of the core group has the line. */
+static inline bool numa_has(const struct numa *n, unsigned group, uint64_t line)
+{
+    return n->present != NULL ? numa_may_have(n, group, line)
+                              : core_group_peek(n, group, line) != LINE_I;
+}
 /* Makes a valid line S; returns what it was. */
 enum line_state core_group_downgrade(struct numa *n, unsigned group, uint64_t line);
 /* Removes the line; returns what it was. Dirty data is the caller's. */
 enum line_state core_group_invalidate(struct numa *n, unsigned group, uint64_t line);
+/* One or the other; *in_l1 becomes true if one of its L1s had the line modified. */
+enum line_state core_group_snoop(struct numa *n, unsigned group, uint64_t line, bool invalidate,
+                                 bool *in_l1);
 
 /* ---- The caching agent of a socket: LLC and snoop filter (agent.c) --------------------------- */
 /* Checks, allocates, frees and empties those of all sockets. */

@@ -159,50 +159,56 @@ static bool share_in_l1(const struct numa *n, struct core_group *c, uint64_t lin
     return dirty;
 }
 
-bool core_group_modified_in_l1(const struct numa *n, unsigned group, uint64_t line)
+static enum line_state downgrade_in(const struct numa *n, struct core_group *c, uint64_t line,
+                                    bool *in_l1)
 {
-    const struct core_group *c = &n->core_group[group];
-
-    if (n->params->cache->l1_write_through || core_group_peek(n, group, line) != LINE_M)
-        return false;
-    for (uint32_t i = 0; i < n->params->cache->l2_cores; i++)
-        if (peek_in(&c->l1[i], line) == LINE_M)
-            return true;
-    return false;
-}
-
-enum line_state core_group_downgrade(struct numa *n, unsigned group, uint64_t line)
-{
-    struct core_group *c = &n->core_group[group];
-
-    if (!numa_may_have(n, group, line))
-        return LINE_I;
     const struct cache_place p = cache_place(&c->l2, line);
     const int way = cache_find(&c->l2, p);
 
+    *in_l1 = false;
     if (way < 0)
         return LINE_I;
     const enum line_state was = cache_state(p, way);
     if (was == LINE_M)
-        share_in_l1(n, c, line);
+        *in_l1 = share_in_l1(n, c, line);
     cache_put_state(p, way, LINE_S);
     return was;
 }
 
-static inline __attribute__((always_inline)) enum line_state
-invalidate_in(const struct numa *n, struct core_group *c, uint64_t line, const struct cache *l1,
-              const struct cache *l2)
+enum line_state core_group_downgrade(struct numa *n, unsigned group, uint64_t line)
 {
-    const struct cache_place p = cache_place(l2, line);
-    const int way = cache_find(l2, p);
+    bool in_l1;
+
+    return numa_may_have(n, group, line) ? downgrade_in(n, &n->core_group[group], line, &in_l1)
+                                         : LINE_I;
+}
+
+static enum line_state invalidate_in(const struct numa *n, struct core_group *c, uint64_t line,
+                                     bool *in_l1)
+{
+    const struct cache_place p = cache_place(&c->l2, line);
+    const int way = cache_find(&c->l2, p);
+
+    *in_l1 = false;
+    if (way < 0)
+        return LINE_I;
+    const enum line_state was = cache_state(p, way);
+    *in_l1 = drop_from_l1(n, c, line, UINT32_MAX);
+    cache_drop(p, way);
+    return was;
+}
+
+static enum line_state invalidate_fast(const struct core_group *c, uint64_t line)
+{
+    const struct cache l1 = l1_fast(c);
+    const struct cache l2 = l2_fast(c);
+    const struct cache_place p = cache_place(&l2, line);
+    const int way = cache_find(&l2, p);
 
     if (way < 0)
         return LINE_I;
     const enum line_state was = cache_state(p, way);
-    if (l1 != NULL)
-        drop_from_one(l1, line);
-    else
-        drop_from_l1(n, c, line, UINT32_MAX);
+    drop_from_one(&l1, line);
     cache_drop(p, way);
     return was;
 }
@@ -210,16 +216,28 @@ invalidate_in(const struct numa *n, struct core_group *c, uint64_t line, const s
 enum line_state core_group_invalidate(struct numa *n, unsigned group, uint64_t line)
 {
     struct core_group *c = &n->core_group[group];
+    bool in_l1;
 
-    if (SIM_LIKELY(c->fast)) {
-        const struct cache l1 = l1_fast(c);
-        const struct cache l2 = l2_fast(c);
-        return invalidate_in(n, c, line, &l1, &l2);
-    }
+    if (SIM_LIKELY(c->fast))
+        return invalidate_fast(c, line);
     if (!numa_may_have(n, group, line))
         return LINE_I;
     numa_note_present(n, group, line, false);
-    return invalidate_in(n, c, line, NULL, &c->l2);
+    return invalidate_in(n, c, line, &in_l1);
+}
+
+enum line_state core_group_snoop(struct numa *n, unsigned group, uint64_t line, bool invalidate,
+                                 bool *in_l1)
+{
+    struct core_group *c = &n->core_group[group];
+    bool here;
+
+    if (invalidate)
+        numa_note_present(n, group, line, false);
+    const enum line_state was = invalidate ? invalidate_in(n, c, line, &here)
+                                           : downgrade_in(n, c, line, &here);
+    *in_l1 |= here;
+    return was;
 }
 
 /* ---- Accesses of a core ---------------------------------------------------------------------- */
@@ -432,18 +450,19 @@ static __attribute__((noinline)) void prefetch_after(const struct access *a, boo
     if (a->n->quiet)
         return;
     const unsigned n = stream_prefetch_access(prefetch, a->line, miss, at_ps, asked);
-    for (unsigned i = 0; i < n && stream_prefetch_room(prefetch, at_ps); i++) {
+    bool room = n > 0 && stream_prefetch_room(prefetch, at_ps);
+    for (unsigned i = 0; i < n && room; i++) {
         const struct cache_place p = cache_place(a->l2, asked[i]);
         struct numa_result r = { at_ps, NUMA_L2 };
         count->prefetches++;
-        if (numa_may_have(a->n, core_group_of(a->n, a->core), asked[i]) &&
-            cache_find(a->l2, p) >= 0)
+        if (numa_has(a->n, core_group_of(a->n, a->core), asked[i]))
             continue;
         count->prefetched++;
         const struct fetched got = a->n->ops->fetch(a->n, a->core, asked[i], store, at_ps, NULL,
                                                     &r);
         r.done_ps += fill_l2(a, p, p, got, r.done_ps);
         stream_prefetch_note(prefetch, asked[i], r, at_ps);
+        room = stream_prefetch_room(prefetch, at_ps);
     }
 }
 

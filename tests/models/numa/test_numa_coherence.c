@@ -82,6 +82,19 @@ static void step(struct numa *n, uint64_t *random, sim_time *t)
     step_at(n, some_line(n, random), random, t, NULL);
 }
 
+/* numa.present, where there is one, says of each line which L2s have it. */
+static void assert_notes_are_exact(struct numa *n)
+{
+    for (unsigned i = 0; i < TEST_LINES; i++)
+        for (unsigned g = 0; g < n->sockets * n->groups_per_socket; g++) {
+            const uint64_t line = fixture_hpa(n, 0, UINT64_C(64) * i).v >> LINE_LOG2;
+            const struct cache *l2 = &n->core_group[g].l2;
+            const bool there = cache_find(l2, cache_place(l2, line)) >= 0;
+            if (numa_has(n, g, line) != there)
+                fail_msg("line %u is%s in L2 %u", i, there ? "" : " not", g);
+        }
+}
+
 static void assert_invariants(struct numa *n)
 {
     const char *why;
@@ -89,6 +102,8 @@ static void assert_invariants(struct numa *n)
 
     if (!numa_check_invariants(n, &why, &line))
         fail_msg("line %llx: %s", (unsigned long long)line, why);
+    if (n->present != NULL)
+        assert_notes_are_exact(n);
 }
 
 static void run_random(struct fixture *f, uint64_t seed)
