@@ -136,6 +136,8 @@ struct core_group {
     uint32_t n_l1;
     bool fast;             /* one L1, and both it and the L2 of FAST_* geometry; numa.llc_fast */
     uint64_t *l1i_changes; /* by core of the group: lines that its L1I got or lost; or NULL */
+    /* All lines that an L1I has ever had are between these; if there are none: UINT64_MAX, 0. */
+    uint64_t text_first, text_last;
     struct stream_prefetch *prefetch; /* NULL: there is none */
     /* When the last modified line that a fill displaced has been taken, until who filled has seen
      * that. */

@@ -46,6 +46,7 @@ void core_group_init(struct numa *n, struct core_group *c)
     for (uint32_t i = p->l2_cores; i < c->n_l1; i++)
         cache_init(&c->l1[i], 1, (uint32_t)(p->l1i_bytes / LINE_BYTES / p->l1i_ways), p->l1i_ways,
                    numa_lines(n), 0);
+    c->text_first = UINT64_MAX;
     if (p->l1i_bytes > 0)
         c->l1i_changes = sim_zalloc(p->l2_cores, sizeof(*c->l1i_changes));
     cache_init(&c->l2, 1, (uint32_t)(p->l2_bytes / LINE_BYTES / p->l2_ways), p->l2_ways,
@@ -138,7 +139,7 @@ static bool drop_from_l1(const struct numa *n, struct core_group *c, uint64_t li
     for (uint32_t i = 0; i < 1u << n->l2_cores_log2; i++)
         if (i != except)
             dirty |= drop_from_one(&c->l1[i], line);
-    if (c->l1i_changes != NULL)
+    if (line >= c->text_first && line <= c->text_last)
         drop_from_l1i(n, c, line);
     return dirty;
 }
@@ -623,6 +624,8 @@ struct numa_result numa_fetch(struct numa *n, unsigned core, struct hpa hpa, sim
     };
 
     SIM_ASSERT(c->l1i_changes != NULL, "%s has no L1I", n->name);
+    c->text_first = SIM_MIN(c->text_first, a.line);
+    c->text_last = SIM_MAX(c->text_last, a.line);
     const struct numa_result result = access_in(&a);
     c->l1i_changes[in_group] += result.source != NUMA_L1;
     return result;

@@ -127,6 +127,28 @@ static void test_stores_and_the_l2_take_lines(void **state)
     numa_free(n);
 }
 
+/* Wherever text is, and in whatever order it was fetched. */
+static void test_lines_far_apart(void **state)
+{
+    static const uint64_t text[] = { 5000, 101, 900002, 103 }; /* each in a set of its own */
+    struct fixture f;
+    struct numa *n = small_l1i(&f);
+    sim_time t = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(text); i++)
+        fetch(n, 0, text[i], &t);
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(text); i++) {
+        t += APART;
+        numa_store(n, 4, line_of(text[i]), t, NULL);
+        assert_int_equal(numa_l1i_changes(n, 0), SIM_N_ELEMENTS(text) + i + 1);
+        check(n);
+    }
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(text); i++)
+        assert_true(fetch(n, 0, text[i], &t) > NUMA_L2);
+    numa_free(n);
+}
+
 /* Loads and stores go the same way with and without it, on a platform whose inner loops are
  * compiled for its caches, too. */
 static void test_nothing_of_data_changes(void **state)
@@ -234,6 +256,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_own_cache_in_front_of_the_l2),
         cmocka_unit_test(test_stores_and_the_l2_take_lines),
+        cmocka_unit_test(test_lines_far_apart),
         cmocka_unit_test(test_nothing_of_data_changes),
         cmocka_unit_test(test_private_l2),
         cmocka_unit_test(test_prefetch_beyond_memory),
