@@ -1,8 +1,11 @@
 #include "models/numa/cache.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "sim/engine/zeroed.h"
+
+#define SMALL_BYTES ((size_t)16 << 10)
 
 static size_t bytes_of(const struct cache *c)
 {
@@ -33,15 +36,32 @@ void cache_init(struct cache *c, uint32_t slices, uint32_t sets, uint32_t ways, 
     cache_clear(c);
 }
 
+/* Rows of an L1 do not fill the pages that sim_zeroed_new() gives. All of them would begin there in
+ * the same sets of the real machine's caches, and drive each other out. */
+static bool is_small(const struct cache *c)
+{
+    return bytes_of(c) <= SMALL_BYTES;
+}
+
 void cache_release(struct cache *c)
 {
-    sim_zeroed_free(c->row, bytes_of(c));
+    if (is_small(c))
+        free(c->row);
+    else
+        sim_zeroed_free(c->row, bytes_of(c));
     c->row = NULL;
 }
 
 void cache_clear(struct cache *c)
 {
     cache_release(c);
+    if (is_small(c)) {
+        c->row = aligned_alloc(HOST_LINE_BYTES, bytes_of(c));
+        if (c->row == NULL)
+            sim_out_of_memory("%zu bytes of cache tags", bytes_of(c));
+        memset(c->row, 0, bytes_of(c));
+        return;
+    }
     /* Fresh zero pages cost nothing until they are touched; clearing would touch them all. */
     c->row = sim_zeroed_new(bytes_of(c));
 }
