@@ -115,7 +115,6 @@ static const struct base bases[] = {
       MPI "programs.p.message_bytes=200000 programs.p.cpu=1"
           " hosts.server.core.store_buffer_entries=20" },
     { "mpi.text", "openmx", MPI "hosts.server.cache.l1i_size=4096" },
-    { "nas", "openmx", "programs.p.type=nas programs.p.compute_us=100" },
     { "nas.ft", "openmx",
       "programs.p.type=nas programs.p.compute_us=100 programs.p.benchmark=ft.W.16"
       " programs.p.units=1 programs.p.warm_units=0" },
@@ -646,10 +645,10 @@ static const struct row rows[] = {
     PROGRAM("imb", "mpi.steered", "steering_cpu=5"),
     PROGRAM("imb", "mpi.large", "ioat=true volume_bytes=400000"),
     REASON("imb", "first second", NAMES),
-    PROGRAM("nas", "nas", "compute_us=200 warm_units=2 units=3 ioat=true"),
     REASON("nas", "bind cpu busy steering steering_cpu",
            "the code of imb's, and no CPU without a process"),
-    PROGRAM("nas", "nas.ft", "sample=true benchmark=cg.B.16"),
+    PROGRAM("nas", "nas.ft",
+            "compute_us=200 warm_units=1 units=2 ioat=true sample=true benchmark=cg.B.16"),
     REASON("nas", "bind cpu busy", "the code of imb's, and no CPU without a process"),
     REASON("nas", "first second", NAMES),
     REASON("copy_latency", "on", NAMES),
