@@ -4,7 +4,7 @@
  * What it does: A handler per channel consumes events, schedules the channel's poll function and
  *   arms the event queue again.
  * Follows: docs/sources.md#nic.
- * Costs: driver_irq_cycles, the cache lines of the events, one doorbell.
+ * Costs: driver_irq_cycles, the cache lines of the events, one doorbell and the wait for it.
  */
 #include "logic/nic/nic_internal.h"
 
@@ -18,6 +18,7 @@ void nic_drv_cq_arm(struct nic_drv *nic, struct nic_drv_cq *cq)
 void nic_drv_eq_arm(struct nic_drv *nic, const struct nic_channel *channel)
 {
     k_writeq(nic->pci, 0, NIC_DOORBELL_EQ(channel->index), channel->eq.ci);
+    k_fence(nic->kernel); /* mlx5's eq_update_ci() has a full barrier behind the write */
 }
 
 static bool next_event(struct nic_channel *channel, struct nic_eqe *event)

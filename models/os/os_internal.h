@@ -185,6 +185,20 @@ static inline struct os_cpu *os_cpu(const struct kernel *kernel)
     return os_self(kernel)->on;
 }
 
+/* Waits until the root port has the CPU's last write of a register. Loads from and stores to
+ * uncached memory stay in order, so the next access of a register begins no earlier. */
+static inline void os_registers_written(struct k_thread *self)
+{
+    sim_task_charge_until(self->task, self->on->mmio_done_ps);
+}
+/* The same for all stores before, which leave the store buffer in order: what fences, locked
+ * operations, interrupts and serializing instructions (IRET) wait for (docs/sources.md#a4). */
+static inline void os_drain(struct k_thread *self)
+{
+    core_fence(self->on->core, self->task);
+    os_registers_written(self);
+}
+
 /* ---- os.c ------------------------------------------------------------------------------------ */
 /* A guest's kernel; guest outlives it. */
 struct kernel *os_guest_new(struct host *host, const struct os_params *params,

@@ -94,7 +94,7 @@ static bool take_one(struct k_thread *self)
     k_irq_fn *handler = vector != NULL ? vector->handler : NULL;
     void *arg = vector != NULL ? vector->arg : NULL;
     cpu->stats.hard_irqs++;
-    core_fence(cpu->core, self->task); /* it drains the store buffer */
+    os_drain(self);
     os_run_text(self, K_TEXT_IRQ, self->kernel->params.costs.hard_irq_cycles);
     if (handler != NULL)
         handler(arg);
@@ -124,6 +124,7 @@ void os_interrupts_take(struct k_thread *self)
         if (self->kernel->params.costs.irq_return_cycles > 0)
             os_run_text(self, K_TEXT_IRQ_RETURN, self->kernel->params.costs.irq_return_cycles);
     }
+    os_drain(self); /* IRET is a serializing instruction */
     k_account(self->kernel, account);
 }
 

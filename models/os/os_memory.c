@@ -183,6 +183,7 @@ void k_touch_write(struct kernel *kernel, struct kaddr at, size_t bytes)
 void k_atomic(struct kernel *kernel, struct kaddr at)
 {
     struct k_thread *self = os_self(kernel);
+    os_registers_written(self);
     core_atomic(self->on->core, self->task, os_hpa(kernel->memory, at));
     os_interrupts_of(self);
 }
@@ -190,7 +191,7 @@ void k_atomic(struct kernel *kernel, struct kaddr at)
 void k_fence(struct kernel *kernel)
 {
     struct k_thread *self = os_self(kernel);
-    core_fence(self->on->core, self->task);
+    os_drain(self);
     os_interrupts_of(self);
 }
 

@@ -6,7 +6,7 @@
  * Does not model: drivers that leave, power management.
  * Timing: a read of a register holds the CPU for the round trip; a write for mmio_write_cycles (it
  *   goes on by itself); a configuration access for its round trip. Each waits until the CPU's last
- *   write is with the root port. Through a write-combining mapping a line takes 8 stores, and a
+ *   write is with the root port, and so does what drains the store buffer (os_drain()). Through a write-combining mapping a line takes 8 stores, and a
  *   line-fill buffer until it is with the root port. Interrupts that came in meanwhile are taken
  *   afterwards.
  * Sources: docs/sources.md#a4.
@@ -25,17 +25,10 @@ static struct root_complex_host *root_complexes(struct k_pci_dev *dev)
     return host_root_complexes(dev->device.kernel->host);
 }
 
-/* Loads from and stores to uncached memory stay in order: the CPU's last write of a register is
- * with the root port before the next access begins. Nothing else waits for it. */
-static void after_mmio_write(struct k_thread *self)
-{
-    sim_task_charge_until(self->task, self->on->mmio_done_ps);
-}
-
 static uint32_t local_config_read(struct k_pci_dev *dev, unsigned offset, unsigned bytes)
 {
     struct k_thread *self = os_self(dev->device.kernel);
-    after_mmio_write(self);
+    os_registers_written(self);
     uint32_t value = root_complex_config_read(root_complexes(dev), self->on->socket, self->task,
                                               dev->id, offset, bytes);
     os_interrupts_of(self);
@@ -46,7 +39,7 @@ static void local_config_write(struct k_pci_dev *dev, unsigned offset, unsigned 
                                uint32_t value)
 {
     struct k_thread *self = os_self(dev->device.kernel);
-    after_mmio_write(self);
+    os_registers_written(self);
     root_complex_config_write(root_complexes(dev), self->on->socket, self->task, dev->id, offset,
                               bytes, value);
     os_interrupts_of(self);
@@ -55,7 +48,7 @@ static void local_config_write(struct k_pci_dev *dev, unsigned offset, unsigned 
 uint64_t os_mmio_read(struct k_pci_dev *dev, uint64_t address, unsigned bytes)
 {
     struct k_thread *self = os_self(dev->device.kernel);
-    after_mmio_write(self);
+    os_registers_written(self);
     uint64_t value = root_complex_mmio_read(root_complexes(dev), self->on->socket, self->task,
                                             (struct hpa){ address }, bytes, NULL);
     os_interrupts_of(self);
@@ -66,7 +59,7 @@ void os_mmio_write(struct k_pci_dev *dev, uint64_t address, unsigned bytes, uint
 {
     struct kernel *kernel = dev->device.kernel;
     struct k_thread *self = os_self(kernel);
-    after_mmio_write(self);
+    os_registers_written(self);
     const sim_time go_on_ps = sim_task_now(self->task) +
                               kernel->params.costs.mmio_write_cycles * kernel->cycle_ps;
     self->on->mmio_done_ps = root_complex_mmio_write(
@@ -87,7 +80,7 @@ static void local_mmio_write_lines(struct k_pci_dev *dev, uint64_t address, cons
     const uint8_t *at = from;
     SIM_ASSERT(address % LINE_BYTES == 0 && bytes % LINE_BYTES == 0, "%#llx, %zu bytes",
                (unsigned long long)address, bytes);
-    after_mmio_write(self);
+    os_registers_written(self);
     for (size_t i = 0; i < bytes; i += LINE_BYTES) {
         const unsigned buffer = core_combining_buffer(core, self->task);
         core_compute(core, self->task,
@@ -116,7 +109,7 @@ static void local_mmio_drain(struct k_pci_dev *dev)
 {
     struct k_thread *self = os_self(dev->device.kernel);
     core_drain(os_core(dev->device.kernel), self->task);
-    after_mmio_write(self);
+    os_registers_written(self);
 }
 
 static const struct k_pci_ops local_ops = {

@@ -68,7 +68,7 @@ void vm_exit_to(struct k_vm *vm, vm_exit_fn *fn, void *arg)
     struct k_thread *self = os_self(vm->guest);
     struct vm_cpu *v = &vm->cpu[self->on->idx];
     sim_task_charge(self->task, vm->config.params.exit_cycles * vm->guest->cycle_ps);
-    sim_task_charge_until(self->task, self->on->mmio_done_ps);
+    os_registers_written(self);
     sim_task_sync(self->task);
     vm->stats.exits++;
     v->arg = arg;
