@@ -183,7 +183,7 @@ sim_time agent_write_home(struct numa *n, unsigned socket, uint64_t line, enum w
         idle_ps += interconnect_idle_ps(&n->interconnect, MESSAGE_WRITEBACK);
         t = numa_send(n, socket, home, MESSAGE_WRITEBACK, t);
     }
-    t = numa_dram_write(n, line, cause, numa_arrive(n, &held, t));
+    t = numa_dram_write(n, line, cause, numa_arrive(n, &held, MESSAGE_WRITEBACK, t));
     numa_end(n, &held, t, home != socket ? numa_send(n, home, socket, MESSAGE_RESPONSE, t) : t);
     return t > idle_ps ? t - idle_ps : 0;
 }

@@ -329,7 +329,7 @@ acquire(struct numa *n, unsigned from, uint64_t line, enum want want, enum read_
     sim_stamp_mark(stamp, PART_CACHE, at_ps);
     const sim_time there_ps = remote ? numa_send(n, from, q.home, MESSAGE_REQUEST, at_ps) : at_ps;
     sim_stamp_mark(stamp, PART_INTERCONNECT, there_ps);
-    arrive(n, &q, at_ps, numa_arrive(n, &t, there_ps));
+    arrive(n, &q, at_ps, numa_arrive(n, &t, MESSAGE_REQUEST, there_ps));
     sim_stamp_mark(stamp, PART_CACHE, q.home_ps);
     q.tracked = track(n, &q, cause);
     q.blind = q.tracked || broadcast_instead(n, &q);
@@ -401,7 +401,7 @@ sim_time home_agent_write(struct numa *n, unsigned from, uint64_t line, bool ful
     sim_stamp_mark(stamp, PART_CACHE, at_ps);
     const sim_time there_ps = remote ? numa_send(n, from, q.home, MESSAGE_WRITEBACK, at_ps) : at_ps;
     sim_stamp_mark(stamp, PART_INTERCONNECT, there_ps);
-    arrive(n, &q, at_ps, numa_arrive(n, &held, there_ps));
+    arrive(n, &q, at_ps, numa_arrive(n, &held, MESSAGE_WRITEBACK, there_ps));
     sim_stamp_mark(stamp, PART_CACHE, q.home_ps);
     const sim_time accepted_ps = write_at_home(n, &q, full, stamp);
     sim_stamp_mark(stamp, PART_DRAM, accepted_ps);
@@ -425,7 +425,7 @@ sim_time home_agent_write_owned(struct numa *n, unsigned socket, uint64_t line,
         t = numa_send(n, socket, home, MESSAGE_WRITEBACK, t);
         sim_stamp_mark(stamp, PART_INTERCONNECT, t);
     }
-    t = numa_arrive(n, &held, t) + n->params->coherence->home_agent_ps;
+    t = numa_arrive(n, &held, MESSAGE_WRITEBACK, t) + n->params->coherence->home_agent_ps;
     sim_stamp_mark(stamp, PART_CACHE, t);
     t = numa_dram_write(n, line, cause, t);
     if (cause == WRITE_DMA)
@@ -447,7 +447,8 @@ sim_time home_agent_write_kept(struct numa *n, unsigned socket, uint64_t line, s
     struct transaction held;
     sim_time t = numa_begin(n, &held, socket, line, true, at_ps);
 
-    t = numa_arrive(n, &held, numa_send(n, socket, home, MESSAGE_WRITEBACK, t));
+    t = numa_arrive(n, &held, MESSAGE_WRITEBACK,
+                    numa_send(n, socket, home, MESSAGE_WRITEBACK, t));
     if (has_directory(n))
         directory_set(&n->socket[home].directory, home_line(n, line), DIRECTORY_A);
     t = numa_dram_write(n, line, WRITE_DMA, t + home_agent_ps);

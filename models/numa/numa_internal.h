@@ -299,10 +299,11 @@ static inline __attribute__((always_inline)) sim_time numa_begin(struct numa *n,
 }
 
 /* The home agent gets it at at_ps; returns when it has a tracker. */
-static inline sim_time numa_arrive(struct numa *n, struct transaction *t, sim_time at_ps)
+static inline sim_time numa_arrive(struct numa *n, struct transaction *t, enum message message,
+                                   sim_time at_ps)
 {
     if (SIM_UNLIKELY(t->tracker != NULL) && !n->quiet)
-        t->arrived_ps = at_ps = transaction_wait_at_home(n, t, at_ps);
+        t->arrived_ps = at_ps = transaction_wait_at_home(n, t, message, at_ps);
     return at_ps;
 }
 

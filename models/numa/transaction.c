@@ -68,12 +68,13 @@ sim_time transaction_wait(struct numa *n, const struct transaction *t, sim_time 
     return now_ps;
 }
 
-sim_time transaction_wait_at_home(struct numa *n, const struct transaction *t, sim_time at_ps)
+sim_time transaction_wait_at_home(struct numa *n, const struct transaction *t, enum message message,
+                                  sim_time at_ps)
 {
     const sim_time tracker_ps = pool_wait(t->tracker, 1, at_ps);
 
     n->socket[t->home].counters.tracker_wait_ps += tracker_ps - at_ps;
-    interconnect_stall(&n->interconnect, t->from, t->home, at_ps, tracker_ps);
+    interconnect_stall(&n->interconnect, t->from, t->home, message, at_ps, tracker_ps);
     if (tracker_ps > at_ps)
         contend(n, tracker_ps);
     return tracker_ps;

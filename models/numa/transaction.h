@@ -18,7 +18,7 @@
 #ifndef MODELS_NUMA_TRANSACTION_H
 #define MODELS_NUMA_TRANSACTION_H
 
-#include "models/numa/interconnect/pool.h"
+#include "models/numa/interconnect/interconnect.h"
 
 struct numa;
 
@@ -54,6 +54,7 @@ void transactions_release(struct numa *n);
 /* The uncommon cases of numa_begin() and numa_arrive() (numa_internal.h): something is waited
  * for. */
 sim_time transaction_wait(struct numa *n, const struct transaction *t, sim_time at_ps);
-sim_time transaction_wait_at_home(struct numa *n, const struct transaction *t, sim_time at_ps);
+sim_time transaction_wait_at_home(struct numa *n, const struct transaction *t, enum message message,
+                                  sim_time at_ps);
 
 #endif

@@ -125,13 +125,13 @@ static sim_time take_credits(struct interconnect *ic, struct link *link, enum me
     return arrival_ps + (at_ps - start_ps);
 }
 
-void interconnect_stall(struct interconnect *ic, uint32_t from, uint32_t to, sim_time at_ps,
-                        sim_time until_ps)
+void interconnect_stall(struct interconnect *ic, uint32_t from, uint32_t to, enum message message,
+                        sim_time at_ps, sim_time until_ps)
 {
     struct link_credits *credits = ic->link[from * ic->sockets + to].credits;
 
     if (credits != NULL)
-        pool_hold_any(&credits->shared, ic->flits[MESSAGE_REQUEST], at_ps, until_ps);
+        pool_hold_any(&credits->shared, ic->flits[message], at_ps, until_ps);
 }
 
 /* ---- Flits of several slots ------------------------------------------------------------------ */

@@ -424,6 +424,32 @@ static void test_stalled_requests_hold_credits(void **state)
     assert_true(took_ps[1] > took_ps[0] + 300000);
 }
 
+/* Whatever stays in the receive buffer takes all of its flits there: two links with room for ten. */
+static void test_stalled_lines_hold_their_flits(void **state)
+{
+    const sim_time until_ps = 1000000;
+
+    (void)state;
+    for (unsigned lines = 0; lines < 2; lines++) {
+        struct fixture f;
+        fixture_r730(&f);
+        f.interconnect.receive_flits = 10;
+        f.interconnect.reserved_flits = 0;
+        struct interconnect ic;
+        interconnect_init(&ic, &f.interconnect, 2);
+        interconnect_follow_credits(&ic, true);
+        for (unsigned i = 0; i < 2; i++)
+            interconnect_stall(&ic, 0, 1, lines != 0 ? MESSAGE_WRITEBACK : MESSAGE_REQUEST, 0,
+                               until_ps);
+        const sim_time there_ps = interconnect_send(&ic, 0, 1, MESSAGE_REQUEST, 100000);
+        if (lines != 0)
+            assert_true(there_ps >= until_ps);
+        else
+            assert_int_equal(there_ps, 100000 + interconnect_idle_ps(&ic, MESSAGE_REQUEST));
+        interconnect_release(&ic);
+    }
+}
+
 /* QPI: a header does not wait behind lines that wait but for the one on its way; what the direction
  * carries stays. */
 static void test_headers_pass_lines(void **state)
@@ -464,6 +490,7 @@ int main(void)
         cmocka_unit_test(test_credits),
         cmocka_unit_test(test_credits_that_suffice),
         cmocka_unit_test(test_stalled_requests_hold_credits),
+        cmocka_unit_test(test_stalled_lines_hold_their_flits),
         cmocka_unit_test(test_headers_pass_lines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
