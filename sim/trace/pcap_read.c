@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "sim/config/text.h"
+
 enum { BLOCK_INTERFACE = 1, BLOCK_SIMPLE = 3, BLOCK_PACKET = 6 };
 enum { OPTION_END = 0, OPTION_RESOLUTION = 9 };
 
@@ -238,12 +240,12 @@ struct pcap_capture *pcap_read_memory(char *contents, size_t n_bytes, char **mes
 
 struct pcap_capture *pcap_read(const char *path, char **message)
 {
-    char *contents;
-    gsize n_bytes;
-    g_autoptr(GError) error = NULL;
-    if (g_file_get_contents(path, &contents, &n_bytes, &error))
+    size_t n_bytes = 0;
+    const char *why = NULL;
+    char *contents = text_read_trace(path, &n_bytes, &why);
+    if (contents != NULL)
         return pcap_read_memory(contents, n_bytes, message);
-    *message = g_strdup(error->message);
+    *message = g_strdup_printf("%s: %s", path, why);
     return NULL;
 }
 

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "tests/support/scenario_fixture.h"
 #include "workloads/fio/fio_options.h"
@@ -498,6 +499,10 @@ static void test_iolog_versions(void **state)
         { "fio version 3 iolog\n7 f raed 0 4096\n",
           "bad.log:2: raed: no action of version 3; did you mean \"read\"?" },
         { "fio version 3 iolog\nf read 0 4096\n", "bad.log:2: expected TIMESTAMP FILE ACTION" },
+        { "fio version 3 iolog\n99999999999999999999 f read 0 4096\n",
+          "bad.log:2: expected at most 100000000000 us since the beginning" },
+        { "fio version 2 iolog\nf wait 99999999999 0\nf wait 200 0\nf read 0 4096\n",
+          "bad.log:3: expected at most 100000000000 us since the beginning" },
         { "fio version 2 iolog\nf add\n", "bad.log: there is nothing to replay" },
     };
     for (unsigned i = 0; i < SIM_N_ELEMENTS(bad); i++) {
@@ -529,6 +534,34 @@ static void refused_job(void **state, const char *keys, const char *message)
     scenario_refused(text, message);
 }
 
+/* What might never end is not opened, and what is no text is not taken for its beginning. */
+static void test_files_that_are_none(void **state)
+{
+    const struct folder *folder = *state;
+    g_autofree char *pipe = g_build_filename(folder->path, "pipe", NULL);
+    g_autofree char *more = g_build_filename(folder->path, "more.fio", NULL);
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    refused_job(state, "include pipe", "pipe: cannot be read: it is no regular file");
+    refused_job(state, "read_iolog=pipe", "pipe: it is no regular file");
+    refused_job(state, "read_iolog=/dev/zero", "/dev/zero: it is no regular file");
+    refused_job(state, "description=caf\xe9", "job.fio:4: column 16: found the byte 0xe9");
+    assert_true(g_file_set_contents(more, "bs=4k\0\nbs=x", 11, NULL));
+    refused_job(state, "include more.fio", "more.fio: cannot be read: it is not a text file");
+    refused_job(state, "read_iolog=more.fio", "more.fio: it is not a text file");
+}
+
+/* Two includes of each file, in 16 levels, are 65536 files. */
+static void test_includes_without_number(void **state)
+{
+    for (unsigned i = 0; i < 15; i++) {
+        g_autofree char *name = g_strdup_printf("%u.fio", i);
+        g_autofree char *text = g_strdup_printf("include %u.fio\ninclude %u.fio\n", i + 1, i + 1);
+        g_free(write_file(state, name, text));
+    }
+    g_free(write_file(state, "15.fio", ""));
+    refused_job(state, "include 0.fio", "include: more than 1000 files are included");
+}
+
 static void test_refused(void **state)
 {
     static const char *const cases[][2] = {
@@ -554,7 +587,7 @@ static void test_refused(void **state)
         { "bssplit=4k/80:8k/30", "bssplit: found \"4k/80:8k/30\", expected sizes with" },
         { "random_distribution=zipf:0", "random_distribution: found \"zipf:0\"" },
         { "numjobs=2\nwrite_iolog=x", "[job]: write_iolog: expected a file for each job" },
-        { "read_iolog=missing.log", "read_iolog: Failed to open file" },
+        { "read_iolog=missing.log", "missing.log: No such file" },
         { "include missing.fio", "missing.fio" },
         { "iodepth_low=9", "[job]: iodepth_low: found 9, expected at most iodepth, 1" },
     };
@@ -716,14 +749,31 @@ static void test_errors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_sequential), TEST(test_random_map),     TEST(test_mixes),
-        TEST(test_sequencer),  TEST(test_rates),          TEST(test_runtime),
-        TEST(test_order),      TEST(test_exitall),        TEST(test_depth),
-        TEST(test_processes),  TEST(test_user_space),     TEST(test_verify),
-        TEST(test_iolog),      TEST(test_iolog_versions), TEST(test_refused),
-        TEST(test_keys),       TEST(test_values),         TEST(test_files),
-        TEST(test_identity),   TEST(test_errors),         TEST(test_engine_replaced),
-        TEST(test_quantiles),  TEST(test_together),
+        TEST(test_sequential),
+        TEST(test_random_map),
+        TEST(test_mixes),
+        TEST(test_sequencer),
+        TEST(test_rates),
+        TEST(test_runtime),
+        TEST(test_order),
+        TEST(test_exitall),
+        TEST(test_depth),
+        TEST(test_processes),
+        TEST(test_user_space),
+        TEST(test_verify),
+        TEST(test_iolog),
+        TEST(test_iolog_versions),
+        TEST(test_refused),
+        TEST(test_keys),
+        TEST(test_values),
+        TEST(test_files),
+        TEST(test_identity),
+        TEST(test_errors),
+        TEST(test_engine_replaced),
+        TEST(test_quantiles),
+        TEST(test_together),
+        TEST(test_files_that_are_none),
+        TEST(test_includes_without_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -129,10 +129,13 @@ void fio_next_place(struct fio_thread *thread, unsigned direction, uint64_t *at,
 
 /* ---- Traces (fio_iolog.c) -------------------------------------------------------------------- */
 
+/* 27 hours: at a hundredth of the rate, the least, within the picoseconds of a simulation. */
+#define FIO_TRACE_MAX_US 100000000000u
+
 enum fio_action { FIO_ACTION_READ, FIO_ACTION_WRITE, FIO_ACTION_SYNC };
 struct fio_step {
     enum fio_action action;
-    uint64_t at_us; /* since the beginning */
+    uint64_t at_us; /* since the beginning; at most FIO_TRACE_MAX_US */
     uint64_t offset, bytes;
 };
 struct fio_trace {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/config/text.h"
 #include "workloads/fio/fio_internal.h"
 
 #define WAIT_MIN_US 100u /* shorter waits of version 2 are left out, as by fio */
@@ -25,6 +26,15 @@ struct trace_reader {
 static void mistake(struct trace_reader *reader, const char *what)
 {
     sim_error_add(reader->errors, reader->path, reader->line, "%s", what);
+}
+
+/* False with the mistake if it is later than a simulation can be. */
+static bool is_in_time(struct trace_reader *reader, uint64_t at_us)
+{
+    if (at_us <= FIO_TRACE_MAX_US)
+        return true;
+    mistake(reader, "expected at most 100000000000 us since the beginning");
+    return false;
 }
 
 static void add_step(struct trace_reader *reader, const struct fio_step *step)
@@ -79,7 +89,10 @@ static void read_io(struct trace_reader *reader, const char *action, uint64_t of
         if (!options->skip_sync)
             add_step(reader, &step);
     } else if (strcmp(action, "wait") == 0 && reader->version == 2) {
-        reader->at_us += offset >= WAIT_MIN_US ? offset : 0;
+        const uint64_t wait_us = offset >= WAIT_MIN_US ? offset : 0;
+        const uint64_t room_us = FIO_TRACE_MAX_US - reader->at_us;
+        if (is_in_time(reader, wait_us <= room_us ? reader->at_us + wait_us : UINT64_MAX))
+            reader->at_us += wait_us;
     } else if (strcmp(action, "trim") == 0) {
         if (!options->skip_trim)
             mistake(reader, "trim: the engines cannot deallocate blocks; replay_skip=trim leaves "
@@ -123,10 +136,14 @@ static void read_line(struct trace_reader *reader, char *text)
     if (n == 0)
         return;
     if (reader->version == 3) {
-        if (!number(word[0], &reader->at_us)) {
+        uint64_t at_us = 0;
+        if (!number(word[0], &at_us)) {
             mistake(reader, "expected TIMESTAMP FILE ACTION [OFFSET BYTES]");
             return;
         }
+        if (!is_in_time(reader, at_us))
+            return;
+        reader->at_us = at_us;
         word++;
         n--;
     }
@@ -156,13 +173,18 @@ bool fio_trace_read(const char *path, const struct fio_options *options, struct 
     struct trace_reader reader = {
         .path = path, .options = options, .trace = trace, .errors = &own, .line = 1
     };
-    g_autofree char *contents = NULL;
-    g_autoptr(GError) error = NULL;
+    size_t n_bytes = 0;
+    const char *why = NULL;
+    g_autofree char *contents = text_read_trace(path, &n_bytes, &why);
     *trace = (struct fio_trace){ 0 };
-    if (!g_file_get_contents(path, &contents, NULL, &error)) {
-        sim_error_add(errors, options->file, options->line, "read_iolog: %s", error->message);
+    if (contents != NULL && strlen(contents) != n_bytes)
+        why = "it is not a text file";
+    if (why != NULL) {
+        sim_error_add(errors, options->file, options->line, "read_iolog: %s: %s", path, why);
         return false;
     }
+    if (!text_check(contents, path, errors))
+        return false;
     g_auto(GStrv) line = g_strsplit(contents, "\n", -1);
     reader.version = line[0] != NULL ? version_of(g_strstrip(line[0])) : 0;
     if (reader.version == 0)

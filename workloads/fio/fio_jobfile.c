@@ -6,9 +6,11 @@
 #include <glib.h>
 #include <string.h>
 
+#include "sim/config/text.h"
 #include "workloads/fio/fio_options.h"
 
 #define INCLUDES_MAX 16u
+#define FILES_MAX    1000u /* included, with what they include */
 
 struct fio_strings {
     GStringChunk *chunk;
@@ -41,6 +43,7 @@ struct reader {
     struct fio_options global;
     struct fio_options *now; /* what settings go to; NULL: no section yet */
     unsigned n_includes;     /* around the file that is being read */
+    unsigned n_files;        /* that were included */
     const char *setting;     /* whose value is being read: begins messages; "": none's, a file */
 };
 
@@ -125,6 +128,12 @@ static void include(struct reader *reader, const char *file, int line, const cha
         sim_error_add(reader->errors, file, line, "include: files include each other");
         return;
     }
+    if (++reader->n_files > FILES_MAX) {
+        if (reader->n_files == FILES_MAX + 1)
+            sim_error_add(reader->errors, file, line, "include: more than %u files are included",
+                          FILES_MAX);
+        return;
+    }
     reader->n_includes++;
     read_file(reader, path, file, line);
     reader->n_includes--;
@@ -145,12 +154,14 @@ static void read_line(struct reader *reader, const char *file, int line, char *t
 
 static void read_file(struct reader *reader, const char *path, const char *by, int by_line)
 {
-    g_autofree char *contents = NULL;
-    g_autoptr(GError) error = NULL;
-    if (!g_file_get_contents(path, &contents, NULL, &error)) {
-        sim_error_add(reader->errors, by, by_line, "%s", error->message);
+    const char *why = NULL;
+    g_autofree char *contents = text_read(path, &why);
+    if (contents == NULL) {
+        sim_error_add(reader->errors, by, by_line, "%s: cannot be read: %s", path, why);
         return;
     }
+    if (!text_check(contents, path, reader->errors))
+        return;
     g_auto(GStrv) line = g_strsplit(contents, "\n", -1);
     for (int i = 0; line[i] != NULL; i++)
         read_line(reader, path, i + 1, line[i]);

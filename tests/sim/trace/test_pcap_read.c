@@ -213,12 +213,21 @@ static void test_mistakes(void **state)
     refused(&b, "byte 24: a frame of 2130706442 bytes");
 }
 
+/* It might never end. */
+static void test_no_file(void **state)
+{
+    g_autofree char *message = NULL;
+    (void)state;
+    assert_null(pcap_read("/dev/zero", &message));
+    assert_string_equal(message, "/dev/zero: it is no regular file");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pcap),       cmocka_unit_test(test_pcapng),
         cmocka_unit_test(test_resolution), cmocka_unit_test(test_mistakes),
-        cmocka_unit_test(test_longest),
+        cmocka_unit_test(test_longest),    cmocka_unit_test(test_no_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
