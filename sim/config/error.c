@@ -10,6 +10,17 @@ struct sim_error_place {
     int line;
 };
 
+/* A terminal would do what control characters of a found text say: a "?" for each byte. */
+static void make_printable(char *text)
+{
+    for (unsigned char *c = (unsigned char *)text; *c; c++) {
+        if (g_ascii_iscntrl((gchar)*c) && *c != '\n' && *c != '\t')
+            *c = '?';
+        else if (c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0) /* U+0080 to U+009F in UTF-8 */
+            c[0] = c[1] = '?';
+    }
+}
+
 /* Takes the text over. */
 static void add(struct sim_error_list *errors, struct sim_error_place place, char *text)
 {
@@ -39,6 +50,7 @@ void sim_error_add(struct sim_error_list *errors, const char *file, int line, co
     va_start(args, fmt);
     g_string_append_vprintf(text, fmt, args);
     va_end(args);
+    make_printable(text->str);
     add(errors, place, g_string_free(text, FALSE));
 }
 

@@ -20,7 +20,8 @@ struct sim_error_list {
 };
 
 /* Adds one message; `file` may be NULL, `line` 0. Printed as "file:line: message". The same
- * message twice is kept once: the points of a scenario share most of their mistakes. */
+ * message twice is kept once: the points of a scenario share most of their mistakes. Control
+ * characters but newline and tab become question marks. */
 void sim_error_add(struct sim_error_list *errors, const char *file, int line, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 /* Adds all of `more`, which is released, as sim_error_add() would. True if there was any. */

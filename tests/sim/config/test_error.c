@@ -29,6 +29,17 @@ static void messages_carry_their_place(void **state)
     sim_error_release(&errors);
 }
 
+/* A terminal does what they say: neither ESC nor the CSI of U+009B reaches it. */
+static void messages_have_no_control_characters(void **state)
+{
+    struct sim_error_list errors = { 0 };
+
+    (void)state;
+    sim_error_add(&errors, "a\x1b.cfg", 1, "found \"%s\"", "\x1b[31m\x07\t\n\x7f\xc2\x9b\xc2\xb5");
+    assert_string_equal(errors.message[0], "a?.cfg:1: found \"?[31m?\t\n???\xc2\xb5\"");
+    sim_error_release(&errors);
+}
+
 static void messages_are_printed_in_order(void **state)
 {
     struct sim_error_list errors = { 0 };
@@ -145,6 +156,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_carry_their_place),
+        cmocka_unit_test(messages_have_no_control_characters),
         cmocka_unit_test(messages_are_printed_in_order),
         cmocka_unit_test(messages_of_one_list_go_to_another),
         cmocka_unit_test(nearest_name_by_edits),
