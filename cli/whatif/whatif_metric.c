@@ -2,6 +2,7 @@
  * What a what-if measures: a metric, or an expression over metrics and numbers with + - * / ( ),
  * every word apart, since names of metrics hold dots and may hold any other sign.
  */
+#include <math.h>
 #include <string.h>
 
 #include "cli/whatif/whatif.h"
@@ -11,11 +12,18 @@ static bool is_sign(const char *word, const char *signs)
     return word[1] == '\0' && strchr(signs, word[0]) != NULL;
 }
 
-static bool is_number(const char *word)
+/* Decimal and finite; NAN: it is none. */
+static double number_of(const char *word)
 {
     char *end = NULL;
-    g_ascii_strtod(word, &end);
-    return g_ascii_isdigit(word[0]) && *end == '\0';
+    const double value = g_ascii_strtod(word, &end);
+    const bool decimal = g_ascii_isdigit(word[0]) && strpbrk(word, "xX") == NULL;
+    return decimal && *end == '\0' && isfinite(value) ? value : (double)NAN;
+}
+
+static bool is_number(const char *word)
+{
+    return !isnan(number_of(word));
 }
 
 bool whatif_word_is_metric(const char *word)
@@ -47,13 +55,22 @@ char *whatif_metric_fault(const char *metric)
     return depth > 0 ? g_strdup("a ( without its )") : NULL;
 }
 
+/* With an exponent: of integers, SQL's 1 / 2 is 0. */
+static void append_sign_or_number(GString *sql, const char *word)
+{
+    char text[G_ASCII_DTOSTR_BUF_SIZE];
+    if (is_number(word))
+        word = g_ascii_formatd(text, sizeof(text), "%.17e", number_of(word));
+    g_string_append_printf(sql, " %s ", word);
+}
+
 char *whatif_metric_sql(const char *metric, const char *scenario, const char *point)
 {
     GString *sql = g_string_new(NULL);
     g_auto(GStrv) words = g_strsplit(metric, " ", 0);
     for (char **word = words; *word != NULL; word++) {
         if (!whatif_word_is_metric(*word)) {
-            g_string_append_printf(sql, " %s ", *word);
+            append_sign_or_number(sql, *word);
             continue;
         }
         const char *const texts[] = { scenario, point, *word };

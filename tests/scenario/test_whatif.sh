@@ -26,6 +26,7 @@ file "$(question same "$cable $metric ratio = 1.0;")" \
     "$(question minus "$cable $metric difference = [ -30, -0.001 ];")" \
     "$(question value "$metric value = [ 1, 63 ];")" \
     "$(question sum "metric = \"throughput_gbit_s - throughput_gbit_s\"; value = 0;")" \
+    "$(question half "metric = \"throughput_gbit_s * ( 1 / 2 ) / throughput_gbit_s\"; value = 0.5;")" \
     "$(question refused 'change = [ "cables.[0].lanes=16" ]; refused = "16 lanes";')" \
     "$(question accepted "$cable refused = \"length\";")" \
     "$(question fails 'change = [ "measure.duration_us=0.001" ]; fails = "not one transaction";')" \
@@ -38,13 +39,14 @@ has "a ratio" "$out" '^less .* to .*: 0\.[0-9]+ +as expected'
 has "a difference" "$out" '^minus .* to .*: -[0-9.]+ +as expected'
 has "a value without a change" "$out" '^value .*as expected'
 has "an expression" "$out" '^sum .*as expected'
+has "half is no 0" "$out" '^half .* 0\.5 +as expected'
 has "a change that is refused" "$out" '^refused .*refused +as expected'
 has "a change that is not refused" "$out" '^accepted .*not refused +UNEXPECTED'
 has "a run that fails" "$out" '^fails .*fails: "not one transaction" +fails +as expected'
 has "one that is known to miss" "$out" '^known .*known'
 has "its reason" "$out" 'no wormhole'
 has "one that no longer misses" "$out" '^holds .*now as expected'
-has "counts" "$out" '^6 of 10 what-ifs as expected; 1 now as expected; 2 UNEXPECTED; 1 known$'
+has "counts" "$out" '^7 of 11 what-ifs as expected; 1 now as expected; 2 UNEXPECTED; 1 known$'
 is "three runs for all" "$(query results/whatif.db 'SELECT count(*) FROM run')" 3
 is "the change is in the point's name" \
     "$(query results/whatif.db "SELECT count(*) FROM run WHERE point = 'op=read transfer_bytes=64 cables.[0].length_m=10'")" 1
