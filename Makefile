@@ -60,7 +60,7 @@ CLI_C    := $(sort $(shell find cli -name '*.c'))
 TEST_C   := $(sort $(shell find tests -name 'test_*.c'))
 FUZZ_C   := tests/fuzz/fuzz_entry.c tests/fuzz/fuzz_entry_read.c
 # Of what is read from outside; the others are of devices.
-FUZZ_READERS := scenario claims measured filter report results jobfile iolog capture import measure
+FUZZ_READERS := scenario claims measured filter report results jobfile iolog capture import measure whatif
 SUPPORT_C := $(filter-out $(FUZZ_C),$(wildcard tests/support/*.c tests/random/random_*.c \
                  tests/fuzz/fuzz_*.c))
 # In place of models/os, hence whole and first in each test of logic/.
@@ -254,7 +254,7 @@ messages:
 	$(BUILD)/tests/logic/openmx/test_openmx_wire $(COUNT) $(SEED) $(PERMILLE)
 
 # RUNS inputs of one of the fuzzers of tests/fuzz/ (TARGET=nvme, rdma, nic, ioat, dsa, myri; scenario, claims,
-# measured, filter, report, results, jobfile, iolog, capture, import, measure); KEEP=1: what reaches
+# measured, filter, report, results, jobfile, iolog, capture, import, measure, whatif); KEEP=1: what reaches
 # new code then goes into the corpus; FAST=1: without the sanitizers, but for what reached new code.
 fuzz:
 	@scripts/setup.sh fuzz

@@ -3,7 +3,8 @@
 #   scripts/fuzz.sh [--keep] [--fast] TARGET [RUNS]
 #
 # TARGET: nvme, rdma, nic, ioat, dsa or myri (devices); scenario, claims, measured, filter, report, results, jobfile,
-# iolog, capture, import or measure (what is read from outside, with the words of tests/fuzz/words/TARGET where that is there). RUNS inputs (default 1000000); the last lines say how many a second, how
+# iolog, capture, import, measure or whatif (what is read from outside, with the words of tests/fuzz/words/TARGET where
+# that is there). RUNS inputs (default 1000000); the last lines say how many a second, how
 # much code they reached and whether one failed. Inputs that reach new code are collected in
 # build-fuzz/corpus/TARGET, which the next call begins with, too; --keep: as few of them as reach all code
 # that these do replace tests/fuzz/corpus/TARGET, but for what is called found-...: inputs that failed
@@ -31,7 +32,7 @@ done
 target=${1:-} runs=${2:-1000000}
 if [ -z "$target" ] || [ ! -f "tests/fuzz/test_fuzz_$target.c" ]; then
     echo "fuzz: no target \"$target\": nvme, rdma, nic, ioat, dsa, myri, scenario, claims, measured, filter," \
-        "report, results, jobfile, iolog, capture, import or measure" >&2
+        "report, results, jobfile, iolog, capture, import, measure or whatif" >&2
     exit 2
 fi
 case $runs in
@@ -54,7 +55,7 @@ words=tests/fuzz/words/$target
 case $target in
 results) max_len=65536 ;;
 import) max_len=16384 ;;
-scenario | claims | measured | filter | report | jobfile | iolog | capture | measure) max_len=8192 ;;
+scenario | claims | measured | filter | report | jobfile | iolog | capture | measure | whatif) max_len=8192 ;;
 *) max_len=3072 ;;
 esac
 [ -f "$words" ] || words=

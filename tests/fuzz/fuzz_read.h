@@ -18,7 +18,7 @@ struct fuzz_reader {
     void (*read)(const uint8_t *data, size_t bytes);
 };
 extern const struct fuzz_reader fuzz_scenario, fuzz_claims, fuzz_measured, fuzz_filter, fuzz_report,
-    fuzz_results, fuzz_jobfile, fuzz_iolog, fuzz_capture, fuzz_import, fuzz_measure;
+    fuzz_results, fuzz_jobfile, fuzz_iolog, fuzz_capture, fuzz_import, fuzz_measure, fuzz_whatif;
 
 /* The path of a file with these bytes, which the next call of this process replaces. */
 const char *fuzz_read_file(const uint8_t *data, size_t bytes);

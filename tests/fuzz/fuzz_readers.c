@@ -1,6 +1,6 @@
 /* The readers: files of people (scenarios, claims, measured curves, jobs of fio), the texts of
- * filters and units, what a worker writes, databases of other programs, captures and traces, and
- * what the tools of a server print. */
+ * filters and units, what-ifs, what a worker writes, databases of other programs, captures and
+ * traces, and what the tools of a server print. */
 #include <glib.h>
 #include <glib/gstdio.h>
 #include <string.h>
@@ -11,12 +11,14 @@
 #include "cli/import/machine.h"
 #include "cli/measure/measurements.h"
 #include "cli/plot/plot_measured.h"
+#include "cli/whatif/whatif.h"
 #include "sim/trace/pcap_read.h"
 #include "tests/fuzz/fuzz_read.h"
 #include "workloads/experiment.h"
 #include "workloads/fio/fio_internal.h"
 
 #define SCENARIO "pcie_bench/latency_size"
+#define SMALL    "small" /* in tests/fuzz/scenarios/ */
 
 static const char *const roots[] = { "scenarios", NULL };
 
@@ -127,7 +129,25 @@ static void read_filter(const uint8_t *data, size_t bytes)
 
 /* ---- Claims ---------------------------------------------------------------------------------- */
 
-/* With the runs of one point, and nothing that lasts. */
+static void store_point(struct results_db *db, const char *scenario, uint64_t seed)
+{
+    char *message = NULL;
+    struct run_result *result = run_result_new();
+    const struct run_record record = {
+        .scenario = scenario,
+        .point = "op=read transfer_bytes=64",
+        .seed = seed,
+        .status = "done",
+        .config_sha256 = "0",
+        .command_line = "",
+        .host = "",
+    };
+    run_result_metric(result, "latency_mean_ns", "ns", 550.0 + (double)seed);
+    g_assert_true(results_store(db, &record, NULL, result, &message));
+    run_result_free(result);
+}
+
+/* With the runs of one point of two scenarios, and nothing that lasts. */
 static struct results_db *known_results(void)
 {
     static struct results_db *db;
@@ -137,19 +157,8 @@ static struct results_db *known_results(void)
     db = results_open(RESULTS_IN_MEMORY, false, &message);
     g_assert_nonnull(db);
     for (uint64_t seed = 1; seed <= 3; seed++) {
-        struct run_result *result = run_result_new();
-        const struct run_record record = {
-            .scenario = SCENARIO,
-            .point = "op=read transfer_bytes=64",
-            .seed = seed,
-            .status = "done",
-            .config_sha256 = "0",
-            .command_line = "",
-            .host = "",
-        };
-        run_result_metric(result, "latency_mean_ns", "ns", 550.0 + (double)seed);
-        g_assert_true(results_store(db, &record, NULL, result, &message));
-        run_result_free(result);
+        store_point(db, SCENARIO, seed);
+        store_point(db, SMALL, seed);
     }
     return db;
 }
@@ -184,6 +193,54 @@ static void read_claims(const uint8_t *data, size_t bytes)
         evaluate(files);
     else
         refused(&errors);
+    g_ptr_array_unref(files);
+    sim_error_release(&errors);
+}
+
+/* ---- What-ifs -------------------------------------------------------------------------------- */
+
+/* Each text of a question that was judged. */
+static void look_at_whatifs(GPtrArray *files)
+{
+    for (guint i = 0; i < files->len; i++) {
+        const struct whatif_file *file = files->pdata[i];
+        for (guint k = 0; k < file->whatifs->len; k++) {
+            const struct whatif *whatif = whatif_at(file, k);
+            g_assert_cmpint(whatif->verdict, <, N_WHATIF_VERDICTS);
+            g_free(whatif_expected_text(whatif));
+            g_free(whatif_found_text(whatif));
+            if (whatif->verdict == WHATIF_NO_DATA)
+                g_free(whatif_no_data_text(whatif));
+        }
+    }
+}
+
+static void judge(GPtrArray *files, const struct plan *plan)
+{
+    struct sim_error_list errors = { 0 };
+    if (whatif_judge(files, plan, known_results(), &errors))
+        look_at_whatifs(files);
+    else
+        refused(&errors);
+    sim_error_release(&errors);
+}
+
+/* Beside scenarios that are read in a tenth of a millisecond: a question reads two. */
+static void read_whatif(const uint8_t *data, size_t bytes)
+{
+    struct sim_error_list errors = { 0 };
+    char *folders[] = { (char[]){ "tests/fuzz/scenarios" }, NULL };
+    const struct cli_options options = { .roots = folders };
+    g_auto(GStrv) arguments = g_new0(char *, 2);
+    arguments[0] = g_strdup(fuzz_read_file(data, bytes));
+    GPtrArray *files = whatif_load(&options, arguments, &errors);
+    struct plan *plan = errors.n_messages == 0 ? whatif_plan(&options, files, &errors) : NULL;
+    if (errors.n_messages != 0)
+        refused(&errors);
+    else
+        judge(files, plan);
+    if (plan != NULL)
+        plan_free(plan);
     g_ptr_array_unref(files);
     sim_error_release(&errors);
 }
@@ -324,8 +381,10 @@ static void read_iolog(const uint8_t *data, size_t bytes)
             refused(&errors);
         else
             g_assert_cmpuint(trace.n_steps, >, 0);
-        for (uint64_t i = 0; i < trace.n_steps; i++)
+        for (uint64_t i = 0; i < trace.n_steps; i++) {
             g_assert_cmpuint(trace.step[i].offset + trace.step[i].bytes, <=, trace.end);
+            g_assert_cmpuint(trace.step[i].at_us, <=, FIO_TRACE_MAX_US);
+        }
         fio_trace_release(&trace);
         sim_error_release(&errors);
     }
@@ -427,4 +486,5 @@ const struct fuzz_reader fuzz_scenario = { "scenario", read_scenario },
                          fuzz_iolog = { "iolog", read_iolog },
                          fuzz_capture = { "capture", read_capture },
                          fuzz_import = { "import", read_import },
-                         fuzz_measure = { "measure", read_measure };
+                         fuzz_measure = { "measure", read_measure },
+                         fuzz_whatif = { "whatif", read_whatif };
