@@ -2,9 +2,11 @@
 #include <errno.h>
 #include <locale.h>
 #include <malloc.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/base/cli.h"
 #include "cli/base/last_words.h"
@@ -130,15 +132,25 @@ static int dispatch(int argc, char **argv)
     return asks ? command->run(2, help) : command->run(argc - 1, argv + 1);
 }
 
-/* Nobody reads any more (nudma ... | head): that is no fault. A full disk is. */
+static bool nobody_reads(void)
+{
+    struct pollfd out = { .fd = STDOUT_FILENO, .events = POLLOUT };
+    return poll(&out, 1, 0) == 1 && (out.revents & (POLLERR | POLLHUP)) != 0;
+}
+
+/* Nobody reads any more (nudma ... | head): that is no fault. A full disk is, also where an earlier
+ * write has failed, whose errno is gone. */
 static int flush_output(int status)
 {
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout))
         return status;
-    if (errno == EPIPE || errno == 0)
+    const int error = errno;
+    if (error == EPIPE || (error == 0 && nobody_reads()))
         return status;
-    fprintf(stderr, "nudma: cannot write the output: %s\n", g_strerror(errno));
+    fprintf(stderr, "nudma: cannot write the output: %s\n",
+            error != 0 ? g_strerror(error)
+                       : "not all of it can be written (is the disk full, or ulimit -f too low?)");
     return status == CLI_DONE ? CLI_FAILED : status;
 }
 

@@ -61,6 +61,11 @@ mkdir -p pictures/pcie_bench && ln -s elsewhere.svg pictures/$size.svg
 nudma plot $size --db one.db -F svg -o pictures >/dev/null
 is "so does the link of a picture" "$(readlink pictures/$size.svg) $(grep -c '</svg>' pictures/pcie_bench/elsewhere.svg)" \
     "elsewhere.svg 1"
+is "a full disk is a failure, also for what is longer than a buffer" \
+    "$(nudma import "$OLDPWD/tests/cli/import/server/lspci.txt" 2>&1 >/dev/full | tail -n 1)" \
+    "nudma: cannot write the output: not all of it can be written (is the disk full, or ulimit -f too low?)"
+nudma import "$OLDPWD/tests/cli/import/server/lspci.txt" 2>/dev/null | head -n 1 >first
+is "a reader who goes is none" "${PIPESTATUS[0]} $(wc -l <first)" "0 1"
 echo old >kept.svg
 has "a picture that cannot be drawn" "$(PATH=/nowhere said topology $size -o kept.svg 2>&1; cat kept.svg)" '^old$'
 is "nothing is left beside them" "$(find . -name '.nudma-*')" ""
