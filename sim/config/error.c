@@ -112,58 +112,45 @@ static gint by_place(gconstpointer a, gconstpointer b, gpointer list)
     return order;
 }
 
-/* "FILE:LINE: PATH: REST" of a mistake with a place: the path, and what comes after it. False:
- * there is none. */
-static bool split_message(const struct sim_error_list *errors, size_t i, char **path,
-                          const char **rest)
+/* Of "FILE:LINE: PATH.NAME: REST": "FILE:LINE: .NAME: REST"; g_free(). NULL: it is no mistake of a
+ * setting. Mistakes of which this is the same are one, in a part that stands in several places:
+ * what @repeat writes for each index, or a file that several groups include. */
+static char *without_path(const struct sim_error_list *errors, size_t i)
 {
-    const char *text = errors->message[i] + errors->place[i].n_file;
+    const char *message = errors->message[i], *dot = NULL;
+    const char *text = message + errors->place[i].n_file;
     const char *from = errors->place[i].line > 0 ? strstr(text, ": ") : NULL;
     const char *colon = from != NULL ? strstr(from + 2, ": ") : NULL;
 
-    if (colon == NULL || memchr(from + 2, ' ', (size_t)(colon - from - 2)) != NULL)
-        return false;
-    *path = g_strndup(from + 2, (gsize)(colon - from - 2));
-    *rest = colon;
-    return true;
-}
-
-/* The same mistake of the same line, in a part that stands in several places: what @repeat writes
- * for each index, or a file that several groups include. */
-static bool is_repeated(const struct sim_error_list *errors, size_t i, size_t j)
-{
-    g_autofree char *a = NULL, *b = NULL;
-    const char *rest_a, *rest_b;
-    const struct sim_error_place *p = &errors->place[i], *q = &errors->place[j];
-
-    if (p->line == 0 || p->line != q->line || p->n_file != q->n_file ||
-        strncmp(errors->message[i], errors->message[j], p->n_file) != 0 ||
-        !split_message(errors, i, &a, &rest_a) || !split_message(errors, j, &b, &rest_b))
-        return false;
-    const char *last_a = strrchr(a, '.'), *last_b = strrchr(b, '.');
-    return last_a != NULL && last_b != NULL && strcmp(last_a, last_b) == 0 &&
-           strcmp(rest_a, rest_b) == 0;
+    if (colon == NULL)
+        return NULL;
+    for (const char *p = from + 2; p < colon; p++) {
+        if (*p == ' ')
+            return NULL;
+        if (*p == '.')
+            dot = p;
+    }
+    return dot ? g_strdup_printf("%.*s%s", (int)(from + 2 - message), message, dot) : NULL;
 }
 
 void sim_error_print(const struct sim_error_list *errors, FILE *out)
 {
     size_t n_same = 0;
+    g_autoptr(GArray) all = g_array_new(FALSE, FALSE, sizeof(size_t));
     g_autoptr(GArray) order = g_array_new(FALSE, FALSE, sizeof(size_t));
+    g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
 
     for (size_t i = 0; i < errors->n_messages; i++)
-        g_array_append_val(order, i);
-    g_array_sort_with_data(order, by_place, (gpointer)(uintptr_t)errors);
-    for (guint i = 1; i < order->len;) {
-        bool same = false;
+        g_array_append_val(all, i);
+    g_array_sort_with_data(all, by_place, (gpointer)(uintptr_t)errors);
+    for (guint i = 0; i < all->len; i++) {
+        const size_t at = g_array_index(all, size_t, i);
+        char *key = without_path(errors, at);
 
-        for (guint k = 0; k < i && !same; k++)
-            same = is_repeated(errors, g_array_index(order, size_t, k),
-                               g_array_index(order, size_t, i));
-        if (same)
-            g_array_remove_index(order, i);
+        if (key == NULL || g_hash_table_add(seen, key))
+            g_array_append_val(order, at);
         else
-            i++;
-        n_same += same;
+            n_same++;
     }
     for (guint i = 0; i < MIN(order->len, SIM_ERRORS_PRINTED); i++)
         fprintf(out, "%s\n", errors->message[g_array_index(order, size_t, i)]);

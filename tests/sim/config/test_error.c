@@ -68,6 +68,31 @@ static void messages_are_printed_in_order(void **state)
     sim_error_release(&errors);
 }
 
+/* Were each compared with all before it, this would not end within the time of a test. */
+static void many_messages_are_printed_at_once(void **state)
+{
+    struct sim_error_list errors = { 0 };
+    char *text = NULL;
+    size_t n = 0;
+    FILE *out = open_memstream(&text, &n);
+
+    (void)state;
+    for (int i = 0; i < 100000; i++) {
+        g_autofree char *path = g_strdup_printf("hosts.h%d.x", i);
+
+        sim_error_add(&errors, "a.cfg", 1 + i / 2, "%s: unknown setting", path);
+    }
+    sim_error_print(&errors, out);
+    fclose(out);
+    assert_true(g_str_has_prefix(text, "a.cfg:1: hosts.h0.x: unknown setting\n"
+                                       "a.cfg:2: hosts.h2.x: unknown setting\n"));
+    assert_true(g_str_has_suffix(text,
+                                 "50000 more are the same, of the same lines in other places\n"
+                                 "and 49800 mistakes more\n"));
+    free(text);
+    sim_error_release(&errors);
+}
+
 static void messages_of_one_list_go_to_another(void **state)
 {
     struct sim_error_list errors = { 0 }, more = { 0 };
@@ -158,6 +183,7 @@ int main(void)
         cmocka_unit_test(messages_carry_their_place),
         cmocka_unit_test(messages_have_no_control_characters),
         cmocka_unit_test(messages_are_printed_in_order),
+        cmocka_unit_test(many_messages_are_printed_at_once),
         cmocka_unit_test(messages_of_one_list_go_to_another),
         cmocka_unit_test(nearest_name_by_edits),
         cmocka_unit_test(swapped_neighbours_are_one_edit),
