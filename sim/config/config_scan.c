@@ -441,8 +441,9 @@ static void take_name(struct scanner *s, struct config_place place, const char *
         return;
     }
     s->name = g_string_chunk_insert_len(s->scan->strings, token, (gssize)n);
-    if (know_setting(s, place)) {
-        /* libconfig refuses a name that is there: config_load_scanned() takes the mark off */
+    if (know_setting(s, place) || g_str_has_prefix(s->name, CONFIG_AGAIN)) {
+        /* libconfig refuses a name that is there: config_load_scanned() takes the mark off, also
+         * off a name that has one of its own */
         g_autofree char *again = g_strdup_printf("%s%u*%s", CONFIG_AGAIN, s->n_again++, s->name);
         emit(s, place, again, strlen(again), false);
     } else {

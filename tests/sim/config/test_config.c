@@ -282,6 +282,19 @@ static void syntax_errors_name_the_line(void **state)
         refuse(*state, cases[i][0], cases[i][1]);
 }
 
+/* Names may begin with a star, also as the reader's own mark does. */
+static void a_name_like_the_mark_of_one_that_is_set_again(void **state)
+{
+    struct fixture *f = *state;
+    struct config *config = load(f, "*again-o = 1;\n*again-7*b = { *again- = 2; };");
+    struct config_node *root = config_root(config);
+
+    assert_int_equal(config_int(config_find(root, "*again-o")), 1);
+    assert_non_null(config_find(root, "*again-7*b"));
+    assert_int_equal(config_int(config_find(config_find(root, "*again-7*b"), "*again-")), 2);
+    config_free(config);
+}
+
 static void a_file_that_cannot_be_read(void **state)
 {
     struct fixture *f = *state;
@@ -1232,6 +1245,7 @@ int main(void)
         TEST(lines_are_those_of_the_file),
         TEST(integers_beyond_32_bits_need_a_suffix),
         TEST(syntax_errors_name_the_line),
+        TEST(a_name_like_the_mark_of_one_that_is_set_again),
         TEST(a_file_that_cannot_be_read),
         TEST(includes_without_end),
         TEST(strings_that_cannot_be_shown),
