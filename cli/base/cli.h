@@ -73,6 +73,9 @@ char **cli_roots(const char *option);
 char *cli_find_file(const struct cli_options *options, const char *name);
 /* True if both paths exist and are the same file. */
 bool cli_same_file(const char *a, const char *b);
+/* False with a message if `output` (NULL: none) is a file that the command reads: the database, an
+ * argument, or one of `more` (NULL-terminated; NULL: none). */
+bool cli_writes_elsewhere(const char *output, const struct cli_options *options, char *const *more);
 /* Opens the database for writing; makes it, and its folder, if they are not there. NULL with the
  * reason printed. */
 struct results_db *cli_open_for_writing(const struct cli_options *options);

@@ -240,6 +240,27 @@ bool cli_same_file(const char *a, const char *b)
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
+static bool is_among(const char *output, char *const *files)
+{
+    for (; files != NULL && *files != NULL; files++)
+        if (cli_same_file(output, *files))
+            return true;
+    return false;
+}
+
+bool cli_writes_elsewhere(const char *output, const struct cli_options *options, char *const *more)
+{
+    char *const database[] = { options->db, NULL };
+    if (output == NULL || !g_file_test(output, G_FILE_TEST_IS_REGULAR) ||
+        (!is_among(output, database) && !is_among(output, options->arguments) &&
+         !is_among(output, more)))
+        return true;
+    fprintf(stderr,
+            "%s: is the database or a file that is read here, expected another one to write\n",
+            output);
+    return false;
+}
+
 bool cli_wait_for_database(void *unused, const char *path, double before_s, double waited_s)
 {
     (void)unused;

@@ -388,7 +388,7 @@ int cli_calibrate(int argc, char **argv)
         status = CLI_WRONG;
         if (*c.options.arguments == NULL)
             fprintf(stderr, "nudma calibrate: which scenario? (nudma list shows them)\n");
-        else if (in_ranges(&c))
+        else if (cli_writes_elsewhere(c.write_path, &c.options, NULL) && in_ranges(&c))
             status = prepare_and_calibrate(&c);
     }
     g_strfreev(c.param_texts);

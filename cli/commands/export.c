@@ -440,7 +440,9 @@ int cli_export(int argc, char **argv)
             "metrics with their units in the head;\njson also has intervals, and for each "
             "run its seed, version, host, command line and fingerprint.",
             entries, argc, argv, &status))
-        status = is_sound(&request) ? export_results(&request) : CLI_WRONG;
+        status = is_sound(&request) && cli_writes_elsewhere(request.output, &request.options, NULL)
+                     ? export_results(&request)
+                     : CLI_WRONG;
     cli_options_release(&request.options);
     g_strfreev(request.metrics);
     g_strfreev(request.filters);

@@ -14,8 +14,8 @@ static gint by_name(gconstpointer a, gconstpointer b)
 }
 
 /* Of a folder: all regular files, those of no known format are passed over. */
-static void read_folder(struct import_machine *machine, const char *folder, unsigned *n_read,
-                        struct sim_error_list *errors)
+static void read_folder(struct import_machine *machine, const char *folder, const char *output,
+                        unsigned *n_read, struct sim_error_list *errors)
 {
     g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GError) error = NULL;
@@ -36,6 +36,9 @@ static void read_folder(struct import_machine *machine, const char *folder, unsi
         bool known;
         import_file(machine, paths->pdata[i], false, &known, errors);
         *n_read += known;
+        if (known && output != NULL && cli_same_file(paths->pdata[i], output))
+            sim_error_add(errors, output, 0,
+                          "is a file that is read here, expected another one to write");
     }
     if (*n_read == before && errors->n_messages == 0)
         sim_error_add(errors, folder, 0,
@@ -92,7 +95,7 @@ static int import(struct cli_options *options, const struct import_choice *choic
     for (char **argument = options->arguments; *argument != NULL; argument++) {
         bool known;
         if (g_file_test(*argument, G_FILE_TEST_IS_DIR)) {
-            read_folder(&machine, *argument, &n_read, &errors);
+            read_folder(&machine, *argument, output, &n_read, &errors);
         } else {
             import_file(&machine, *argument, true, &known, &errors);
             n_read++;
@@ -153,7 +156,7 @@ int cli_import(int argc, char **argv)
         else if (!is_name(choice.host))
             fprintf(stderr, "nudma import: --host %s: expected a name of a-z, 0-9 and _\n",
                     choice.host);
-        else
+        else if (cli_writes_elsewhere(output, &options, NULL))
             status = import(&options, &choice, output);
     }
     cli_options_release(&options);

@@ -209,6 +209,19 @@ static int run(struct measure *measure)
     return status;
 }
 
+/* Regular files: both may go to /dev/stdout. */
+static bool same_outputs(const struct measure *measure)
+{
+    if (measure->output == NULL || measure->claims == NULL)
+        return false;
+    g_autofree char *settings = g_canonicalize_filename(measure->output, NULL);
+    g_autofree char *claims = g_canonicalize_filename(measure->claims, NULL);
+    const bool there = g_file_test(settings, G_FILE_TEST_EXISTS);
+    if (there && !g_file_test(settings, G_FILE_TEST_IS_REGULAR))
+        return false;
+    return strcmp(settings, claims) == 0 || cli_same_file(settings, claims);
+}
+
 int cli_measure(int argc, char **argv)
 {
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
@@ -241,7 +254,10 @@ int cli_measure(int argc, char **argv)
                     "nudma measure: --output and --claims need what was measured: --read FILE\n");
         else if (measure.n_workers < 1 || measure.n_workers > 4096)
             fprintf(stderr, "nudma measure: expected -j of 1 or more\n");
-        else {
+        else if (same_outputs(&measure))
+            fprintf(stderr, "nudma measure: --output and --claims are one file, expected two\n");
+        else if (cli_writes_elsewhere(measure.output, &measure.options, measure.read) &&
+                 cli_writes_elsewhere(measure.claims, &measure.options, measure.read)) {
             measure.platform = names[0];
             status = run(&measure);
         }

@@ -148,7 +148,8 @@ int run_scenarios(struct run_request *request, char **arguments)
     if (!request->list)
         check_size(plan, request, &errors);
     if (!request->list && !request->print_config && errors.n_messages == 0)
-        trace_files_check(&request->trace_files, plan, request->n_seeds, &errors);
+        trace_files_check(&request->trace_files, plan, request->options.db, request->n_seeds,
+                          &errors);
     if ((request->list || traced) && errors.n_messages == 0)
         plan_check_first(plan, &errors);
     if (!request->list && !traced && plan->points->len <= MOST_RUNS)

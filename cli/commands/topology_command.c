@@ -195,7 +195,7 @@ int cli_topology(int argc, char **argv)
         struct wanted wanted = { .format = found };
         if (found != NULL && results)
             wanted.db = cli_open_for_reading(&options);
-        if (found == NULL)
+        if (found == NULL || !cli_writes_elsewhere(output, &options, NULL))
             status = CLI_WRONG;
         else if (results && wanted.db == NULL)
             status = CLI_FAILED;

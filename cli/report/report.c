@@ -329,7 +329,9 @@ int cli_report_page(int argc, char **argv)
                   "Without SCENARIO: all that there are. It shows what the database has and runs "
                   "nothing:\nnudma figures runs what is missing.",
                   entries, argc, argv, &status))
-        status = report_scenarios(&options, path != NULL ? path : "results/report.html");
+        status = cli_writes_elsewhere(path, &options, NULL)
+                     ? report_scenarios(&options, path != NULL ? path : "results/report.html")
+                     : CLI_WRONG;
     cli_options_release(&options);
     return status;
 }

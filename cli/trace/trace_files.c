@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "cli/base/cli.h"
 #include "cli/trace/trace_apart.h"
@@ -217,22 +216,23 @@ void trace_files_release(struct trace_files *files)
     g_free(files->limit);
 }
 
-/* The file must not be one that the run was read from. */
+/* The file must not be one that the run was read from, nor that of its results. */
 static void check_place(const char *option, const char *path, const struct plan *plan,
-                        struct sim_error_list *errors)
+                        const char *db, struct sim_error_list *errors)
 {
-    struct stat file, read;
-    if (path == NULL || stat(path, &file) != 0)
+    if (path == NULL)
         return;
+    if (cli_same_file(path, db))
+        sim_error_add(errors, NULL, 0, "%s %s: found the database, expected another file", option,
+                      path);
     for (guint i = 0; i < plan->scenarios->len; i++)
-        if (stat(scenario_path(plan->scenarios->pdata[i]), &read) == 0 &&
-            read.st_dev == file.st_dev && read.st_ino == file.st_ino)
+        if (cli_same_file(path, scenario_path(plan->scenarios->pdata[i])))
             sim_error_add(errors, NULL, 0, "%s %s: found the scenario, expected another file",
                           option, path);
 }
 
-void trace_files_check(const struct trace_files *files, const struct plan *plan, int n_seeds,
-                       struct sim_error_list *errors)
+void trace_files_check(const struct trace_files *files, const struct plan *plan, const char *db,
+                       int n_seeds, struct sim_error_list *errors)
 {
     if (!trace_files_wanted(files))
         return;
@@ -246,9 +246,9 @@ void trace_files_check(const struct trace_files *files, const struct plan *plan,
     if (n_seeds > 1)
         sim_error_add(errors, NULL, 0, "%s: %d seeds, expected one (--seed chooses it)", option,
                       n_seeds);
-    check_place("--pcap", files->pcap, plan, errors);
-    check_place("--tlp", files->tlp, plan, errors);
-    check_place("--trace", files->perfetto, plan, errors);
+    check_place("--pcap", files->pcap, plan, db, errors);
+    check_place("--tlp", files->tlp, plan, db, errors);
+    check_place("--trace", files->perfetto, plan, db, errors);
 }
 
 /* ---- The run --------------------------------------------------------------------------------- */

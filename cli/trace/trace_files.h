@@ -29,9 +29,9 @@ bool trace_files_wanted(const struct trace_files *files);
 /* Reads the texts. False with what is wrong printed. */
 bool trace_files_parse(struct trace_files *files);
 void trace_files_release(struct trace_files *files);
-/* A mistake unless there is one point and one seed. */
-void trace_files_check(const struct trace_files *files, const struct plan *plan, int n_seeds,
-                       struct sim_error_list *errors);
+/* A mistake unless there is one point and one seed, and the files are others than what is read. */
+void trace_files_check(const struct trace_files *files, const struct plan *plan, const char *db,
+                       int n_seeds, struct sim_error_list *errors);
 /* Runs the plan's first point, into no database, and writes the files; the exit status. */
 int trace_files_run(const struct plan *plan, uint64_t seed, struct trace_files *files);
 

@@ -70,6 +70,23 @@ echo old >kept.svg
 has "a picture that cannot be drawn" "$(PATH=/nowhere said topology $size -o kept.svg 2>&1; cat kept.svg)" '^old$'
 is "nothing is left beside them" "$(find . -name '.nudma-*')" ""
 
+# ---- What is read stays as it is ---------------------------------------------------------------
+cp one.db read.db && cp "$NUDMA_SCENARIOS/$size.cfg" read.cfg && cp "$OLDPWD/tests/cli/import/server/lspci.txt" .
+mkdir -p server && cp lspci.txt server/ && cp "$OLDPWD/tests/cli/measure/mlc.txt" .
+sha256sum read.db read.cfg lspci.txt server/lspci.txt mlc.txt >sums
+other='expected another one to write'
+refused "a table over the database" "./read.db: .*$other" export $size --db read.db -o ./read.db -F csv
+refused "a page over it" "read.db: .*$other" report $size --db read.db -o read.db
+refused "transactions over it" '--tlp read.db: found the database' run $size --quick --filter 'op=read transfer_bytes=64' \
+    --db read.db --tlp read.db
+refused "a topology over its scenario" "read.cfg: .*$other" topology read.cfg -o read.cfg -F text
+refused "fitted values over it" "read.cfg: .*$other" calibrate read.cfg --write read.cfg --param hosts.server.dram.controller_ns
+refused "a scenario over what it is written from" "lspci.txt: .*$other" import lspci.txt -o lspci.txt
+refused "also of a folder" "server/lspci.txt: .*$other" import server -o server/lspci.txt
+refused "settings over measurements" "mlc.txt: .*$other" measure t620 --read mlc.txt -o mlc.txt
+refused "settings and claims in one file" '.*are one file' measure t620 --read mlc.txt -o new --claims ./new
+is "all of it" "$(sha256sum -c --quiet sums 2>&1)" ""
+
 # ---- What was not said --------------------------------------------------------------------------
 refused "--set of constraints" '--set: constraints: cannot be changed here' run $size --set 'constraints=("op=read")' --list
 refused "no database" 'nudma run: --db :memory:: would keep nothing' run $size --db :memory:
