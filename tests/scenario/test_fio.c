@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/support/scenario_fixture.h"
 #include "workloads/fio/fio_options.h"
@@ -550,6 +551,21 @@ static void test_files_that_are_none(void **state)
     refused_job(state, "read_iolog=more.fio", "more.fio: it is not a text file");
 }
 
+static void test_iolog_over_what_is_read(void **state)
+{
+    const struct folder *folder = *state;
+    g_autofree char *trace = write_file(state, "t.log", "fio version 2 iolog\nf read 0 4096\n");
+    g_autofree char *link = g_build_filename(folder->path, "link", NULL);
+    g_autofree char *itself = g_strdup_printf("write_iolog=%s/job.fio", folder->path);
+    g_autofree char *through = g_strdup_printf("read_iolog=t.log\nwrite_iolog=%s", link);
+    g_autofree char *kept = NULL;
+    assert_int_equal(symlink("t.log", link), 0);
+    refused_job(state, itself, "[job]: write_iolog: ");
+    refused_job(state, through, "link is read here, expected another file");
+    assert_true(g_file_get_contents(trace, &kept, NULL, NULL));
+    assert_string_equal(kept, "fio version 2 iolog\nf read 0 4096\n");
+}
+
 /* Two includes of each file, in 16 levels, are 65536 files. */
 static void test_includes_without_number(void **state)
 {
@@ -774,6 +790,7 @@ int main(void)
         TEST(test_together),
         TEST(test_files_that_are_none),
         TEST(test_includes_without_number),
+        TEST(test_iolog_over_what_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include <glib.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "workloads/fio/fio_internal.h"
 
@@ -359,6 +360,23 @@ static void check_blocks(const struct fio_thread *thread, uint64_t unit,
               thread->job.buffer_bytes, device->limit_bytes, device->engine->name, device->name);
 }
 
+/* Relative to the job file; g_free(). */
+static char *trace_path(const struct fio_options *options)
+{
+    g_autofree char *folder = g_path_get_dirname(options->file);
+    return g_path_is_absolute(options->read_iolog)
+               ? g_strdup(options->read_iolog)
+               : g_build_filename(folder, options->read_iolog, NULL);
+}
+
+/* Whether the log would be written over a file that is there already, and read. */
+static bool would_replace(const char *log, const char *read)
+{
+    struct stat a, b;
+    return read != NULL && stat(log, &a) == 0 && stat(read, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
+}
+
 static void check_iologs(struct fio *fio, unsigned description, struct sim_error_list *errors)
 {
     const struct fio_options *options = fio->description[description].options;
@@ -367,6 +385,12 @@ static void check_iologs(struct fio *fio, unsigned description, struct sim_error
     if (options->jobs > 1)
         wrong(errors, options, "write_iolog; numjobs",
               "expected a file for each job, and numjobs=1");
+    g_autofree char *trace = options->read_iolog != NULL ? trace_path(options) : NULL;
+    const char *const read[] = { config_file(fio->program->group), options->file, trace };
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(read); i++)
+        if (would_replace(options->write_iolog, read[i]))
+            wrong(errors, options, "write_iolog", "%s is read here, expected another file",
+                  options->write_iolog);
     for (unsigned i = 0; i < description; i++) {
         const char *other = fio->description[i].options->write_iolog;
         if (other != NULL && strcmp(other, options->write_iolog) == 0)
@@ -381,10 +405,7 @@ static void read_trace(struct fio_group_job *job, struct sim_error_list *errors)
     struct fio_options *options = job->options;
     if (options->read_iolog == NULL)
         return;
-    g_autofree char *folder = g_path_get_dirname(options->file);
-    g_autofree char *path = g_path_is_absolute(options->read_iolog)
-                                ? g_strdup(options->read_iolog)
-                                : g_build_filename(folder, options->read_iolog, NULL);
+    g_autofree char *path = trace_path(options);
     if (!fio_trace_read(path, options, &job->trace, errors))
         return;
     options->reads = options->writes = false;
