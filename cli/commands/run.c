@@ -143,8 +143,9 @@ int run_scenarios(struct run_request *request, char **arguments)
     int status = CLI_WRONG;
     if (request->bands && errors.n_messages == 0)
         bands_plan(plan, &request->options, choice.sets, &errors);
-    const bool traced = request->trace_text != NULL || request->n_steps != 0 ||
-                        trace_files_wanted(&request->trace_files);
+    const bool traced = !request->print_config && /* runs nothing */
+                        (request->trace_text != NULL || request->n_steps != 0 ||
+                         trace_files_wanted(&request->trace_files));
     if (!request->list)
         check_size(plan, request, &errors);
     if (!request->list && !request->print_config && errors.n_messages == 0)
