@@ -23,8 +23,10 @@ import threading
 
 NUDMA = os.path.realpath(os.environ.get("NUDMA", "build/nudma"))
 SCENARIOS = os.path.realpath("scenarios")
+SERVER, MEASURED = os.path.realpath("tests/cli/import/server"), os.path.realpath("tests/cli/measure")
 SIZE = "pcie_bench/latency_size"
 TEXT = open(os.path.join(SCENARIOS, SIZE + ".cfg"), "rb").read()
+NET = open("tests/scenario/settings/net.cfg", "rb").read() + b'title = "x"; text = "y";\n'
 ODD = [b"", b"-1", b"0", b"0100", b"1e999", b"nan", b"99999999999999999999", b"4294967296", b"\"\"", b"()",
        b"{}", b"true", b"\xe9", b"'", b"`id`", b"$(id)", b"\x1b[31m", b"a" * 5000, b"../..", b"-", b"--", b"%s%n",
        b"1 GB", b"64 GiB", b"-5 ns", b"@none", b"=", b",", b"x=y=z", b"*", b"?", b"[", b"\n", b"0x", b"1L"]
@@ -166,7 +168,94 @@ def limits(rng, _):
     return ["ulimit " + limit] + command, ["*"]
 
 
-GROUPS = [scenario_files, included_files, settings, filters, command_lines, databases, claims, measured_files, outputs, limits]
+def whatifs(rng, folder):
+    words = ["latency_mean_ns", "throughput_gbit_s", "1", "0", "2.5", "1e999", "0x10", "*", "/", "+", "-", "(", ")", "'", "v('a')", "--"]
+    metric = " ".join(rng.choice(words) for _ in range(rng.choice([1, 1, 3, 3, 5])))
+    change = rng.choice(["cables.[0].lanes=4", "workload.window_bytes=16384", "axes.op=read", "measure.transactions=10", "x", "=", "@none",
+                         "cables.[0].lanes=99", "hosts.server.dram.channels=0"])
+    text = ('whatifs = ( { id = "a"; text = "t"; scenario = "%s"; filter = "op=read transfer_bytes=64"; base = [ ]; change = [ "%s" ];\n'
+            'metric = "%s"; %s; because = "b"; source = "s"; } );\n' %
+            (SIZE, change, metric, rng.choice(["ratio = 1.0", "difference = [ -1, 1 ]", "value = 3", "ratio = [ 2, 1 ]"]))).encode()
+    write(folder, "w.cfg", mutate(rng, text) if rng.random() < 0.5 else text)
+    return ["whatif", "w.cfg", "-q", "-j1", "--db", "x.db"], ["*"]
+
+
+JOBS = b"[global]\nfilename=/dev/nvme0n1\ndirect=1\nruntime=60\n[a]\nrw=randrw\nbs=8k\nsize=1g\nread_iolog=t.log\n[b]\nrw=write\nbs=4k\nsize=64m\n"
+LOG = b"fio version 2 iolog\n/x add\n/x open\n/x read 0 4096\n/x wait 500 0\n/x write 8192 4096\n/x sync 0 0\n/x close\n"
+KEYS = ODD + [b"include j.fio", b"include pipe", b"read_iolog=pipe", b"[", b"]", b"numjobs=9999", b"iodepth=", b"size=100%", b"bs=1g", b"rate=1",
+              b"replay_redirect=x", b"write_iolog=j.fio", b"99999999999", b"/x", b"trim", b"fio version 3 iolog", b"bssplit=4k/60:8k/40"]
+
+
+def jobs_of_fio(rng, folder):
+    os.mkfifo(os.path.join(folder, "pipe"))
+    text = open(os.path.join(SCENARIOS, "examples/fio_jobs.cfg"), "rb").read()
+    write(folder, "x.cfg", text.replace(b"fio_jobs.fio", rng.choice([b"j.fio"] * 8 + [b"pipe", b"."])))
+    write(folder, "j.fio", mutate(rng, JOBS, KEYS) if rng.random() < 0.7 else JOBS)
+    write(folder, "t.log", mutate(rng, LOG, KEYS))
+    return ["run", "x.cfg", "--list", "-q"], []
+
+
+def captures(rng, folder):
+    capture = open(os.path.join(folder, "..", "one.pcapng"), "rb").read()
+    options = rng.choice([b"", b"", b"", b'source_ip = "10.0.2.1";', b'source_ip = "x";', b'to = "";', b"speed_ratio = 1e9;", b"repeat = true;"])
+    write(folder, "x.cfg", NET.replace(b'type = "netperf";', b'type = "pcap_replay"; file = "c.pcapng"; ' + options))
+    if rng.random() < 0.1:
+        os.mkfifo(os.path.join(folder, "c.pcapng"))
+    elif rng.random() < 0.2:
+        write(folder, "c.pcapng", capture[:rng.randrange(len(capture))])
+    else:
+        write(folder, "c.pcapng", mutate(rng, capture[:rng.choice([200, 2000, len(capture)])]))
+    return ["run", "x.cfg", "-q", "-j1", "--db", "x.db"], ["x.db", "x.db-wal", "x.db-shm", "*"]
+
+
+def imports(rng, folder):
+    names = rng.sample(sorted(os.listdir(SERVER)), rng.randint(1, 3))
+    for name in names:
+        content = open(os.path.join(SERVER, name), "rb").read()
+        write(folder, name, mutate(rng, content) if rng.random() < 0.7 else content)
+    if rng.random() < 0.1:
+        os.mkfifo(os.path.join(folder, "pipe"))
+        names.append("pipe")
+    options = rng.choice([[], [], ["--platform"], ["--host", rng.choice(["a", "", "A b", "../x"])], ["--family", rng.choice(["skylake_sp", "x", ""])]])
+    return ["import"] + (names if rng.random() < 0.8 else ["."]) + options, []
+
+
+def measurements(rng, folder):
+    names = rng.sample(sorted(os.listdir(MEASURED)), rng.choice([1, 1, 1, 2]))
+    for name in names:
+        write(folder, name, mutate(rng, open(os.path.join(MEASURED, name), "rb").read()))
+    if rng.random() < 0.1:
+        os.mkfifo(os.path.join(folder, "pipe"))
+        names.append("pipe")
+    reads = [option for name in names for option in ("--read", name)]
+    outputs_of = rng.choice([[], [], ["-o", "out"], ["--claims", "out"], ["-o", "out", "--claims", "out"], ["-o", names[0]], ["-o", "none/x"]])
+    return ["measure", rng.choice(["t620", "t620", "t430", "x"]), "-j1"] + reads + outputs_of, ["out"]
+
+
+def traces(rng, _):
+    values = [b"", b"-1", b"0", b"1", b"5", b"1e400", b"1e18", b"+0", b"+5", b"measurement", b"1.5 ms", b"99 TiB", b"1 KiB,ring", b"1,ring", b"x", b","]
+    kind = rng.choice([["--tlp", "out"], ["--trace", "out.pftrace"], ["--pcap", "out"], ["--trace", rng.choice(values)],
+                       ["--trace-address", rng.choice([b"nfp", b"nfp,bytes=64", b"nfp,read=2", b"x", b",", b"nfp,write=99999999999", b"read=-1"])],
+                       ["--tlp", rng.choice([b"none/x", b"", b"/dev/full", b".", b"../one.db"])]])
+    options = [option + b"=" + rng.choice(values) for option in (b"--trace-from", b"--trace-until", b"--trace-limit") if rng.random() < 0.4]
+    if rng.random() < 0.3:
+        options.append(b"--tlp-filter=" + rng.choice([b"type=MRd", b"link=*", b"type=,", b"x=1", b"=", b"requester=01:00.0", b"from=nfp.*", b"\xff"]))
+    if rng.random() < 0.2:
+        options.append(rng.choice([b"--list", b"--print-config", b"--bands", b"--seeds=2"]))
+    return ["run", SIZE, "-q", "--filter", "op=read transfer_bytes=64", "--db", "../one.db"] + kind + options, ["out", "out.pftrace"]
+
+
+def streams(rng, _):
+    command = rng.choice([["run", SIZE, "--quick", "-q", "-j1", "--db", "x.db"], ["results", SIZE, "--db", "../one.db"], ["list"], ["describe"],
+                          ["export", SIZE, "--db", "../one.db"], ["export", SIZE, "--db", "../one.db", "-o", "out.csv"], ["measure", "t620"],
+                          ["import", SERVER], ["topology", SIZE, "--format", rng.choice(["text", "dot", "hwloc"])], ["init", "out.cfg"],
+                          ["run", SIZE, "--quick", "--print-config"], ["check", "pcie_bench", "--db", "../one.db"], ["whatif", "--list"],
+                          ["run", SIZE, "--quick", "--tlp", "out", "--filter", "op=read transfer_bytes=64"], ["import", SERVER, "-o", "out"]])
+    return ["exec " + rng.choice([">&-", ">/dev/full", "<&-", "<&- >&-", "</dev/zero", ">/dev/full <&-"])] + command, ["*"]
+
+
+GROUPS = [scenario_files, included_files, settings, filters, command_lines, databases, claims, measured_files, outputs, limits,
+          whatifs, jobs_of_fio, captures, imports, measurements, traces, streams]
 OUTCOMES = ["done", "refused", "failed", "hung", "crashed", "silent", "spoilt"]
 
 
@@ -202,7 +291,7 @@ def try_once(group, seed, top):
     arguments, may = group(rng, folder)
     before = contents(folder)
     command = [NUDMA] + arguments
-    if group is limits: # no core files, and the limit for the command alone
+    if group in (limits, streams): # no core files, and the limit for the command alone
         command = ["bash", "-c", "ulimit -c 0; %s; exec \"$@\"" % arguments[0], "limits", NUDMA] + arguments[1:]
     environment = dict(os.environ, NUDMA_SCENARIOS=SCENARIOS)
     try:
@@ -228,6 +317,10 @@ def main():
     with tempfile.TemporaryDirectory() as top:
         subprocess.run([NUDMA, "run", SIZE, "--quick", "-q", "--db", os.path.join(top, "one.db")], check=True, capture_output=True,
                        env=dict(os.environ, NUDMA_SCENARIOS=SCENARIOS))
+
+        with open(os.path.join(top, "net.cfg"), "wb") as out:
+            out.write(NET)
+        subprocess.run([NUDMA, "run", "net.cfg", "-q", "--pcap", "one.pcapng"], cwd=top, check=True, capture_output=True)
 
         def work():
             while True:

@@ -1,9 +1,11 @@
 /* nudma measure: which benchmarks tell what the model has to be told of a real server. */
-#include <glib/gstdio.h>
+#include <errno.h>
+#include <glib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/base/scenarios.h"
+#include "cli/base/script.h"
 #include "cli/measure/measure.h"
 #include "sim/config/config.h"
 #include "workloads/experiment.h"
@@ -55,15 +57,16 @@ static bool is_platform(const struct measure *measure, const char *path, bool *g
 /* The group of a host becomes a file that includes it, so that mistakes name the platform's own. */
 static bool wrap(struct measure *measure, const char *path, struct sim_error_list *errors)
 {
-    g_autoptr(GError) error = NULL;
+    g_autofree char *message = NULL;
     g_autofree char *whole = g_canonicalize_filename(path, NULL);
     g_autofree char *text = g_strdup_printf("hosts = { server = {\n@include \"%s\"\n}; };\n",
                                             whole);
-    const int fd = g_file_open_tmp("nudma-measure-XXXXXX.cfg", &measure->set_path, &error);
-    if (fd >= 0)
-        close(fd);
-    if (fd < 0 || !g_file_set_contents(measure->set_path, text, -1, &error)) {
-        sim_error_add(errors, NULL, 0, "%s", error->message);
+    measure->set_fd = script_file(&measure->set_path, &message);
+    const bool written = measure->set_fd >= 0 &&
+                         write(measure->set_fd, text, strlen(text)) == (ssize_t)strlen(text);
+    if (!written) {
+        sim_error_add(errors, NULL, 0, "a file for the platform cannot be written: %s",
+                      message != NULL ? message : g_strerror(errno));
         return false;
     }
     return true;
@@ -202,7 +205,7 @@ static int run(struct measure *measure)
                        : measure->read == NULL ? list(measure)
                                                : measure_fit(measure);
     if (measure->set_path != NULL)
-        g_unlink(measure->set_path);
+        close(measure->set_fd);
     g_free(measure->set_path);
     g_free(measure->sets[0]);
     measurements_release(&measure->measurements);

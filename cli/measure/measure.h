@@ -11,7 +11,8 @@ struct measure {
     char *output, *claims; /* NULL: not asked for */
     char *command_line;
     const char *platform; /* as named */
-    char *set_path;       /* a temporary file around the group of a host; NULL: none */
+    char *set_path;       /* a file without a name around the group of a host; NULL: none */
+    int set_fd;           /* of it */
     char *sets[2];        /* "@PATH", for scenario_load() */
     int n_workers;
     struct measurements measurements;

@@ -87,6 +87,13 @@ refused "settings over measurements" "mlc.txt: .*$other" measure t620 --read mlc
 refused "settings and claims in one file" '.*are one file' measure t620 --read mlc.txt -o new --claims ./new
 is "all of it" "$(sha256sum -c --quiet sums 2>&1)" ""
 
+# ---- Who is ended in the middle leaves nothing ---------------------------------------------------
+mkdir tmp
+TMPDIR=$PWD/tmp "$nudma" measure t620 --read mlc.txt >/dev/null 2>&1 & fits=$!
+for _ in {1..20}; do left=$(ls -A tmp); [ -z "$left" ] || break; sleep 0.02; done
+kill -KILL $fits 2>/dev/null; wait $fits 2>/dev/null
+is "measure, killed while it fits" "$left$(ls -A tmp)" ""
+
 # ---- What was not said --------------------------------------------------------------------------
 refused "--set of constraints" '--set: constraints: cannot be changed here' run $size --set 'constraints=("op=read")' --list
 has "a configuration that is asked for beside a trace" "$(said run $size --quick --print-config --tlp none.tlp)" '^0 #'
