@@ -76,8 +76,9 @@ void plan_free(struct plan *plan);
  * runs, in up to n_processes (1..) at a time; print: writes each resolved configuration to standard
  * output, in this process alone. (plan_check.c) */
 void plan_check(struct plan *plan, unsigned n_processes, bool print, struct sim_error_list *errors);
-/* After plan_check(): no two runs write one file; n_seeds of each point. */
-void plan_check_outputs(const struct plan *plan, unsigned n_seeds, struct sim_error_list *errors);
+/* After plan_check(): no two runs write one file, nor one that is read; n_seeds of each point. */
+void plan_check_outputs(const struct plan *plan, const char *db, unsigned n_seeds,
+                        struct sim_error_list *errors);
 /* Builds the first point of each scenario only: what is wrong with the file, in no time. */
 void plan_check_first(const struct plan *plan, struct sim_error_list *errors);
 /* Points whose configurations are the same, whatever their scenarios are, run once: finds them

@@ -331,15 +331,32 @@ static void check_output(GHashTable *points, const struct plan_point *point,
     g_hash_table_insert(points, output->file, (gpointer)point);
 }
 
-void plan_check_outputs(const struct plan *plan, unsigned n_seeds, struct sim_error_list *errors)
+static bool is_read(const struct plan *plan, const char *db, const char *file)
+{
+    bool read = cli_same_file(file, db);
+    for (guint i = 0; i < plan->scenarios->len && !read; i++)
+        read = cli_same_file(file, scenario_path(plan->scenarios->pdata[i]));
+    return read;
+}
+
+void plan_check_outputs(const struct plan *plan, const char *db, unsigned n_seeds,
+                        struct sim_error_list *errors)
 {
     g_autoptr(GHashTable) points = g_hash_table_new(g_str_hash, g_str_equal); /* by file */
     const size_t before = errors->n_messages;
     for (guint i = 0; i < plan->points->len; i++) {
         const struct plan_point *point = plan_point(plan, i);
-        for (guint k = 0; point->outputs != NULL && k < point->outputs->len; k++)
-            if (errors->n_messages == before)
-                check_output(points, point, &g_array_index(point->outputs, struct plan_output, k),
-                             n_seeds, errors);
+        for (guint k = 0; point->outputs != NULL && k < point->outputs->len; k++) {
+            const struct plan_output *output = &g_array_index(point->outputs, struct plan_output,
+                                                              k);
+            if (errors->n_messages != before)
+                return;
+            if (is_read(plan, db, output->file))
+                overwrites(output, errors,
+                           "which is the scenario or the database, expected "
+                           "another file");
+            else
+                check_output(points, point, output, n_seeds, errors);
+        }
     }
 }

@@ -157,7 +157,7 @@ int run_scenarios(struct run_request *request, char **arguments)
         plan_check(plan, (unsigned)request->n_workers,
                    request->print_config && errors.n_messages == 0, &errors);
     if (errors.n_messages == 0)
-        plan_check_outputs(plan, (unsigned)request->n_seeds, &errors);
+        plan_check_outputs(plan, request->options.db, (unsigned)request->n_seeds, &errors);
     if (errors.n_messages == 0)
         check_until(plan, &request->until, &errors);
     if (errors.n_messages == 0 && request->quick && !request->quiet)

@@ -120,6 +120,9 @@ is "several points, one json_output" $? 2
 has "says which" "$out" "json_output: found \"all.json\", which is written by config=lending iodepth=1 \
 and by config=lending iodepth=4, expected a file for each point"
 is "nothing has run" "$(echo all*.json)" 'all*.json'
+out=$(run -q --set programs.fio.json_output=fio.db)
+is "json_output over the database" "$? $(head -c 6 fio.db)" "2 SQLite"
+has "says so" "$out" 'json_output: found "fio.db", which is the scenario or the database, expected another file'
 out=$(run -q --seeds 2 --set programs.fio.json_output=all.json)
 is "several seeds, one json_output" $? 2
 has "says so" "$out" 'found "all.json", which runs of 2 seeds write, expected a file for each'
