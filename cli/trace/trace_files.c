@@ -231,6 +231,33 @@ static void check_place(const char *option, const char *path, const struct plan 
                           option, path);
 }
 
+/* A setting below the node names the file, as job files of fio and captures are: relative to the
+ * file that says so, or to the working folder. */
+static bool names_file(struct config_node *node, const char *path)
+{
+    if (config_kind(node) == CONFIG_STRING) {
+        const char *name = config_string(node), *from = config_file(node);
+        g_autofree char *folder = from != NULL ? g_path_get_dirname(from) : g_strdup(".");
+        g_autofree char *beside = g_build_filename(folder, name, NULL);
+        return cli_same_file(name, path) || cli_same_file(beside, path);
+    }
+    for (unsigned i = 0; i < config_count(node); i++)
+        if (names_file(config_child(node, i), path))
+            return true;
+    return false;
+}
+
+static void check_named(const struct trace_files *files, struct config *config,
+                        struct sim_error_list *errors)
+{
+    const char *const paths[] = { files->pcap, files->tlp, files->perfetto };
+    for (size_t i = 0; i < G_N_ELEMENTS(paths); i++)
+        if (paths[i] != NULL && g_file_test(paths[i], G_FILE_TEST_IS_REGULAR) &&
+            names_file(config_root(config), paths[i]))
+            sim_error_add(errors, NULL, 0, "%s: a setting names this file, expected another one",
+                          paths[i]);
+}
+
 void trace_files_check(const struct trace_files *files, const struct plan *plan, const char *db,
                        int n_seeds, struct sim_error_list *errors)
 {
@@ -424,6 +451,8 @@ static int record(const struct plan *plan, uint64_t seed, struct trace_files *fi
     signal(SIGTERM, interrupt);
     struct config *config = scenario_point(point->scenario, point->index, &errors);
     if (config != NULL)
+        check_named(files, config, &errors);
+    if (config != NULL && errors.n_messages == 0)
         experiment_observe(config, seed, &observer, &outcome, &errors, &error);
     if (errors.n_messages != 0)
         cli_report(&errors);

@@ -171,6 +171,10 @@ replay() { # replay FILE SETTINGS: into FILE.cfg
 }
 value() { query replay.db "select mean from result where scenario = '$1' and metric = '$2'"; }
 replay again 'source_ip = "10.0.2.1";'
+cp tcp.pcapng kept.pcapng
+has "no capture over the one that is replayed" "$(pcap again.cfg tcp.pcapng)" \
+    '^tcp.pcapng: a setting names this file, expected another one$'
+is "which stays" "$(cmp tcp.pcapng kept.pcapng && echo same)" same
 n=$(count tcp.pcapng 'src == "10.0.2.1"')
 "$simulate" run again.cfg --db replay.db -q >/dev/null 2>&1; is "a capture is replayed" $? 0
 is "as many frames as it has of this source" "$(value again replayed_frames)" "$n.0"
