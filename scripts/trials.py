@@ -170,17 +170,17 @@ def limits(rng, _):
 
 def whatifs(rng, folder):
     words = ["latency_mean_ns", "throughput_gbit_s", "1", "0", "2.5", "1e999", "0x10", "*", "/", "+", "-", "(", ")", "'", "v('a')", "--"]
-    metric = " ".join(rng.choice(words) for _ in range(rng.choice([1, 1, 3, 3, 5])))
-    change = rng.choice(["cables.[0].lanes=4", "workload.window_bytes=16384", "axes.op=read", "measure.transactions=10", "x", "=", "@none",
+    metric = rng.choice(["latency_mean_ns", "latency_mean_ns * ( 1 / 2 )", " ".join(rng.choice(words) for _ in range(rng.randint(1, 5)))])
+    change = rng.choice(["cables.[0].lanes=4", "workload.window_bytes=16384", "axes.op=read", "measure.transactions=10", "@none", "x",
                          "cables.[0].lanes=99", "hosts.server.dram.channels=0"])
     text = ('whatifs = ( { id = "a"; text = "t"; scenario = "%s"; filter = "op=read transfer_bytes=64"; base = [ ]; change = [ "%s" ];\n'
             'metric = "%s"; %s; because = "b"; source = "s"; } );\n' %
-            (SIZE, change, metric, rng.choice(["ratio = 1.0", "difference = [ -1, 1 ]", "value = 3", "ratio = [ 2, 1 ]"]))).encode()
-    write(folder, "w.cfg", mutate(rng, text) if rng.random() < 0.5 else text)
+            (SIZE, change, metric, rng.choice(["ratio = 1.0", "difference = [ -1, 1 ]", "value = 3", "ratio = [ 0, 9 ]"]))).encode()
+    write(folder, "w.cfg", mutate(rng, text) if rng.random() < 0.4 else text)
     return ["whatif", "w.cfg", "-q", "-j1", "--db", "x.db"], ["*"]
 
 
-JOBS = b"[global]\nfilename=/dev/nvme0n1\ndirect=1\nruntime=60\n[a]\nrw=randrw\nbs=8k\nsize=1g\nread_iolog=t.log\n[b]\nrw=write\nbs=4k\nsize=64m\n"
+JOBS = b"[global]\nfilename=/dev/nvme0n1\ndirect=1\nruntime=60\n[tables]\nrw=randrw\nbs=8k\nsize=1g\nread_iolog=t.log\n[log]\nrw=write\nbs=4k\nsize=64m\n"
 LOG = b"fio version 2 iolog\n/x add\n/x open\n/x read 0 4096\n/x wait 500 0\n/x write 8192 4096\n/x sync 0 0\n/x close\n"
 KEYS = ODD + [b"include j.fio", b"include pipe", b"read_iolog=pipe", b"[", b"]", b"numjobs=9999", b"iodepth=", b"size=100%", b"bs=1g", b"rate=1",
               b"replay_redirect=x", b"write_iolog=j.fio", b"99999999999", b"/x", b"trim", b"fio version 3 iolog", b"bssplit=4k/60:8k/40"]
@@ -191,21 +191,24 @@ def jobs_of_fio(rng, folder):
     text = open(os.path.join(SCENARIOS, "examples/fio_jobs.cfg"), "rb").read()
     write(folder, "x.cfg", text.replace(b"fio_jobs.fio", rng.choice([b"j.fio"] * 8 + [b"pipe", b"."])))
     write(folder, "j.fio", mutate(rng, JOBS, KEYS) if rng.random() < 0.7 else JOBS)
-    write(folder, "t.log", mutate(rng, LOG, KEYS))
+    write(folder, "t.log", mutate(rng, LOG, KEYS) if rng.random() < 0.7 else LOG)
     return ["run", "x.cfg", "--list", "-q"], []
 
 
 def captures(rng, folder):
     capture = open(os.path.join(folder, "..", "one.pcapng"), "rb").read()
-    options = rng.choice([b"", b"", b"", b'source_ip = "10.0.2.1";', b'source_ip = "x";', b'to = "";', b"speed_ratio = 1e9;", b"repeat = true;"])
+    options = rng.choice([b"", b"", b"", b'source_ip = "10.0.2.1";', b'source_ip = "x";', b'to = "";', b"speed_ratio = 1000.0;", b"repeat = true;"])
     write(folder, "x.cfg", NET.replace(b'type = "netperf";', b'type = "pcap_replay"; file = "c.pcapng"; ' + options))
     if rng.random() < 0.1:
         os.mkfifo(os.path.join(folder, "c.pcapng"))
-    elif rng.random() < 0.2:
-        write(folder, "c.pcapng", capture[:rng.randrange(len(capture))])
-    else:
-        write(folder, "c.pcapng", mutate(rng, capture[:rng.choice([200, 2000, len(capture)])]))
-    return ["run", "x.cfg", "-q", "-j1", "--db", "x.db"], ["x.db", "x.db-wal", "x.db-shm", "*"]
+    elif rng.random() < 0.3:
+        write(folder, "c.pcapng", mutate(rng, capture[:rng.randrange(len(capture))]))
+    else: # blocks stay whole
+        changed = bytearray(capture)
+        for _ in range(rng.choice([0, 1, 1, 2, 4])):
+            changed[rng.randrange(len(changed))] = rng.randrange(256)
+        write(folder, "c.pcapng", bytes(changed))
+    return ["run", "x.cfg", "-q", "-j1", "--db", "x.db"], ["*"]
 
 
 def imports(rng, folder):
