@@ -545,6 +545,10 @@ static void test_files_that_are_none(void **state)
     refused_job(state, "include pipe", "pipe: cannot be read: it is no regular file");
     refused_job(state, "read_iolog=pipe", "pipe: it is no regular file");
     refused_job(state, "read_iolog=/dev/zero", "/dev/zero: it is no regular file");
+    assert_true(g_setenv("NUDMA_TEST_TEXT", "caf\xe9", TRUE));
+    refused_job(state, "description=${NUDMA_TEST_TEXT}",
+                "job.fio:4: description: found the byte 0xe9, which is no UTF-8");
+    refused_job(state, "description=\x1b[31m", "description: found the control character U+001B");
     refused_job(state, "description=caf\xe9", "job.fio:4: column 16: found the byte 0xe9");
     assert_true(g_file_set_contents(more, "bs=4k\0\nbs=x", 11, NULL));
     refused_job(state, "include more.fio", "more.fio: cannot be read: it is not a text file");

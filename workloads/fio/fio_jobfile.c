@@ -83,9 +83,13 @@ static void set_line(struct reader *reader, const char *file, int line, char *te
 {
     char *equals = strchr(text, '='), *message = NULL;
     g_autofree char *value = equals != NULL ? expand(g_strstrip(equals + 1)) : NULL;
+    g_autofree char *fault = value != NULL ? text_fault(value) : NULL; /* also of the environment */
     if (equals != NULL)
         *equals = '\0';
-    if (reader->now == NULL)
+    if (fault != NULL)
+        sim_error_add(reader->errors, file, line, "%s%s: found %s, expected text that can be shown",
+                      reader->setting, g_strstrip(text), fault);
+    else if (reader->now == NULL)
         sim_error_add(reader->errors, file, line,
                       "%s: no section stands above it: [global] or that "
                       "of a job",
