@@ -31,10 +31,14 @@ static void add(struct sim_error_list *errors, struct sim_error_place place, cha
         return;
     }
     g_hash_table_add(errors->known, text);
-    errors->message = g_renew(char *, errors->message, errors->n_messages + 1);
-    errors->place = g_renew(struct sim_error_place, errors->place, errors->n_messages + 1);
-    errors->place[errors->n_messages] = place;
-    errors->message[errors->n_messages++] = text;
+    const size_t n = errors->n_messages;
+    if ((n & (n - 1)) == 0) { /* there is room for the next power of two */
+        errors->message = g_renew(char *, errors->message, MAX(2 * n, 1));
+        errors->place = g_renew(struct sim_error_place, errors->place, MAX(2 * n, 1));
+    }
+    errors->place[n] = place;
+    errors->message[n] = text;
+    errors->n_messages++;
 }
 
 void sim_error_add(struct sim_error_list *errors, const char *file, int line, const char *fmt, ...)
