@@ -75,15 +75,18 @@ def run(command, folder):
 def main():
     arguments = sys.argv[1:]
     write = "--write" in arguments
-    cases = failed = 0
+    cases = failed = left_out = 0
     for page in (a for a in arguments if a != "--write"):
         with open(page, encoding="utf-8") as file:
             lines = file.read().split("\n")
         moved = 0
+        missing = ["t430"]
         with tempfile.TemporaryDirectory() as folder:
             for begin, output, end, command in examples(list(lines)):
                 output, end = output + moved, end + moved
-                if "t430" in command and not os.path.isdir(FIXTURE):
+                if not os.path.isdir(FIXTURE) and any(name in command for name in missing):
+                    missing += re.findall(r"-o (\S+)", command) # nor has what it writes
+                    left_out += 1
                     continue
                 ended = run(command, folder)
                 said = [line.rstrip() for line in ended.stdout.rstrip("\n").split("\n")]
@@ -105,6 +108,8 @@ def main():
         if write:
             with open(page, "w", encoding="utf-8") as file:
                 file.write("\n".join(lines))
+    if left_out:
+        print(f"# {left_out} left out")
     print(f"1..{cases}")
     return failed > 0
 
