@@ -61,6 +61,10 @@ static bool wrap(struct measure *measure, const char *path, struct sim_error_lis
     g_autofree char *whole = g_canonicalize_filename(path, NULL);
     g_autofree char *text = g_strdup_printf("hosts = { server = {\n@include \"%s\"\n}; };\n",
                                             whole);
+    if (strpbrk(whole, "\"\n") != NULL) {
+        sim_error_add(errors, path, 0, "a path with a quote or a newline cannot be included");
+        return false;
+    }
     measure->set_fd = script_file(&measure->set_path, &message);
     const bool written = measure->set_fd >= 0 &&
                          write(measure->set_fd, text, strlen(text)) == (ssize_t)strlen(text);

@@ -84,6 +84,8 @@ refused "fitted values over it" "read.cfg: .*$other" calibrate read.cfg --write 
 refused "a scenario over what it is written from" "lspci.txt: .*$other" import lspci.txt -o lspci.txt
 refused "also of a folder" "server/lspci.txt: .*$other" import server -o server/lspci.txt
 refused "settings over measurements" "mlc.txt: .*$other" measure t620 --read mlc.txt -o mlc.txt
+cp "$NUDMA_SCENARIOS/platforms/t620.cfg" 'a"b.cfg'
+refused "a platform whose path cannot be included" 'a"b.cfg: a path with a quote' measure 'a"b.cfg'
 refused "settings and claims in one file" '.*are one file' measure t620 --read mlc.txt -o new --claims ./new
 is "all of it" "$(sha256sum -c --quiet sums 2>&1)" ""
 
