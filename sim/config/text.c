@@ -14,9 +14,9 @@ static const char *read_all(int fd, size_t most, char **bytes, size_t *n_bytes)
 {
     char *all = NULL;
     size_t n = 0, room = 0;
-    ssize_t more = 1;
+    ssize_t more;
 
-    while (more != 0 && n <= most) {
+    do {
         if (n + 1 >= room) {
             char *larger = g_try_realloc(all, room += room / 2 + (1 << 14));
 
@@ -28,11 +28,13 @@ static const char *read_all(int fd, size_t most, char **bytes, size_t *n_bytes)
         }
         more = read(fd, all + n, room - 1 - n);
         if (more < 0 && errno != EINTR) {
+            const char *why = g_strerror(errno);
+
             g_free(all);
-            return g_strerror(errno);
+            return why;
         }
         n += more > 0 ? (size_t)more : 0;
-    }
+    } while (more != 0 && n <= most);
     all[n] = '\0';
     *bytes = all;
     *n_bytes = n;
