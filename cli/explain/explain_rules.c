@@ -77,6 +77,7 @@ static const struct rule rules[] = {
     { "devices.*.descriptor_ns", DOWN, EXPLAIN_LIMIT, "local memory of %s" },
     { "devices.*.word_ns", DOWN, EXPLAIN_LIMIT, "local memory of %s" },
     { "devices.*.line_ns", DOWN, EXPLAIN_LIMIT, "local memory of %s" },
+    { "devices.*.bank_word_ns", DOWN, EXPLAIN_LIMIT, "local memory of %s" },
     { "devices.*.remainder_ns", DOWN, EXPLAIN_LIMIT, "local memory of %s" },
     { "devices.*.posted_data_credits", UP, EXPLAIN_LIMIT, "receive credits of %s" },
     { "devices.*.completion_data_credits", UP, EXPLAIN_LIMIT, "receive credits of %s" },

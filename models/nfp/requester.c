@@ -2,8 +2,9 @@
  * pcie.requester: command interface and bulk DMA engine of an NFP-6000 class adapter.
  *
  * Models: issue rates of reads and writes, reads in flight (slots taken and given back in order),
- *   store and forward between the link and local memory in bursts of words, the transmitter's data
- *   path, one BAR with registers that software may read and write, function-level reset.
+ *   store and forward between the link and local memory in bursts of words, banks of local memory
+ *   that both directions share, the transmitter's data path, one BAR with registers that software
+ *   may read and write, function-level reset.
  * Does not model: the processors behind the engines (their share is in the request and complete
  *   latencies), the adapter's network side.
  * Timing: command: command_request, the link's and host's round trip, transfer into local memory,
@@ -13,6 +14,8 @@
  *   slot is free; bulk_complete. Bulk write: takes a slot; bulk_request; local memory is read:
  *   descriptor, and 1 + burst_bytes / 8 words for each burst, whether it is full or not, line more
  *   if the last one is of two lines (65 B: of one); then TLPs leave; bulk_complete after the last.
+ *   A burst takes its bank, of bank_bytes, for bank_word per 8 B, and is asked for while the one
+ *   before it moves; what the other direction has asked for first goes first.
  * Sources: pcie-bench data (docs/sources.md#pcie-bench): issue rates 47.6 M writes/s and 67 M
  *   reads/s, 22 reads in flight, writes of all sizes on three hosts.
  */
@@ -23,6 +26,7 @@
 
 #define REGISTER_BYTES 4096u
 #define WORD_BYTES     8u
+#define BANKS          8u /* what is beyond begins with the first again */
 
 struct requester_params {
     sim_time command_request_ps, command_complete_ps;
@@ -31,6 +35,8 @@ struct requester_params {
     uint32_t reads_in_flight, writes_in_flight;
     uint64_t burst_bytes;
     sim_time word_ps, line_ps, descriptor_ps;
+    uint64_t bank_bytes;
+    sim_time bank_word_ps;
     uint32_t tx_align_bytes, tx_gap_bytes;
     uint32_t mrrs_bytes;
     uint64_t bar_bytes;
@@ -42,6 +48,16 @@ struct op_queue {
     struct pcie_requester_op *head, **tail;
 };
 
+/* A direction between the link and local memory; its operation is the head of a list. */
+struct memory_path {
+    struct sim_event burst; /* pending while an operation is moved: its next burst */
+    uint64_t moved_bytes;   /* of it so far */
+    bool asked;             /* for the next burst's bank, which is its own from bank_ps on */
+    sim_time bank_ps;
+    sim_time burst_end_ps, begun_ps, free_ps; /* taken until, and from then until */
+    struct stat_busy busy;
+};
+
 struct requester_state {
     struct requester_params params;
     struct pcie_function function;
@@ -50,10 +66,9 @@ struct requester_state {
     struct op_queue reads_flying;                  /* in order of issue */
     struct op_queue writes_decoding;               /* in order of issue; the head is pulled next */
     uint32_t n_reads, n_writes;                    /* slots taken */
-    bool pushing;                                  /* the head of reads_flying enters memory */
     sim_time read_free_ps;                         /* issue */
-    sim_time push_free_ps, pull_free_ps;           /* paths to and from local memory */
-    struct stat_busy push, pull;                   /* of the paths */
+    struct memory_path push, pull;                 /* heads: of reads_flying, writes_decoding */
+    sim_time bank_free_ps[BANKS];
     struct stat_peak path_peak;
     uint8_t reg[REGISTER_BYTES];
 };
@@ -92,6 +107,10 @@ static const struct param_desc requester_params_table[] = {
               "from local memory: for the last burst if it has more than 64 bytes, two lines"),
     NFP_PARAM("descriptor_ns", PARAM_TIME, descriptor_ps, 4, 0, 1000, PROV_PUBLISHED,
               "time that a descriptor keeps the path to local memory busy, beside its data"),
+    NFP_PARAM("bank_bytes", PARAM_BYTES, bank_bytes, 0, 0, 65536, PROV_PUBLISHED,
+              "of a bank of local memory, which both directions share; 0: nothing is shared"),
+    NFP_PARAM("bank_word_ns", PARAM_TIME, bank_word_ps, 0.75, 0, 100, PROV_PUBLISHED,
+              "time that 8 bytes take their bank"),
     NFP_PARAM("tx_align_bytes", PARAM_U32, tx_align_bytes, 8, 4, 64, PROV_PUBLISHED,
               "TLPs start at multiples of this in the transmitter's data path"),
     NFP_PARAM("tx_gap_bytes", PARAM_U32, tx_gap_bytes, 16, 0, 256, PROV_PUBLISHED,
@@ -107,9 +126,9 @@ static const struct param_desc requester_params_table[] = {
 
 static const struct stat_desc requester_stats[] = {
     PCIE_DMA_STATS(struct requester_state, function.dma),
-    STAT_BOUND_ONLY("push_busy_ps", struct requester_state, push.ps, "ps",
+    STAT_BOUND_ONLY("push_busy_ps", struct requester_state, push.busy.ps, "ps",
                     "time that the path into local memory was busy", path_peak),
-    STAT_BOUND_ONLY("pull_busy_ps", struct requester_state, pull.ps, "ps",
+    STAT_BOUND_ONLY("pull_busy_ps", struct requester_state, pull.busy.ps, "ps",
                     "time that the path out of local memory was busy", path_peak),
     STAT("bar_unsupported", STAT_COUNTER, struct requester_state, function.stats.unsupported, "1",
          0, "requests to it that it does not support"),
@@ -139,27 +158,63 @@ static inline struct requester_state *state_of(struct pcie_requester_op *op)
 
 /* ---- Local memory ---------------------------------------------------------------------------- */
 
-static uint64_t bursts(const struct requester_params *params, uint64_t bytes)
+static uint64_t n_words(uint64_t bytes)
 {
-    return (bytes + params->burst_bytes - 1) / params->burst_bytes;
+    return (bytes + WORD_BYTES - 1) / WORD_BYTES;
 }
 
-static sim_time words_ps(const struct requester_params *params, uint64_t bytes)
+/* Asks for the bank of the next burst of an operation of so many bytes. */
+static void path_ask(struct model *model, struct memory_path *path, uint64_t bytes)
 {
-    return (bytes + WORD_BYTES - 1) / WORD_BYTES * params->word_ps;
+    struct requester_state *state = model->state;
+    const struct requester_params *params = &state->params;
+    const uint64_t n = SIM_MIN(bytes - path->moved_bytes, params->burst_bytes);
+    path->asked = true;
+    path->bank_ps = sim_now(model->sim);
+    if (params->bank_bytes == 0)
+        return;
+    sim_time *free_ps = &state->bank_free_ps[path->moved_bytes / params->bank_bytes % BANKS];
+    path->bank_ps = SIM_MAX(path->bank_ps, *free_ps);
+    *free_ps = path->bank_ps + n_words(n) * params->bank_word_ps;
 }
 
-static sim_time push_ps(const struct requester_params *params, uint64_t bytes)
+/* Begins with the next operation of the list, which is ready at ready_ps, when the path is free. */
+static void path_begin(struct model *model, struct memory_path *path, uint64_t bytes,
+                       sim_time ready_ps)
 {
-    return words_ps(params, bytes) + bursts(params, bytes) * params->word_ps;
+    const struct requester_state *state = model->state;
+    const sim_time now_ps = sim_now(model->sim);
+    path->moved_bytes = 0;
+    path->asked = false;
+    path->begun_ps = SIM_MAX(SIM_MAX(ready_ps, now_ps), path->free_ps);
+    path->free_ps = path->begun_ps + state->params.descriptor_ps;
+    path->busy.ps += state->params.descriptor_ps;
+    sim_schedule(model->sim, &path->burst, path->free_ps);
+    if (ready_ps <= now_ps)
+        path_ask(model, path, bytes);
 }
 
-/* Bursts are asked for whole. */
-static sim_time pull_ps(const struct requester_params *params, uint64_t bytes)
+/*
+ * Moves the next burst of an operation of so many bytes, which takes the path path_ps, and asks for
+ * the bank of the one behind it; true: it was the last, and the path is free at path->free_ps.
+ */
+static bool path_burst(struct model *model, struct memory_path *path, uint64_t bytes,
+                       sim_time path_ps)
 {
-    const uint64_t n = bursts(params, bytes), last = bytes - (n - 1) * params->burst_bytes;
-    const sim_time line_ps = last > LINE_BYTES + WORD_BYTES ? params->line_ps : 0;
-    return n * push_ps(params, params->burst_bytes) + line_ps;
+    const struct requester_state *state = model->state;
+    const sim_time now_ps = sim_now(model->sim);
+    if (!path->asked)
+        path_ask(model, path, bytes);
+    const sim_time at_ps = SIM_MAX(now_ps, path->bank_ps);
+    path->busy.ps += at_ps + path_ps - now_ps;
+    path->free_ps = at_ps + path_ps;
+    path->burst_end_ps = path->begun_ps = path->free_ps;
+    path->moved_bytes += SIM_MIN(bytes - path->moved_bytes, state->params.burst_bytes);
+    if (path->moved_bytes == bytes)
+        return true;
+    path_ask(model, path, bytes);
+    sim_schedule(model->sim, &path->burst, path->free_ps);
+    return false;
 }
 
 /* ---- The end of an operation ----------------------------------------------------------------- */
@@ -230,12 +285,24 @@ static void read_pushed(struct sim *sim, struct sim_event *event)
     struct pcie_requester_op *op = SIM_CONTAINER(event, struct pcie_requester_op, event);
     struct model *model = op->model;
     struct requester_state *state = model->state;
-    queue_take(&state->reads_flying);
-    state->pushing = false;
     state->n_reads--;
     finish(op, sim_now(sim));
-    push_next(model);
     issue_reads(model);
+}
+
+static void push_burst(struct sim *sim, struct sim_event *event)
+{
+    struct requester_state *state = SIM_CONTAINER(event, struct requester_state, push.burst);
+    const struct requester_params *params = &state->params;
+    struct pcie_requester_op *op = state->reads_flying.head;
+    const uint64_t n = SIM_MIN(op->bytes - state->push.moved_bytes, params->burst_bytes);
+    if (!path_burst(op->model, &state->push, op->bytes, (n_words(n) + 1) * params->word_ps))
+        return;
+    queue_take(&state->reads_flying);
+    sim_stamp_mark(op->stamp, PART_DEVICE, state->push.free_ps);
+    sim_event_init(&op->event, read_pushed);
+    sim_schedule(sim, &op->event, state->push.free_ps);
+    push_next(op->model);
 }
 
 /* The oldest read's data enters local memory, once it is here and the path is free. */
@@ -243,16 +310,8 @@ static void push_next(struct model *model)
 {
     struct requester_state *state = model->state;
     struct pcie_requester_op *op = state->reads_flying.head;
-    if (op == NULL || !op->arrived || state->pushing)
-        return;
-    sim_time start_ps = SIM_MAX(sim_now(model->sim), state->push_free_ps);
-    const sim_time path_ps = state->params.descriptor_ps + push_ps(&state->params, op->bytes);
-    state->push_free_ps = start_ps + path_ps;
-    state->push.ps += path_ps;
-    state->pushing = true;
-    sim_stamp_mark(op->stamp, PART_DEVICE, state->push_free_ps);
-    sim_event_init(&op->event, read_pushed);
-    sim_schedule(model->sim, &op->event, state->push_free_ps);
+    if (op != NULL && op->arrived && !sim_event_pending(&state->push.burst))
+        path_begin(model, &state->push, op->bytes, sim_now(model->sim));
 }
 
 static void read_arrives(struct pcie_dma_request *request, enum pcie_dma_status status)
@@ -267,19 +326,24 @@ static void read_arrives(struct pcie_dma_request *request, enum pcie_dma_status 
 
 static void pull_next(struct model *model);
 
-/* The head of writes_decoding is read out of local memory, then goes to the link. */
-static void pull_starts(struct sim *sim, struct sim_event *event)
+/* The head of writes_decoding is read out of local memory, then goes to the link. Bursts are asked
+ * for whole. */
+static void pull_burst(struct sim *sim, struct sim_event *event)
 {
-    struct pcie_requester_op *op = SIM_CONTAINER(event, struct pcie_requester_op, event);
-    struct model *model = op->model;
-    struct requester_state *state = model->state;
+    struct requester_state *state = SIM_CONTAINER(event, struct requester_state, pull.burst);
     const struct requester_params *params = &state->params;
-    const sim_time path_ps = params->descriptor_ps + pull_ps(params, op->bytes);
+    struct pcie_requester_op *op = state->writes_decoding.head;
+    struct model *model = op->model;
+    const uint64_t left = op->bytes - state->pull.moved_bytes;
+    sim_time path_ps = (n_words(params->burst_bytes) + 1) * params->word_ps;
+    (void)sim;
+    if (left <= params->burst_bytes && left > LINE_BYTES + WORD_BYTES)
+        path_ps += params->line_ps;
+    if (!path_burst(model, &state->pull, op->bytes, path_ps))
+        return;
     queue_take(&state->writes_decoding);
-    state->pull_free_ps = sim_now(sim) + path_ps;
-    state->pull.ps += path_ps;
-    sim_stamp_mark(op->stamp, PART_DEVICE, state->pull_free_ps);
-    pcie_dma_write(&state->function.dma, &op->dma, state->pull_free_ps);
+    sim_stamp_mark(op->stamp, PART_DEVICE, state->pull.free_ps);
+    pcie_dma_write(&state->function.dma, &op->dma, state->pull.free_ps);
     pull_next(model);
 }
 
@@ -287,9 +351,8 @@ static void pull_next(struct model *model)
 {
     struct requester_state *state = model->state;
     struct pcie_requester_op *op = state->writes_decoding.head;
-    if (op == NULL || sim_event_pending(&op->event))
-        return;
-    sim_schedule(model->sim, &op->event, SIM_MAX(op->decoded_ps, state->pull_free_ps));
+    if (op != NULL && !sim_event_pending(&state->pull.burst))
+        path_begin(model, &state->pull, op->bytes, op->decoded_ps);
 }
 
 static void issue_writes(struct model *model)
@@ -300,7 +363,6 @@ static void issue_writes(struct model *model)
         struct pcie_requester_op *op = queue_take(&state->writes_waiting);
         op->decoded_ps = sim_now(model->sim) + params->bulk_request_ps;
         state->n_writes++;
-        sim_event_init(&op->event, pull_starts);
         queue_put(&state->writes_decoding, op);
     }
     pull_next(model);
@@ -319,7 +381,7 @@ static void command_done(struct pcie_dma_request *request, enum pcie_dma_status 
 {
     struct pcie_requester_op *op = SIM_CONTAINER(request, struct pcie_requester_op, dma);
     const struct requester_state *state = state_of(op);
-    const sim_time data_ps = op->write ? 0 : words_ps(&state->params, op->bytes);
+    const sim_time data_ps = op->write ? 0 : n_words(op->bytes) * state->params.word_ps;
     op->status = (uint8_t)status;
     finish(op, SIM_MAX(request->done_ps, sim_now(op->model->sim)) + data_ps);
 }
@@ -327,7 +389,7 @@ static void command_done(struct pcie_dma_request *request, enum pcie_dma_status 
 static void submit_command(struct model *model, struct pcie_requester_op *op)
 {
     struct requester_state *state = model->state;
-    const sim_time data_ps = op->write ? words_ps(&state->params, op->bytes) : 0;
+    const sim_time data_ps = op->write ? n_words(op->bytes) * state->params.word_ps : 0;
     sim_time at_ps = sim_now(model->sim) + state->params.command_request_ps + data_ps;
     SIM_ASSERT(op->bytes <= PCIE_REQUESTER_COMMAND_BYTES_MAX, "%s: command of %u bytes",
                model->name, op->bytes);
@@ -407,6 +469,8 @@ static void requester_init(struct model *model, struct sim_error_list *errors)
     model->ports[0].tx_align_bytes = params->tx_align_bytes;
     model->ports[0].tx_gap_bytes = params->tx_gap_bytes;
     sim_event_init(&state->issue, issue_fires);
+    sim_event_init(&state->push.burst, push_burst);
+    sim_event_init(&state->pull.burst, pull_burst);
     state->reads_waiting.tail = &state->reads_waiting.head;
     state->reads_flying.tail = &state->reads_flying.head;
     state->writes_waiting.tail = &state->writes_waiting.head;
@@ -429,6 +493,8 @@ static void requester_release(struct model *model)
 {
     struct requester_state *state = model->state;
     sim_cancel(model->sim, &state->issue);
+    sim_cancel(model->sim, &state->push.burst);
+    sim_cancel(model->sim, &state->pull.burst);
     pcie_function_release(&state->function);
 }
 
@@ -447,12 +513,19 @@ struct cfg_space *pcie_requester_config_space(struct model *requester)
     return &((struct requester_state *)requester->state)->function.cfg;
 }
 
+/* What is taken of the path from now on. */
+static void path_settle(struct memory_path *path, sim_time now_ps)
+{
+    const sim_time begun_ps = SIM_MAX(path->begun_ps, now_ps);
+    stat_busy_settle(&path->busy, SIM_MAX(path->burst_end_ps, now_ps) - now_ps +
+                                      SIM_MAX(path->free_ps, begun_ps) - begun_ps);
+}
+
 static void requester_settle(struct model *model)
 {
     struct requester_state *state = model->state;
-    const sim_time now_ps = sim_now(model->sim);
-    stat_busy_settle(&state->push, SIM_MAX(state->push_free_ps, now_ps) - now_ps);
-    stat_busy_settle(&state->pull, SIM_MAX(state->pull_free_ps, now_ps) - now_ps);
+    path_settle(&state->push, sim_now(model->sim));
+    path_settle(&state->pull, sim_now(model->sim));
     state->path_peak.per_s = (double)SIM_PS_PER_S;
 }
 

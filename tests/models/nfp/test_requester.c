@@ -260,6 +260,38 @@ static void test_saturated_rates_are_the_bounds(void **unused)
                       READ_INTERVAL_PS + (n % 8 != 0 ? REMAINDER_PS : 0));
 }
 
+/* Mean time between ends of reads while there are as many writes, in ps; those at the beginning and
+ * at the end, when one direction may be alone, are not counted. */
+static double pair_period_ps(const char *settings, uint32_t bytes)
+{
+    struct bench bench;
+    static struct op op[OPS_MAX];
+    bench_open(&bench, settings);
+    for (unsigned i = 0; i < OPS_MAX; i++)
+        submit(&bench, &op[i], i % 2 == 1, PCIE_REQUESTER_BULK, 0x10000, bytes);
+    pcie_rig_run(&bench.rig);
+    bench_close(&bench);
+    return (double)(op[OPS_MAX / 2].done_ps - op[OPS_MAX / 4].done_ps) / (OPS_MAX / 8);
+}
+
+/* A bank gives both directions together a word each bank_word; what lies in another bank goes on at
+ * the same time. */
+static void test_directions_share_banks(void **unused)
+{
+#define BANKS_OF(BYTES) AMPLE "bank_bytes = " BYTES "; bank_word_ns = "
+    const sim_time word_ps = 3000;
+    (void)unused;
+    assert_period(period_ps(BANKS_OF("1024") "3; ", false, 512), 64 * word_ps);
+    assert_period(period_ps(BANKS_OF("1024") "3; ", true, 512), 64 * word_ps);
+    assert_period(pair_period_ps(BANKS_OF("1024") "3; ", 512), 2 * 64 * word_ps);
+    assert_period(pair_period_ps(BANKS_OF("1024") "3; ", 1024), 2 * 128 * word_ps);
+    assert_period(pair_period_ps(BANKS_OF("4096") "3; ", 2048), 2 * 256 * word_ps);
+    assert_period(pair_period_ps(BANKS_OF("1024") "3; ", 2048), 256 * word_ps);
+    /* Banks that are faster than both paths, and none, hold nothing up. */
+    assert_period(pair_period_ps(BANKS_OF("1024") "0.5; ", 512), push_ps(512));
+    assert_period(pair_period_ps(BANKS_OF("0") "3; ", 512), push_ps(512));
+}
+
 /* So many reads per time from their request to local memory, so many writes per latency; now and
  * then one waits for a DLLP in each direction. */
 static void test_slots_bound_the_rate(void **unused)
@@ -468,6 +500,7 @@ int main(void)
         cmocka_unit_test(test_unloaded_latency_is_the_formula),
         BENCH_TEST(test_stores_and_forwards_whole_operations, ""),
         cmocka_unit_test(test_saturated_rates_are_the_bounds),
+        cmocka_unit_test(test_directions_share_banks),
         cmocka_unit_test(test_slots_bound_the_rate),
         BENCH_TEST(test_reads_end_in_order_of_issue, "reads_in_flight = 4; "),
         BENCH_TEST(test_writes_leave_in_order_a_burst_apart, AMPLE),

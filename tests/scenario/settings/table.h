@@ -793,7 +793,8 @@ static const struct row rows[] = {
       "command_request_ns=80 command_complete_ns=80" },
     { "pcie.requester", "bench.bw", "devices.nfp",
       "mps_bytes=128 tx_queue_tlps=8 read_requests_max=4 read_interval_ns=50"
-      " reads_in_flight=8 descriptor_ns=20 mrrs_bytes=128" },
+      " reads_in_flight=8 descriptor_ns=20 mrrs_bytes=128"
+      " bank_bytes=1024+bank_word_ns=3 bank_word_ns=3+bank_bytes=1024" },
     { "pcie.requester", "bench.far", "devices.nfp", "extended_tags=true" },
     { "pcie.requester", "taken.read", "devices.nfp", "completion_timeout_us=1000" },
     { "pcie.requester", "dma", "devices.nfp", "non_posted_header_credits=1" },
