@@ -61,9 +61,10 @@ bool cli_has_option(const char *option, int argc, char **argv);
 
 /* "nudma 0.1.0 4f2a91c" */
 void cli_print_version(void);
-/* Parses each text (NULL-terminated; may be NULL) as a filter, mistakes go to errors. Returns the
+/* Parses each text (NULL-terminated; may be NULL) as a filter, mistakes go to errors and name the
+ * option. Returns the
  * struct filter of those without; g_ptr_array_free() frees them, too. */
-GPtrArray *cli_filters(const char *const *texts, struct sim_error_list *errors);
+GPtrArray *cli_filters(const char *const *texts, const char *option, struct sim_error_list *errors);
 /* Prints all mistakes to standard error, one a line, and releases the list. */
 void cli_report(struct sim_error_list *errors);
 /* Where scenarios are looked for, existing folders only: --scenarios (`option`; NULL: not given)
@@ -101,7 +102,8 @@ struct cli_output;
 
 /* Opens a file for writing, which gets its name when it is complete: an older file stays until
  * then, and a partial one never does. What is no regular file (devices, pipes) is written to
- * directly, a link keeps pointing to its file. NULL with the reason printed. */
+ * directly, a link keeps pointing to its file; "-" is standard output. NULL with the reason
+ * printed. */
 struct cli_output *cli_output_new(const char *path);
 FILE *cli_output_file(struct cli_output *output);
 /* Closes the output and frees it; keep false discards what was written. False with the reason

@@ -347,7 +347,7 @@ static void free_filter(gpointer filter)
     filter_free(filter);
 }
 
-GPtrArray *cli_filters(const char *const *texts, struct sim_error_list *errors)
+GPtrArray *cli_filters(const char *const *texts, const char *option, struct sim_error_list *errors)
 {
     GPtrArray *filters = g_ptr_array_new_with_free_func(free_filter);
     for (; texts != NULL && *texts != NULL; texts++) {
@@ -356,7 +356,7 @@ GPtrArray *cli_filters(const char *const *texts, struct sim_error_list *errors)
         if (filter != NULL)
             g_ptr_array_add(filters, filter);
         else
-            sim_error_add(errors, NULL, 0, "--filter: %s", fault);
+            sim_error_add(errors, NULL, 0, "%s: %s", option, fault);
     }
     return filters;
 }

@@ -72,7 +72,7 @@ static void check_quick(const struct scenario *scenario, struct sim_error_list *
                       "those of --set axes.NAME, or a constraint leaves them out");
 }
 
-static void check_filters(const struct plan *plan, const GPtrArray *filters,
+static void check_filters(const struct plan *plan, const GPtrArray *filters, const char *option,
                           struct sim_error_list *errors)
 {
     const size_t before = errors->n_messages;
@@ -84,11 +84,11 @@ static void check_filters(const struct plan *plan, const GPtrArray *filters,
     for (guint i = 0; i < filters->len; i++) {
         g_autofree char *fault = filter_fault(filters->pdata[i], tables, plan->scenarios->len);
         if (fault != NULL)
-            sim_error_add(errors, NULL, 0, "--filter: %s", fault);
+            sim_error_add(errors, NULL, 0, "%s: %s", option, fault);
     }
     if (errors->n_messages == before && plan->points->len == 0)
-        sim_error_add(errors, NULL, 0,
-                      "--filter: no point matches (nudma run --list shows all of them)");
+        sim_error_add(errors, NULL, 0, "%s: no point matches (nudma run --list shows all of them)",
+                      option);
 }
 
 static void clear_point(gpointer pointer)
@@ -183,7 +183,8 @@ struct plan *plan_new(const struct cli_options *options, char **arguments,
     struct plan *plan = plan_new_empty();
     g_ptr_array_free(plan->scenarios, TRUE);
     plan->scenarios = cli_load_scenarios(options, arguments, choice->sets, errors);
-    g_autoptr(GPtrArray) filters = cli_filters(choice->filters, errors);
+    const char *option = choice->filter_option != NULL ? choice->filter_option : "--filter";
+    g_autoptr(GPtrArray) filters = cli_filters(choice->filters, option, errors);
     for (guint i = 0; i < plan->scenarios->len; i++) {
         struct scenario *scenario = plan->scenarios->pdata[i];
         check_plot(options, scenario, choice->sets, errors);
@@ -193,7 +194,7 @@ struct plan *plan_new(const struct cli_options *options, char **arguments,
             check_quick(scenario, errors);
         add_points(plan, scenario, choice->quick, filters);
     }
-    check_filters(plan, filters, errors);
+    check_filters(plan, filters, option, errors);
     if (choice->n_shards > 0)
         keep_shard(plan, choice->shard, choice->n_shards);
     return plan;

@@ -58,6 +58,7 @@ struct plan_choice {
     const char *const *sets;    /* "path=value", NULL-terminated; may be NULL */
     bool quick;                 /* only the fast subset that they name */
     const char *const *filters; /* expressions over axis values, NULL-terminated; may be NULL */
+    const char *filter_option;  /* that they were given by; NULL: "--filter" */
     const char
         *precision; /* a share, "0.01": what is known to it need not be measured longer; NULL */
     unsigned shard, n_shards; /* the part number `shard`, from 1 on, of n_shards; 0 of 0: all */

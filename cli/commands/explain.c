@@ -66,7 +66,8 @@ int cli_explain(int argc, char **argv)
                   "much, and the point runs again.\nNothing is stored.",
                   entries, argc, argv, &status)) {
         const struct plan_choice choice = { .sets = (const char *const *)sets,
-                                            .filters = (const char *const *)points };
+                                            .filters = (const char *const *)points,
+                                            .filter_option = "--point" };
         struct explain_request request = { .seed = (uint64_t)seed,
                                            .metric = metric,
                                            .n_workers = (unsigned)n_workers,

@@ -44,6 +44,7 @@ static const char *find_format(const char *format, const char *output)
 /* What is drawn of a scenario. */
 struct wanted {
     const char *format;
+    const char *host;      /* that hwloc's XML is of; NULL: the only one */
     GPtrArray *filters;    /* struct filter */
     struct results_db *db; /* NULL: no results */
 };
@@ -86,14 +87,15 @@ static bool read_results(struct topology *topology, const struct scenario *scena
 }
 
 static char *draw(const struct topology *topology, const struct scenario *scenario,
-                  const char *format, bool heading)
+                  const struct wanted *wanted, bool heading)
 {
+    const char *format = wanted->format;
     if (strcmp(format, "svg") == 0)
         return topology_svg(topology, "topology");
     if (strcmp(format, "dot") == 0)
         return topology_dot(topology, scenario_name(scenario));
     if (strcmp(format, "hwloc") == 0)
-        return topology_hwloc(topology);
+        return topology_hwloc(topology, wanted->host);
     char *text = topology_text(topology);
     if (!heading)
         return text;
@@ -119,9 +121,8 @@ static char *draw_all(GPtrArray *scenarios, const struct wanted *wanted,
                                         ? topology_new(config, errors)
                                         : NULL;
         const bool sound = topology != NULL && read_results(topology, scenario, point, wanted);
-        g_autofree char *drawn = sound
-                                     ? draw(topology, scenario, wanted->format, scenarios->len > 1)
-                                     : NULL;
+        g_autofree char *drawn = sound ? draw(topology, scenario, wanted, scenarios->len > 1)
+                                       : NULL;
         failed = failed || drawn == NULL;
         g_string_append(all, drawn != NULL ? drawn : "");
         topology_free(topology);
@@ -159,7 +160,7 @@ static int run_topology(const struct cli_options *options, char **sets, struct w
         sim_error_add(&errors, NULL, 0,
                       "--format %s: found %u scenarios, expected one (text shows several)", format,
                       scenarios->len);
-    wanted->filters = cli_filters((const char *const *)points, &errors);
+    wanted->filters = cli_filters((const char *const *)points, "--point", &errors);
     g_autofree char *drawn = errors.n_messages == 0 ? draw_all(scenarios, wanted, &errors) : NULL;
     g_ptr_array_free(wanted->filters, TRUE);
     if (errors.n_messages == 0)
@@ -171,7 +172,7 @@ static int run_topology(const struct cli_options *options, char **sets, struct w
 int cli_topology(int argc, char **argv)
 {
     struct cli_options options = { 0 };
-    g_autofree char *format = NULL, *output = NULL;
+    g_autofree char *format = NULL, *output = NULL, *host = NULL;
     g_auto(GStrv) sets = NULL, points = NULL;
     gboolean results = FALSE;
     const GOptionEntry entries[] = {
@@ -179,6 +180,8 @@ int cli_topology(int argc, char **argv)
           "text (default), dot (for Graphviz), svg, hwloc (XML for lstopo -i); without: as FILE ends",
           "FORMAT" },
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &output, "Write FILE", "FILE" },
+        { "host", 0, 0, G_OPTION_ARG_STRING, &host, "Of several hosts the one for --format hwloc",
+          "NAME" },
         { "set", 's', 0, G_OPTION_ARG_STRING_ARRAY, &sets, "Change a setting, as run does",
           "PATH=VALUE" },
         { "point", 'f', 0, G_OPTION_ARG_STRING_ARRAY, &points,
@@ -192,10 +195,14 @@ int cli_topology(int argc, char **argv)
                   "As the scenario's first point builds them; --point chooses another.", entries,
                   argc, argv, &status)) {
         const char *found = find_format(format, output);
-        struct wanted wanted = { .format = found };
+        struct wanted wanted = { .format = found, .host = host };
         if (found != NULL && results)
             wanted.db = cli_open_for_reading(&options);
-        if (found == NULL || !cli_writes_elsewhere(output, &options, NULL))
+        const bool no_host = host != NULL && found != NULL && strcmp(found, "hwloc") != 0;
+        if (no_host)
+            fprintf(stderr, "nudma topology: --host %s: --format %s shows all hosts\n", host,
+                    found);
+        if (found == NULL || no_host || !cli_writes_elsewhere(output, &options, NULL))
             status = CLI_WRONG;
         else if (results && wanted.db == NULL)
             status = CLI_FAILED;

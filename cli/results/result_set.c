@@ -385,7 +385,8 @@ GPtrArray *result_sets_find(struct results_db *db, const struct result_choice *c
 {
     GPtrArray *sets = g_ptr_array_new_with_free_func(free_set);
     g_autoptr(GHashTable) all = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    g_autoptr(GPtrArray) filters = cli_filters((const char *const *)choice->filters, errors);
+    g_autoptr(GPtrArray) filters = cli_filters((const char *const *)choice->filters, "--filter",
+                                               errors);
     g_autofree bool *used =
         g_new0(bool, choice->metrics != NULL ? g_strv_length(choice->metrics) + 1 : 1);
     const bool good = errors->n_messages == 0;

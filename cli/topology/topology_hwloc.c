@@ -11,6 +11,7 @@
 struct writer {
     const struct topology *t;
     GString *out;
+    guint host;
     unsigned n_objects, bus;
     bool *seen; /* devices */
 };
@@ -207,7 +208,7 @@ static void inside_socket(struct writer *w, unsigned socket, unsigned on)
         const struct topology_end end = { .kind = TOPOLOGY_PORT, .index = p };
         struct hanging hanging = { NULL, 0.0 };
         const struct topology_cable *cable = cable_of(w->t, &end, &hanging.far);
-        if (port->socket != socket || cable == NULL)
+        if (port->host != w->host || port->socket != socket || cable == NULL)
             continue;
         hanging.speed = speed_of(cable);
         append_bridge(w, on, ++device & 31, 1, hanging.speed, port->name, inside_port, &hanging);
@@ -253,18 +254,38 @@ static void append_socket(struct writer *w, const struct topology_host *host, un
     close_object(w);
 }
 
-char *topology_hwloc(const struct topology *t)
+/* The host of the name, or the only one; false with the reason printed. */
+static bool find_host(const struct topology *t, const char *name, guint *index)
 {
-    if (t->hosts->len != 1) {
-        fprintf(stderr,
-                "--format hwloc: found %u hosts, expected one: hwloc describes one machine\n",
-                t->hosts->len);
-        return NULL;
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
+    for (*index = 0; *index < t->hosts->len; (*index)++) {
+        const struct topology_host *host = TOPOLOGY_AT(t->hosts, host, *index);
+        if (name != NULL ? strcmp(host->name, name) == 0 : t->hosts->len == 1)
+            return true;
+        g_ptr_array_add(names, host->name);
     }
-    const struct topology_host *host = TOPOLOGY_AT(t->hosts, host, 0);
-    struct writer w = { .t = t,
-                        .out = g_string_new(NULL),
-                        .seen = g_new0(bool, t->devices->len + 1) };
+    g_ptr_array_add(names, NULL);
+    if (name == NULL) {
+        const struct topology_host *first = TOPOLOGY_AT(t->hosts, host, 0);
+        fprintf(stderr,
+                "--format hwloc: found %u hosts, expected one, which --host names: --host %s\n",
+                t->hosts->len, first->name);
+    } else {
+        g_autofree char *hint = sim_suggestion(name, (const char *const *)names->pdata);
+        fprintf(stderr, "--host %s: no such host%s%s\n", name, *hint != '\0' ? "; " : "", hint);
+    }
+    return false;
+}
+
+char *topology_hwloc(const struct topology *t, const char *host_name)
+{
+    guint index;
+    if (!find_host(t, host_name, &index))
+        return NULL;
+    const struct topology_host *host = TOPOLOGY_AT(t->hosts, host, index);
+    struct writer w = {
+        .t = t, .host = index, .out = g_string_new(NULL), .seen = g_new0(bool, t->devices->len + 1)
+    };
     g_autofree char *all = sets(0, host->n_sockets * host->n_cores, 0, host->n_sockets);
     g_autofree char *name = g_markup_escape_text(host->name, -1);
     g_string_append(w.out,

@@ -47,7 +47,7 @@ static size_t find_point(const struct whatif *whatif, struct scenario *scenario,
     g_autofree bool *selected = g_new(bool, n);
     size_t n_selected = 0, found = n;
     memset(selected, true, n * sizeof(*selected));
-    g_autoptr(GPtrArray) parsed = cli_filters(filters, errors);
+    g_autoptr(GPtrArray) parsed = cli_filters(filters, "filter", errors);
     for (guint i = 0; i < parsed->len; i++) {
         g_autofree char *fault = filter_fault(parsed->pdata[i], &table, 1);
         if (fault != NULL)

@@ -133,7 +133,7 @@ least=$(grep -oE '\([0-9.]+ % better' <<<"$out" | tr -d '(' | sort -g | head -n 
 is "nothing smaller is named" "$(awk "BEGIN { print ($least >= $differ) }")" 1
 is "what is steady needs one" "$(explain "${a[@]}" | grep -c 'means over')" 0
 out=$("$nudma" explain 2>&1); is "no scenario" $? 2
-out=$(explain adapter.cfg --point op=x); is "no such axis" $? 2
+out=$(explain adapter.cfg --point op=x); is "no such axis" "$? $(cut -d: -f1 <<<"$out")" "2 --point"
 
 echo "1..$cases"
 [ $failed = 0 ]

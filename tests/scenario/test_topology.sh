@@ -318,7 +318,15 @@ is "with its ways" "$(grep -oE 'l2_(ways|cores) = . value = [0-9]+' back.cfg)" '
 l2_cores = { value = 2'
 out=$("$nudma" topology smartio/fig22_bandwidth_test --set axes.config=lending -F hwloc 2>&1)
 is "two hosts" "$?" 1
-has "are said" "$out" 'found 2 hosts, expected one'
+has "are said" "$out" 'found 2 hosts, expected one, which --host names: --host [a-z]+$'
+host() { "$nudma" topology smartio/fig22_bandwidth_test --set axes.config=lending -F hwloc --host "$1" 2>&1; }
+is "each has its own devices" "$(for h in borrower lender; do
+    host $h | sed -nE 's/.*value="(borrower|lender|gpu[0-9]|[a-z]+_ntb)".*/\1/p' | xargs; done)" \
+    'borrower borrower_ntb
+lender gpu0 gpu1 lender_ntb'
+has "another has not" "$(host lendr)" '^--host lendr: no such host; did you mean "lender"'
+out=$("$nudma" topology $switch --host server 2>&1)
+is "other formats show all" "$? $out" "2 nudma topology: --host server: --format text shows all hosts"
 
 echo "1..$cases"
 [ $failed = 0 ]
