@@ -56,14 +56,23 @@ static int open_new(const char *target, char **name)
     return fd;
 }
 
+/* A copy, so that the end of the output is none of the command's. */
+static int open_standard_output(void)
+{
+    return fflush(stdout) == 0 ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3) : -1;
+}
+
 struct cli_output *cli_output_new(const char *path)
 {
+    const bool to_stdout = strcmp(path, "-") == 0;
     const bool in_place = g_file_test(path, G_FILE_TEST_EXISTS) &&
                           !g_file_test(path, G_FILE_TEST_IS_REGULAR);
     char *target = follow_links(path); /* a link stays one */
     char *new_path = NULL;
     int fd = -1;
-    if (target != NULL)
+    if (to_stdout)
+        fd = open_standard_output();
+    else if (target != NULL)
         fd = in_place ? open(path, O_WRONLY | O_TRUNC | O_CLOEXEC) : open_new(target, &new_path);
     FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
     if (file == NULL) {

@@ -329,7 +329,7 @@ static bool export_json(FILE *out, const GPtrArray *sets, struct results_db *db,
 static bool write_all(const struct export_request *request, const GPtrArray *sets,
                       struct results_db *db)
 {
-    const bool to_file = request->output != NULL && strcmp(request->output, "-") != 0;
+    const bool to_file = request->output != NULL;
     struct cli_output *output = to_file ? cli_output_new(request->output) : NULL;
     bool good = true;
     if (to_file && output == NULL)

@@ -73,6 +73,10 @@ static bool check(const struct cli_options *options, const char *path)
 static int init(const struct cli_options *options, const char *workload, const char *platform,
                 const char *path)
 {
+    if (strcmp(path, "-") == 0) {
+        fprintf(stderr, "nudma init: -: expected the name of a file, mine.cfg\n");
+        return CLI_WRONG;
+    }
     if (g_file_test(path, G_FILE_TEST_EXISTS) || g_file_test(path, G_FILE_TEST_IS_SYMLINK)) {
         fprintf(stderr, "nudma init: %s: is there already, and stays as it is; name another file\n",
                 path);

@@ -263,7 +263,8 @@ static int save(const struct report *report, const char *path)
     fwrite(report->html->str, 1, report->html->len, cli_output_file(output));
     if (!cli_output_end(output, true))
         return CLI_FAILED;
-    printf("%s\n", path);
+    if (strcmp(path, "-") != 0)
+        printf("%s\n", path);
     return CLI_DONE;
 }
 

@@ -173,11 +173,22 @@ static void begin_window(struct trace_files *files, sim_time from_ps)
         files->window.until_ps = from_ps + files->length_ps;
 }
 
+/* "-" */
+static void name_standard_output(char **path)
+{
+    if (g_strcmp0(*path, "-") == 0) {
+        g_free(*path);
+        *path = g_strdup("/dev/stdout");
+    }
+}
+
 bool trace_files_parse(struct trace_files *files)
 {
     const char *until = files->until;
     const bool is_length = until != NULL && *until == '+';
     sim_time from_ps = 0;
+    name_standard_output(&files->pcap);
+    name_standard_output(&files->tlp);
     files->window.until_ps = SIM_TIME_MAX;
     files->from_measurement = g_strcmp0(files->from, "measurement") == 0;
     if (!is_complete(files) || !are_apart(files) ||

@@ -93,6 +93,9 @@ has "is said" "$out" '^nudma run: --trace-from 9999999 is after the end of the r
 out=$( (ulimit -f 0; "$nudma" run "${point[@]}" --tlp full.tlp 2>&1) | cat); has "a full disk" "$out" '^nudma run: full.tlp: File too large'
 is "leaves no half of a head" "$([ -e full.tlp ] || echo none)" none
 "$nudma" run "${point[@]}" --tlp /dev/full >/dev/null 2>&1
+"$nudma" run "${point[@]}" --tlp short.tlp --trace-until +1 >/dev/null 2>&1
+is "- is standard output" "$("$nudma" run "${point[@]}" --tlp - --trace-until +1 2>/dev/null | grep -cE '^ *[0-9]+\.')" \
+    "$(grep -cE '^ *[0-9]+\.' short.tlp)"
 is "a device stays" "$([ -c /dev/full ] && echo there)" there
 
 echo "1..$cases"
