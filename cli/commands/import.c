@@ -94,10 +94,11 @@ static int import(struct cli_options *options, const struct import_choice *choic
     import_machine_init(&machine);
     for (char **argument = options->arguments; *argument != NULL; argument++) {
         bool known;
-        if (g_file_test(*argument, G_FILE_TEST_IS_DIR)) {
+        const bool standard = strcmp(*argument, "-") == 0;
+        if (!standard && g_file_test(*argument, G_FILE_TEST_IS_DIR)) {
             read_folder(&machine, *argument, output, &n_read, &errors);
         } else {
-            import_file(&machine, *argument, true, &known, &errors);
+            import_file(&machine, standard ? "/dev/stdin" : *argument, true, &known, &errors);
             n_read++;
         }
     }
@@ -138,12 +139,14 @@ int cli_import(int argc, char **argv)
         { .long_name = NULL },
     };
     int status = CLI_DONE;
-    if (cli_parse(&options, "FILE|FOLDER...",
-                  "Writes a scenario of a real server from what its tools print.",
-                  "On the server, as root:\n  lspci -vvv >lspci.txt; lstopo --of xml >lstopo.xml; "
-                  "dmidecode >dmidecode.txt; numactl -H >numactl.txt\nAny of them will do; each is "
-                  "known by its first line. What no tool says is taken from the nearest family.",
-                  entries, argc, argv, &status)) {
+    if (cli_parse(
+            &options, "FILE|FOLDER...",
+            "Writes a scenario of a real server from what its tools print.",
+            "On the server, as root:\n  lspci -vvv >lspci.txt; lstopo --of xml >lstopo.xml; "
+            "dmidecode >dmidecode.txt; numactl -H >numactl.txt\nAny of them will do; each is "
+            "known by its first line; - is standard input. What no tool says is taken from the\n"
+            "nearest family.",
+            entries, argc, argv, &status)) {
         const struct import_choice choice = {
             .roots = (const char *const *)options.roots,
             .family = family,

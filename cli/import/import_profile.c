@@ -10,6 +10,7 @@
 /* The first that fits: devices that scenarios/devices/ knows, then classes that a model is of, then
  * what any adapter does, which is to read and write memory. */
 static const struct import_profile profiles[] = {
+    { 0x19ee, 0x3200, 0x3200, "Device 3200", 0x0200, "nfp", "pcie.requester", NULL, false },
     { 0x19ee, 0x4000, 0x6fff, "Netronome", 0x0200, "nfp", "pcie.requester", "devices/nfp6000.cfg",
       false },
     { 0x15b3, 0x1017, 0x101a, "ConnectX-5", 0x0207, "rdma", "rdma.adapter",

@@ -137,6 +137,29 @@ static reader_fn *reader_of(const char *line)
     return NULL;
 }
 
+/* What comes out of a pipe until it ends, `ssh server lspci -vvv | nudma import -`; NULL with the
+ * mistake. */
+static char *read_pipe(const char *path, size_t *n_bytes, struct sim_error_list *errors)
+{
+    FILE *pipe = fopen(path, "re");
+    if (pipe == NULL) {
+        sim_error_add(errors, path, 0, "%s", g_strerror(errno));
+        return NULL;
+    }
+    char *text = g_malloc(FILE_BYTES_MAX + 2);
+    *n_bytes = fread(text, 1, FILE_BYTES_MAX + 1, pipe);
+    const bool failed = ferror(pipe) != 0;
+    fclose(pipe);
+    if (failed || *n_bytes > FILE_BYTES_MAX) {
+        sim_error_add(errors, path, 0, "%s",
+                      failed ? "cannot be read" : "found more bytes, expected at most 16 MiB");
+        g_clear_pointer(&text, g_free);
+        return NULL;
+    }
+    text[*n_bytes] = '\0';
+    return g_realloc(text, *n_bytes + 1);
+}
+
 /* The whole text, or NULL with the mistake. Without `must` what is no text is none, silently. */
 static char *read_text(const char *path, bool must, struct sim_error_list *errors)
 {
@@ -146,8 +169,10 @@ static char *read_text(const char *path, bool must, struct sim_error_list *error
     g_autoptr(GError) error = NULL;
     if (g_stat(path, &status) != 0) {
         sim_error_add(errors, path, 0, "%s", g_strerror(errno));
+    } else if (must && S_ISFIFO(status.st_mode)) {
+        text = read_pipe(path, &bytes, errors);
     } else if (!S_ISREG(status.st_mode)) {
-        sim_error_add(errors, path, 0, "expected a regular file");
+        sim_error_add(errors, path, 0, "expected a file or a pipe");
     } else if (status.st_size > (off_t)FILE_BYTES_MAX) {
         if (must)
             sim_error_add(errors, path, 0, "found %lld bytes, expected at most 16 MiB",

@@ -29,6 +29,13 @@ has "and what would tell" "$text" '# measured by: controller_ns: mlc --idle_late
 out=$("$nudma" run server.cfg --filter transfer_bytes=64 -q --db r.db 2>&1); is "it runs" $? 0
 has "on both sockets" "$out" '^s1 +64 +[0-9]+'
 out=$("$nudma" import "$server" 2>/dev/null); is "standard output" "$out" "$text"
+out=$("$nudma" import "$server" -o - 2>/dev/null); is "by its name" "$out" "$text"
+out=$("$nudma" import "$server/dmidecode.txt" 2>/dev/null | sed 's/dmidecode.txt:/stdin:/')
+is "standard input" "$("$nudma" import - 2>/dev/null <"$server/dmidecode.txt")" "$out"
+is "a pipe" "$(sed "" "$server/dmidecode.txt" | "$nudma" import - 2>/dev/null)" "$out"
+is "nothing in it" "$(: | "$nudma" import - 2>&1)" '/dev/stdin:1: found "", expected what lspci -vvv, lstopo (text, or --of xml), dmidecode or numactl -H print, or /proc/cpuinfo'
+printf '03:00.0 Ethernet controller: Netronome Systems, Inc. Device %s\n' 3200 >old-nfp.txt
+is "an adapter before the NFP-6000 is none" "$("$nudma" import old-nfp.txt 2>/dev/null | grep -c nfp6000.cfg)" 0
 
 # ---- A platform for scenarios that there are -----------------------------------------------------
 "$nudma" import "$server" --platform -o platform.cfg 2>/dev/null; is "a platform" $? 0
@@ -127,6 +134,7 @@ has "a neighbour's is said" "$("$nudma" import old.txt 2>&1 >/dev/null)" 'has no
 
 # ---- Mistakes ------------------------------------------------------------------------------------
 out=$("$nudma" import 2>&1); is "nothing" $? 2
+out=$("$nudma" import /dev/null 2>&1); is "a device" "$out" "/dev/null: expected a file or a pipe"
 out=$("$nudma" import none.txt 2>&1); is "no such file" $? 2
 has "by name" "$out" 'none.txt: No such file'
 echo 'total 0' >foreign.txt

@@ -70,7 +70,7 @@ refused "foreign" foreign.txt '^foreign.txt:1: found "hello", expected what mlc,
 : >empty.txt
 refused "empty" empty.txt '^empty.txt:1: found ""'
 refused "binary" "$nudma" 'nudma: ?[0-9]*:? found'
-refused "a folder" . '^\.: expected a regular file'
+refused "a folder" . '^\.: expected a file or a pipe'
 refused "none" nowhere.txt '^nowhere.txt: No such file'
 head -n 5 "$samples/mlc.txt" | head -c -9 >cut.txt
 refused "cut within a row" cut.txt '^cut.txt:5: found "0 86.4", expected a latency in ns for each node'
