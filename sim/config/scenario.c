@@ -70,15 +70,43 @@ static const char *near_folder(const char *name, const GPtrArray *all, GPtrArray
     return sim_nearest_name(name, (const char *const *)folders->pdata);
 }
 
+/* Of the files beside the one that is missing, the nearest, as it would be written; g_free(). */
+static char *near_file(const char *name)
+{
+    g_autofree char *folder = g_path_get_dirname(name), *base = g_path_get_basename(name);
+    const bool with_ending = g_str_has_suffix(name, ".cfg");
+    g_autoptr(GPtrArray) files = g_ptr_array_new_with_free_func(g_free);
+    GDir *dir = g_dir_open(folder, 0, NULL);
+
+    for (const char *file; dir && (file = g_dir_read_name(dir));) {
+        if (g_str_has_suffix(file, ".cfg"))
+            g_ptr_array_add(files, g_strndup(file, strlen(file) - (with_ending ? 0 : 4)));
+    }
+    if (dir)
+        g_dir_close(dir);
+    g_ptr_array_sort(files, by_name);
+    g_ptr_array_add(files, NULL);
+    const char *near = sim_nearest_name(base, (const char *const *)files->pdata);
+    if (!near)
+        return NULL;
+    return strchr(name, '/') ? g_build_filename(folder, near, NULL) : g_strdup(near);
+}
+
 /* The existing scenario nearest to what was asked for, by its whole name or its last part, or a
- * folder of scenarios. */
-static void report_missing(const char *name, const char *const *roots,
+ * folder of scenarios, or a file beside it. */
+static void report_missing(const char *asked, const char *const *roots,
                            struct sim_error_list *errors)
 {
     g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GPtrArray) bases = g_ptr_array_new();
     g_autoptr(GPtrArray) folders = g_ptr_array_new_with_free_func(g_free);
+    const bool with_ending = g_str_has_suffix(asked, ".cfg");
+    g_autofree char *name = g_strndup(asked, strlen(asked) - (with_ending ? 4 : 0));
+    g_autofree char *file = near_file(asked);
     const char *near, *base = strrchr(name, '/');
+    g_autofree char *what =
+        with_ending ? g_strdup_printf("file \"%s\", and no scenario of this name", asked)
+                    : g_strdup_printf("scenario \"%s\"", asked);
     g_autoptr(GString) where = g_string_new(NULL);
 
     for (size_t i = 0; roots && roots[i]; i++) {
@@ -102,17 +130,17 @@ static void report_missing(const char *name, const char *const *roots,
     }
     if (!near)
         near = near_folder(name, all, folders);
+    if (file && (with_ending || !near))
+        near = file;
     if (where->len == 0)
-        sim_error_add(
-            errors, NULL, 0,
-            "no scenario \"%s\", and no folder of scenarios was found; --scenarios DIR or "
-            "NUDMA_SCENARIOS names one",
-            name);
+        sim_error_add(errors, NULL, 0,
+                      "no %s, and no folder of scenarios was found; --scenarios DIR or "
+                      "NUDMA_SCENARIOS names one",
+                      what);
     else if (near)
-        sim_error_add(errors, NULL, 0, "no scenario \"%s\" in %s; did you mean \"%s\"?", name,
-                      where->str, near);
+        sim_error_add(errors, NULL, 0, "no %s in %s; did you mean \"%s\"?", what, where->str, near);
     else
-        sim_error_add(errors, NULL, 0, "no scenario \"%s\" in %s", name, where->str);
+        sim_error_add(errors, NULL, 0, "no %s in %s", what, where->str);
 }
 
 static char *file_if_there(char *path)

@@ -36,6 +36,12 @@ is "a scenario without quick points says so" \
     "smartio/isolation: names no points for --quick: all of them count"
 out=$("$nudma" list pcie_bench/latency_ni 2>&1); is "a beginning of no name" $? 2
 has "is a scenario that is none" "$out" '^no scenario "pcie_bench/latency_ni"'
+echo >mine.cfg
+has "a file that is none" "$("$nudma" run mnie.cfg 2>&1)" \
+    '^no file "mnie.cfg", and no scenario of this name in /.*; did you mean "mine.cfg"'
+has "the one beside it" "$("$nudma" run ./mien 2>&1)" 'no scenario "./mien" in .*; did you mean "./mine"'
+has "or a scenario" "$("$nudma" run pcie_bench/latency_sise.cfg 2>&1)" 'did you mean "pcie_bench/latency_size"'
+rm mine.cfg
 is "without the head of a table" "$(grep -c '^scenario' <<<"$out")" 0
 is "the beginning of names" "$("$nudma" list smartio/fig2 | grep -c '^smartio/fig2')" 9
 is "a name is itself" "$("$nudma" list smartio/fig33_vm_p2p | grep -c '^smartio/')" 1
