@@ -13,14 +13,31 @@ static double half_interval(const struct plot_curve *curve, const struct plot_va
     return curve->measured ? (value->band_hi - value->band_lo) / 2.0 : value->ci95;
 }
 
-static void append_bar_data(GString *script, const struct plot_panel *panel)
+/* Names below bars that can be read beside each other, upright. */
+#define TICS_MAX       40
+#define TICS_MAX_SMALL 20
+
+/* Of more bars than names fit, every second (third, ...) has one, counted from the last that begins
+ * with another value of another axis, and none right before such a one. */
+static bool has_tic(const struct plot_data *data, guint row, bool small)
+{
+    const guint n = data->tics->len, most = small ? TICS_MAX_SMALL : TICS_MAX;
+    const guint step = n > 0 ? (n + most - 1) / most : 1;
+    guint begin = row;
+    while (step > 1 && begin > 0 && !g_array_index(data->tics, struct plot_tic, begin).begins)
+        begin--;
+    const bool crowded = row + 1 < n && g_array_index(data->tics, struct plot_tic, row + 1).begins;
+    return (row - begin) % step == 0 && (step == 1 || row == begin || !crowded);
+}
+
+static void append_bar_data(GString *script, const struct plot_panel *panel, bool small)
 {
     const struct plot_data *data = &panel->data;
     g_string_append(script, "$bars << END\n");
     for (guint row = 0; row < data->categories->len; row++) {
         g_string_append_c(script, '"');
         g_autofree char *name = plot_category_name(panel, row);
-        for (const char *c = name; *c != '\0'; c++)
+        for (const char *c = name; *c != '\0' && has_tic(data, row, small); c++)
             g_string_append_c(script, *c == '"' ? '\'' : *c);
         g_string_append_c(script, '"');
         for (guint i = 0; i < data->curves->len; i++) {
@@ -140,7 +157,7 @@ void plot_append_bars(GString *script, const struct plot_panel *panel,
     for (guint i = 0; i < data->curves->len && !stacked; i++)
         intervals = intervals || plot_has_interval(data->curves->pdata[i]) ||
                     has_range(data->curves->pdata[i]);
-    append_bar_data(script, panel);
+    append_bar_data(script, panel, plot_is_small(output));
     plot_append_curve_data(script, panel->spec, data);
     const bool ratios = append_bar_ratios(script, data, order);
     const bool marks = append_bar_marks(script, data, order);

@@ -4,6 +4,7 @@
 
 #include "cli/plot/plot_data_internal.h"
 #include "cli/plot/plot_measured.h"
+#include "cli/plot/plot_script.h"
 #include "cli/results/result_set.h"
 
 #define STACK_PIXELS 500 /* a part of less than one of them cannot be seen */
@@ -337,6 +338,53 @@ static void collect_part(struct collector *c, const char *prefix, const char *pa
         g_ptr_array_remove_index(c->data->curves, c->data->curves->len - 1);
 }
 
+#define FEW_BARS 8 /* with whole names */
+
+/* "read 1Ki"; before: the point whose bar stands to the left, of whose first values those that are
+ * the same need not stand there again; NULL: it is the first. */
+static struct plot_tic tic_of(const struct collector *c, size_t point, const size_t *before)
+{
+    const struct scenario *scenario = c->scenario;
+    const size_t n = scenario_n_axes(scenario);
+    GString *name = g_string_new(NULL);
+    size_t i = 0;
+    while (before != NULL && i + 1 < n &&
+           scenario_point_value(scenario, point, i) == scenario_point_value(scenario, *before, i))
+        i++;
+    const bool begins = i + 1 < n;
+    for (; i < n; i++) {
+        const char *value = scenario_axis_value(scenario, i,
+                                                scenario_point_value(scenario, point, i));
+        char *end;
+        const double number = g_ascii_strtod(value, &end);
+        const bool is_size = g_str_has_suffix(scenario_axis_name(scenario, i), "_bytes") &&
+                             end != value && *end == '\0';
+        g_autofree char *text = is_size ? plot_size_text(number) : plot_value_name(value);
+        g_string_append_printf(name, "%s%s", name->len > 0 ? " " : "", text);
+    }
+    return (struct plot_tic){ g_string_free(name, FALSE), begins };
+}
+
+static void clear_tic(gpointer tic)
+{
+    g_free(((struct plot_tic *)tic)->name);
+}
+
+static void collect_tics(struct collector *c)
+{
+    const size_t *before = NULL;
+    size_t last;
+    for (size_t i = 0; c->data->categories->len > FEW_BARS && i < scenario_n_points(c->scenario);
+         i++) {
+        if (!c->spec->shown[i])
+            continue;
+        const struct plot_tic tic = tic_of(c, i, before);
+        g_array_append_val(c->data->tics, tic);
+        last = i;
+        before = &last;
+    }
+}
+
 /* A part has the same colour in all figures, whichever others are zero there. */
 static void collect_stack(struct collector *c)
 {
@@ -344,6 +392,7 @@ static void collect_stack(struct collector *c)
         if (c->spec->shown[i])
             g_ptr_array_add(c->data->categories, short_point_name(c->scenario, i));
     }
+    collect_tics(c);
     for (guint m = 0; m < c->set->metrics->len; m++) {
         if (!is_zero(c->set, m))
             collect_part(c, c->spec->metrics->pdata[0], result_metric(c->set, m)->name, m);
@@ -760,6 +809,8 @@ bool plot_data_collect(struct scenario *scenario, const struct plot_spec *spec,
     const size_t before = errors->n_messages;
     data->curves = g_ptr_array_new_with_free_func(free_curve);
     data->categories = g_ptr_array_new_with_free_func(g_free);
+    data->tics = g_array_new(FALSE, FALSE, sizeof(struct plot_tic));
+    g_array_set_clear_func(data->tics, clear_tic);
     data->strings = g_string_chunk_new(64);
     data->x_name = spec->kind == PLOT_STACK ? axis_names(scenario) : g_strdup(spec->x);
     data->x_unit = spec->x_unit;
@@ -809,4 +860,5 @@ void plot_data_release(struct plot_data *data)
     g_string_chunk_free(data->strings);
     g_ptr_array_free(data->curves, TRUE);
     g_ptr_array_free(data->categories, TRUE);
+    g_array_free(data->tics, TRUE);
 }

@@ -39,6 +39,12 @@ struct plot_curve {
     struct plot_box box; /* of PLOT_HISTOGRAM and PLOT_BOX */
 };
 
+/* Below a bar: "read 64", then "128", "1Ki", without what is as at the bar before. */
+struct plot_tic {
+    char *name;
+    bool begins; /* more than the last axis' value stands there */
+};
+
 struct plot_data {
     char *x_name;                /* what stands below the x axis */
     const char *x_unit, *y_unit; /* the panel's, else those of what was recorded */
@@ -47,6 +53,7 @@ struct plot_data {
                  * nothing */
     char *ratio_name; /* "local over remote": what ratios of claims are of; NULL: as ratio_labels */
     GPtrArray *categories; /* char *, owned: the values along x in order; empty: x is a number */
+    GArray *tics;          /* struct plot_tic: of stacks the same as they stand below the bars */
     GStringChunk *strings; /* of units */
     double factor;         /* of a distribution: from the metric's unit to that shown */
     double y_lo, y_hi;     /* PLOT_HISTOGRAM, PLOT_BOX, or with shares_y: the ends of the y axis */

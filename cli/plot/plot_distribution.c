@@ -14,7 +14,7 @@
 #define BINS_MAX     48u
 #define BUCKETS_MIN  16.0 /* that the y axis spans: what is finer was not recorded */
 #define WHISKERS_IQR 1.5
-#define MARGIN       0.06 /* of the y axis, at both ends */
+#define MARGIN       0.12 /* of the y axis, at both ends, where the samples beyond it are named */
 
 struct bucket {
     double lo, hi, count;

@@ -158,20 +158,21 @@ char *plot_legend_label(const struct plot_spec *spec, const struct plot_curve *c
 }
 
 /* Above a box, or below it, the highest or the lowest sample that the axis does not reach. */
-static void append_beyond(GString *script, const struct plot_data *data)
+static void append_beyond(GString *script, const struct plot_data *data, bool small)
 {
+    const double line = small ? 2.0 * LINE : LINE;
     for (guint i = 0; i < data->curves->len; i++) {
         const struct plot_curve *curve = data->curves->pdata[i];
         if (!curve->measured && curve->box.above_pct > 0.0)
             g_string_append_printf(script,
                                    "set label '\xe2\x86\x91 %.4g' at first %u, graph %g center tc "
                                    "rgb '%s' front\n",
-                                   curve->box.highest, i, 1.0 - LINE / 2.0, plot_color(curve));
+                                   curve->box.highest, i, 1.0 - line / 2.0, plot_color(curve));
         if (!curve->measured && curve->box.below_pct > 0.0)
             g_string_append_printf(script,
                                    "set label '\xe2\x86\x93 %.4g' at first %u, graph %g center tc "
                                    "rgb '%s' front\n",
-                                   curve->box.lowest, i, LINE / 2.0, plot_color(curve));
+                                   curve->box.lowest, i, line / 2.0, plot_color(curve));
     }
 }
 
@@ -184,10 +185,11 @@ void plot_distribution_append(GString *script, const struct plot_panel *panel, i
         g_string_append_printf(script, "set logscale y %u\n", spec->log_y);
     g_string_append_printf(script, "set yrange [%.17g:%.17g]\n", data->y_lo, data->y_hi);
     append_values(script, data);
+    const bool small = output->format == PLOT_SVG && output->columns > 0;
     if (spec->kind == PLOT_BOX)
-        append_beyond(script, data);
+        append_beyond(script, data, small);
     if (spec->kind == PLOT_HISTOGRAM)
         append_histograms(script, spec, data);
     else
-        append_boxes(script, panel, panel_width, output->format == PLOT_SVG && output->columns > 0);
+        append_boxes(script, panel, panel_width, small);
 }

@@ -168,6 +168,8 @@ static void append_y_axis(GString *script, const struct plot_panel *panel,
     const struct plot_spec *spec = panel->spec;
     const struct plot_data *data = &panel->data;
 
+    g_string_append(script,
+                    "set format y '% .10g'\n"); /* 1200000: "1.2e+06" is none of the papers' */
     if (output->format == PLOT_TEXT && spec->log_y < 2) {
         append_text_y_range(script, spec, data);
         return;
@@ -418,6 +420,8 @@ static const char *x_unit(const struct plot_data *data)
 char *plot_category_name(const struct plot_panel *panel, guint row)
 {
     const char *value = panel->data.categories->pdata[row], *unit = x_unit(&panel->data);
+    if (panel->data.tics->len > row)
+        return g_strdup(g_array_index(panel->data.tics, struct plot_tic, row).name);
     char *end;
     const double number = g_ascii_strtod(value, &end);
     const bool bytes = strcmp(unit, "B") == 0 || strcmp(unit, "bytes") == 0;
@@ -526,10 +530,11 @@ static void append_ratios(GString *script, const struct plot_panel *panel, unsig
         const struct plot_value *v = &g_array_index(curve->values, struct plot_value, k);
         const struct label_side side = label_side(panel->spec, &panel->data, v);
         if (labelled[k])
-            g_string_append_printf(script,
-                                   "$curve%u every ::%u::%u using 1:2:7 with labels %s offset "
-                                   "0,%s notitle, ",
-                                   index, k, k, side.justify, side.below ? "-0.9" : "0.9");
+            g_string_append_printf(
+                script,
+                "$curve%u every ::%u::%u using 1:2:7 with labels boxed %s offset "
+                "0,%s notitle, ",
+                index, k, k, side.justify, side.below ? "-0.9" : "0.9");
     }
 }
 
@@ -726,7 +731,8 @@ static void append_panel(GString *script, const char *title, const struct plot_p
     if (output->format == PLOT_TEXT) /* where it hides nothing */
         g_string_append(script, "set key below Left reverse samplen 1\n");
     else
-        g_string_append(script, "set grid ytics lc rgb '#D0D0D0'\n"
+        g_string_append(script, "set style textbox opaque noborder margins 0.2,0.2\n"
+                                "set grid ytics lc rgb '#D0D0D0'\n"
                                 "set xtics nomirror\nset ytics nomirror\n");
     if (output->format != PLOT_TEXT)
         plot_legend_append(script, panel, plot_is_small(output) ? output->columns : width,

@@ -326,6 +326,23 @@ sqlite3 kinds.db "update metric_row set value = 0 where run_id in (select id fro
 has "a stack of nothing is there" "$("$nudma" plot p/stack --scenarios . --db kinds.db)" '^ +dram +0$'
 mv whole.db kinds.db
 
+# Of more bars than names fit: what is as at the bar before is left out, and every second one.
+mkdir m
+many() { # many NAME SIZE...: the first column of the bars
+    figure "m/$1.cfg" $size 'kind = "stack"; x = "transfer_bytes"; y = "latency_part_ns";'
+    sed -i "s/\(name = \"transfer_bytes\".*values = \)\[[^]]*\]/\1[$(paste -sd, <<<"${*:2}" | tr ' ' ,)]/
+        s/transactions = [0-9]*/transactions = 1/; /^quick/d" "m/$1.cfg"
+    "$simulate" run "m/$1" --scenarios . --db many.db -q >/dev/null 2>&1
+    # shellcheck disable=SC2016 # names of gnuplot
+    "$nudma" plot "m/$1" --scenarios . --db many.db -F gnuplot | sed -n '/^$bars/,/^END/s/^"\([^"]*\)".*/\1/p' | paste -sd,
+}
+is "few bars have whole names" "$(many few 8 1024 2048)" "read 8,read 1024,read 2048,write read 8,write read 1024,write read 2048"
+is "many have short ones" "$(many more 8 16 32 1024 2048)" "read 8,16,32,1Ki,2Ki,write read 8,16,32,1Ki,2Ki"
+middle=$(seq -s ,, 24 16 168)
+# shellcheck disable=SC2046 # a word each
+is "or none, as has the last before a whole one" "$(many most $(seq 8 8 184))" "read 8,,$middle,,,write read 8,,$middle,,184"
+has "numbers are written out" "$(script p/panels)" "^set format y '% .10g'"
+
 out=$(script p/panels); is "panels" $? 0
 has "side by side" "$out" "^set multiplot layout 1,3 title "
 is "one plot each" "$(grep -c '^plot ' <<<"$out")" 3
