@@ -208,7 +208,9 @@ void report_params(struct report *report, const struct report_paper *paper)
                            "published, %u calibrated, <strong>%u estimates</strong>.</p>\n",
                            all->len, count(all, "datasheet"), count(all, "published"),
                            count(all, "calibrated"), count(all, "estimate"));
-    g_string_append(report->html, "<details><summary>All parameters with provenance</summary>\n");
+    g_string_append(
+        report->html,
+        "<details class=\"parameters\"><summary>All parameters with provenance</summary>\n");
     append_table(report->html, all);
     g_string_append(report->html, "</details>\n");
 }

@@ -56,7 +56,7 @@ const char report_style[] =
     "overflow-wrap:anywhere}\n"
     ".wide code{overflow-wrap:normal;white-space:nowrap}\n"
     "@media (max-width:40rem){body{padding:0 .75rem 2rem}h1{font-size:1.45rem}"
-    "h2{font-size:1.2rem}th,td{padding-right:.5rem}table{font-size:.8rem}"
+    "h2{font-size:1.2rem}th,td{padding-right:.35rem}table{font-size:.8rem}"
     "nav a{display:inline-block;padding:.4rem 0}summary{padding:.6rem 0}"
     "table.claims thead tr,table.claims tbody tr{display:grid;grid-template-columns:"
     "5.2rem 1.4fr 1.3fr .8fr 1fr;column-gap:.4rem;border-bottom:1px solid var(--line);"
@@ -66,10 +66,12 @@ const char report_style[] =
     "table.claims tr.why td{padding-left:.6rem;border-left:4px solid var(--known)}}\n"
     "@media print{body{max-width:none;padding:0;font-size:10pt}nav,.skip{display:none}"
     "h2{break-before:page}#summary{break-before:auto}h3,h4,h3+p,h3~.meta,summary,caption{break-after:avoid}figure,tr{break-inside:avoid}"
-    "thead{display:table-header-group}a{color:inherit;text-decoration:none}"
-    ".wide{overflow:visible}figure svg{max-width:12.5cm;min-width:0!important}table{font-size:8pt}}\n";
+    "thead{display:table-header-group;break-after:avoid}a{color:inherit;text-decoration:none}"
+    ".wide{overflow:visible}figure svg{max-width:12.5cm;min-width:0!important}table{font-size:8pt}"
+    ".wide code,td,th,.n{white-space:normal;overflow-wrap:anywhere}}\n";
 
-/* On paper all is open. */
+/* On paper all is open but the parameters, hundreds of pages, unless the reader has opened them.
+ * What is too wide for it breaks: browsers make the letters of all pages smaller otherwise. */
 const char report_script[] =
     "addEventListener('beforeprint',function(){"
-    "document.querySelectorAll('details').forEach(function(d){d.open=true})});";
+    "document.querySelectorAll('details:not(.parameters)').forEach(function(d){d.open=true})});";

@@ -66,6 +66,8 @@ has "a title" $page '<title>nudma report</title>'
 has "a viewport" $page 'name="viewport" content="width=device-width'
 has "a way around the contents" $page '<a class="skip" href="#main">'
 has "rules for paper" $page '@media print'
+has "hundreds of pages of parameters only if they are open" $page '<details class="parameters">.*All parameters'
+has "all else is" $page "querySelectorAll\('details:not\(.parameters\)'\)"
 is "every picture says what it is" \
     "$(grep -c '<svg' $page) $(grep -c 'role="img"' $page)" \
     "$(grep -c '<title id=' $page) $(grep -c '<desc id=' $page)"
@@ -122,14 +124,14 @@ is "nor Graphviz" "$(grep -c 'dot is not installed' <<<"$out")" 1
 has "the rest of the page is there" none.html 'could not be drawn'
 
 # ---- In a browser --------------------------------------------------------------------------------
-browse() { # browse WIDTH: the verdict of the script below; in a frame, as windows are not so narrow
+browse() { # browse WIDTH [PAGE]: the verdict of the script below; in a frame, as windows are not so narrow
     cat >"frame-$1.html" <<HTML
 <!DOCTYPE html><html lang="en"><body><script>addEventListener('message', function (m) {
     var verdict = document.createElement('pre');
     verdict.id = 'verdict';
     verdict.textContent = m.data;
     document.body.appendChild(verdict);
-});</script><iframe width="$1" height="900" style="border:0" src="probed.html"></iframe></body></html>
+});</script><iframe width="$1" height="900" style="border:0" src="${2:-probed.html}"></iframe></body></html>
 HTML
     timeout 100 chromium --headless --no-sandbox --disable-gpu --user-data-dir="$scratch/profile.$1" \
         --no-first-run --disable-background-networking --disable-component-update --disable-sync \
@@ -183,6 +185,9 @@ pictures=$(grep -c '<svg' $page)
 if [ "${CONFIG:-}" != san ]; then # the browser is not ours
     is "at a desk" "$(browse 1280)" "1280 $pictures pictures: good"
     is "on a phone" "$(browse 390)" "390 $pictures pictures: good"
+    # As wide as a sheet with margins: browsers make the letters of a page that does not fit smaller.
+    sed 's/@media print/@media all/' probed.html >paper.html
+    is "on paper" "$(browse 710 paper.html)" "710 $pictures pictures: good"
     is "nothing on the console" "$(grep -h 'CONSOLE' browser-*.txt)" ""
 fi
 
