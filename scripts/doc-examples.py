@@ -7,8 +7,8 @@ An example is an indented line "$ COMMAND" (what ends in \ goes on in the next l
 one), followed by what it prints on standard output. A line "..." stands for any lines. Commands of a page run one
 after the other, by bash, in a new folder; `nudma` is that of $NUDMA (default build/nudma), NUDMA_PROJECT the tree.
 A command has to end with status 0. `t430` is the folder of a real server's description, where the project has it
-beside its tree (shared/fixtures); without it, commands that name it are left out. --write puts what was printed into the page, but where it has "...".
-Prints TAP, a case for each command.
+beside its tree (shared/fixtures); without it, commands that name it are left out, so each that needs what they made
+names it, too. --write puts what was printed into the page, but where it has "...". Prints TAP, a case for each command.
 """
 import os
 import re

@@ -21,6 +21,17 @@ for page in $pages; do
     done < <(NUDMA=$simulate "$project/scripts/doc-examples.py" "$project/$page")
 done
 
+# What stands there without a "$" is looked at: commands, options, scenarios, filters and settings that are there.
+# shellcheck disable=SC2016 # backquotes of Markdown
+printf '%s\n' '    nudma rnu' '    nudma check --known-okay' 'or `nudma run pcie_bench/latency_sise`,' \
+    '    nudma run pcie_bench/latency_size --filter op=raed; nudma x' '`nudma run --bands` and `nudma plot SCENARIO`' >wrong.md
+commands() { NUDMA=$nudma "$project/scripts/doc-commands.py" "$@"; }
+is "mistakes in a page" "$(commands wrong.md | grep -c '^#   nudma ')" 4
+if [ "${CONFIG:-}" != san ]; then
+    is "commands that pages show are there" "$(cd "$project" && commands README.md docs/*.md docs/models/*.md |
+        grep -vE '^(ok |1\.\.)')" ""
+fi
+
 # The figure and the table of `make run`.
 size=pcie_bench/latency_size
 "$simulate" run $size -q >/dev/null
