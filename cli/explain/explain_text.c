@@ -48,6 +48,22 @@ static void append_changes(GString *out, const struct explain_resource *resource
 
 /* ---- What limits it, and what comes next ----------------------------------------------------- */
 
+/* A limit that helps less than half of a latency does is not what a reader should begin with. */
+static void append_heavier_latency(GString *out, const struct explain_answer *answer,
+                                   const struct explain_effect *limit)
+{
+    for (guint i = 0; i < answer->effects->len; i++) {
+        const struct explain_effect *effect = &g_array_index(answer->effects, struct explain_effect,
+                                                             i);
+        if (effect->resource->kind != EXPLAIN_TIME || effect->resource->parts != NULL)
+            continue;
+        if (effect->gain_ratio > limit->gain_ratio)
+            g_string_append_printf(out, "  Latencies weigh more, see below: first the %s.\n",
+                                   effect->resource->name);
+        return; /* the best is the first */
+    }
+}
+
 static void append_limit(GString *out, const struct explain_answer *answer)
 {
     g_string_append(out, "\nWhat limits it\n");
@@ -68,6 +84,7 @@ static void append_limit(GString *out, const struct explain_answer *answer)
     g_string_append(out, "  it is ");
     append_effect(out, answer, effect);
     g_string_append(out, ".\n");
+    append_heavier_latency(out, answer, effect);
 }
 
 static void append_others(GString *out, const struct explain_answer *answer, enum explain_kind kind,
