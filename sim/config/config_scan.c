@@ -384,6 +384,11 @@ static void set_twice(struct scanner *s, const struct known *before, const struc
     append_place(where, " at ", before->place);
     append_place(where, ", included at ", before->included);
     append_place(where, "; this file is included at ", now->included);
+    /* A group that was not closed takes the settings behind it. */
+    const struct bracket *group = s->n_brackets ? &s->brackets[s->n_brackets - 1] : NULL;
+    if (group && group->open == '{' && group->place.line < now->place.line &&
+        before->place.line < now->place.line && !before->included.line && !now->included.line)
+        append_place(where, ", in a group that may lack its end, begun at ", group->place);
     syntax_error(s, now->place,
                  "%s: is set already%s; what an included file sets may be set again below "
                  "the @include, in the file that includes it, or by set = ( \"path=value\" ); "

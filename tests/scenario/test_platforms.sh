@@ -52,7 +52,7 @@ has "is refused, with its place" "$out" \
     '^\./mine.cfg:10: hosts.server.root_complex.inbound_ns.value: found 1000 \(an integer\), expected a calibrated value off'
 platform ivy_bridge 'machine = "other";'
 out=$("$nudma" run ./mine.cfg --db none.db 2>&1); is "a name twice in one file" $? 2
-has "is refused still" "$out" '^\./mine.cfg:10: hosts.server.machine: is set already at \./mine.cfg:3; what an included'
+has "is refused still" "$out" '^\./mine.cfg:10: hosts.server.machine: is set already at \./mine.cfg:3, in a group .*; what an included'
 platform ivy_bridge
 sed -i 's/machine = "mine"/machine = 7/' mine.cfg
 out=$("$nudma" run ./mine.cfg --db none.db 2>&1); is "a machine without a name" $? 2

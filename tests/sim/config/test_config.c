@@ -272,6 +272,10 @@ static void syntax_errors_name_the_line(void **state)
           "x.cfg:3: b.a.[1].d: is set already at x.cfg:3; what an included file sets may "
           "be set again below the @include, in the file that includes it, or by set = ( "
           "\"path=value\" ); within @repeat, names need its index" },
+        { "w = {\n m = 1;\nm = 2;",
+          "x.cfg:3: w.m: is set already at x.cfg:2, in a group that may lack its end, begun at "
+          "x.cfg:1; what an included file sets may be set again below the @include, in the file "
+          "that includes it, or by set = ( \"path=value\" ); within @repeat, names need its index" },
         { "a = 1;\nb = -0100;",
           "x.cfg:2: b: found -0100, expected an integer without a zero before it" },
         { "# M\xc3\xbcller\n a\xc3\xa9 = \"\xe9\";",
