@@ -138,6 +138,38 @@ static void report_unparsed(const GError *error, const GOptionEntry *const lists
             *suggestion != '\0' ? "; " : "", suggestion);
 }
 
+enum { HELP_TEXT_MIN = 24 }; /* columns for what an option does, else it stands further left */
+
+static bool is_text(const char *line)
+{
+    return line != NULL && *line != '\0' && *line != ' ';
+}
+
+/* On a terminal lines are as long as it is wide: text, and what an option does, below its
+ * beginning. */
+static void print_help(const char *help)
+{
+    const int width = cli_line_width();
+    if (width == 0) {
+        fputs(help, stdout);
+        return;
+    }
+    g_auto(GStrv) lines = g_strsplit(help, "\n", -1);
+    for (char **line = lines; *line != NULL && (line[1] != NULL || **line != '\0'); line++) {
+        g_autoptr(GString) text = g_string_new(NULL), whole = g_string_new(*line);
+        size_t column = strspn(*line, " ");
+        const char *gap = (*line)[column] == '-' ? strstr(*line + column, "  ") : NULL;
+        if (gap != NULL)
+            column = (size_t)(gap - *line) + strspn(gap, " ");
+        for (; is_text(*line) && is_text(line[1]); line++)
+            g_string_append_printf(whole, " %s", line[1]);
+        g_string_append_len(text, whole->str, (gssize)column);
+        const bool fits = (int)column + HELP_TEXT_MIN <= width;
+        cli_wrap(text, whole->str + column, fits ? (int)column : 4, width);
+        puts(text->str);
+    }
+}
+
 bool cli_parse(struct cli_options *options, const char *usage, const char *summary,
                const char *description, const GOptionEntry *entries, int argc, char **argv,
                int *status)
@@ -176,7 +208,7 @@ bool cli_parse(struct cli_options *options, const char *usage, const char *summa
         return false;
     }
     if (asks_for_help) {
-        fputs(help, stdout);
+        print_help(help);
         *status = CLI_DONE;
         return false;
     }

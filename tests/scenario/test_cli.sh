@@ -232,7 +232,7 @@ narrow() { # narrow ARGUMENT...: on a terminal of 60 columns
     script -qec "stty cols 60; '$nudma' $*" /dev/null </dev/null 2>/dev/null | tr -d '\r'
 }
 words() { tr -s "[:space:]" "\n" | sort; }
-for command in "describe netperf" "check numa --db one.db" "run numa --list"; do
+for command in "describe netperf" "check numa --db one.db" "run numa --list" "run --help" "import --help"; do
     narrow "$command" >narrow.txt
     is "$command on a narrow terminal" "$(awk 'length > 60' narrow.txt)" ""
     # shellcheck disable=SC2086
