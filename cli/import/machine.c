@@ -2,9 +2,11 @@
 #include "cli/import/machine.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <glib/gstdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static void free_function(gpointer pointer)
 {
@@ -138,26 +140,31 @@ static reader_fn *reader_of(const char *line)
 }
 
 /* What comes out of a pipe until it ends, `ssh server lspci -vvv | nudma import -`; NULL with the
- * mistake. */
+ * mistake. One that nobody has opened for writing would never end; nothing is found in it. */
 static char *read_pipe(const char *path, size_t *n_bytes, struct sim_error_list *errors)
 {
-    FILE *pipe = fopen(path, "re");
-    if (pipe == NULL) {
+    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) {
         sim_error_add(errors, path, 0, "%s", g_strerror(errno));
         return NULL;
     }
-    char *text = g_malloc(FILE_BYTES_MAX + 2);
-    *n_bytes = fread(text, 1, FILE_BYTES_MAX + 1, pipe);
-    const bool failed = ferror(pipe) != 0;
-    fclose(pipe);
-    if (failed || *n_bytes > FILE_BYTES_MAX) {
+    g_autofree char *text = g_malloc(FILE_BYTES_MAX + 2);
+    ssize_t n = read(fd, text, FILE_BYTES_MAX + 1);
+    *n_bytes = n > 0 ? (size_t)n : 0;
+    if (n > 0 || (n < 0 && errno == EAGAIN))
+        n = fcntl(fd, F_SETFL, 0) == 0 ? 1 : -1;
+    while (n > 0 && *n_bytes <= FILE_BYTES_MAX) {
+        n = read(fd, text + *n_bytes, FILE_BYTES_MAX + 1 - *n_bytes);
+        *n_bytes += n > 0 ? (size_t)n : 0;
+    }
+    close(fd);
+    if (n < 0 || *n_bytes > FILE_BYTES_MAX) {
         sim_error_add(errors, path, 0, "%s",
-                      failed ? "cannot be read" : "found more bytes, expected at most 16 MiB");
-        g_clear_pointer(&text, g_free);
+                      n < 0 ? "cannot be read" : "found more bytes, expected at most 16 MiB");
         return NULL;
     }
     text[*n_bytes] = '\0';
-    return g_realloc(text, *n_bytes + 1);
+    return g_realloc(g_steal_pointer(&text), *n_bytes + 1);
 }
 
 /* The whole text, or NULL with the mistake. Without `must` what is no text is none, silently. */

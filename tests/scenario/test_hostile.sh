@@ -36,8 +36,8 @@ refused "a pipe as jobs of fio" '/.*/pipe.csv: cannot be read: it is no regular 
 { cat "$OLDPWD/tests/scenario/settings/net.cfg" && echo 'title = "x"; text = "y";'; } |
     sed 's/^programs = .*/programs = { p = { type = "pcap_replay"; file = "pipe.csv"; }; };/' >replay.cfg
 refused "a pipe as a capture" '.*expected a capture, pcap or pcapng: ./pipe.csv: it is no regular file' run replay.cfg --db no.db
-refused "a pipe as a server's tool" 'pipe.csv: expected a regular file' import pipe.csv
-refused "a pipe as a measurement" 'pipe.csv: expected a regular file' measure t430 --read pipe.csv
+refused "a pipe as a server's tool" 'pipe.csv:1: found "", expected what lspci' import pipe.csv
+refused "a pipe as a measurement" 'pipe.csv:1: found "", expected what mlc' measure t430 --read pipe.csv
 refused "a pipe as claims" 'pipe.cfg: cannot be read: it is no regular file' check pipe.cfg --db one.db
 printf 'claims = ( { id = "a"; use = "K"; lo = 1.0; hi = 2.0; published = "x"; text = "t"; expr = "(%s)"; } );\n' \
     'with recursive r(n) as (select 1 union all select n + 1 from r) select max(n) from r' >claims.cfg
