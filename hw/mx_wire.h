@@ -81,10 +81,10 @@ struct mx_common {
     uint8_t destination_endpoint;
     uint8_t source_endpoint;
     uint8_t
-        generation; /* low byte of the source's session: packets of an earlier owner are known by
+        generation;   /* low byte of the source's session: packets of an earlier owner are known by
                      * it */
-    uint32_t
-        session; /* of the destination, but for a request to connect: its receiver drops others */
+    uint32_t session; /* of the destination, which drops others; a request to connect may have one
+                       * that is not, or 0 */
 };
 _Static_assert(sizeof(struct mx_common) == 8, "what headers begin with");
 
@@ -150,14 +150,15 @@ struct mx_notify_header {
 _Static_assert(sizeof(struct mx_notify_header) == 24, "a notification");
 
 struct mx_connect_header {
-    struct mx_common common; /* session: 0 of a request, the requester's of a reply */
+    struct mx_common common; /* session of a request: the one that the numbers are of, or 0 */
     uint8_t is_reply;
     uint8_t connect_sequence; /* of the request, so that an old reply is known */
     uint8_t status;           /* of a reply: enum mx_connect_status */
     uint8_t reserved;
     uint32_t source_session;
     uint32_t key;             /* of the destination, in a request */
-    uint16_t target_sequence; /* the receiver's next message here has this number */
+    uint16_t target_sequence; /* the receiver's next message here has this number: if it has not
+                               * sent as many, the sender has begun anew */
     uint16_t reserved2;
     uint32_t reserved3[2];
 };

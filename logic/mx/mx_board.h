@@ -21,7 +21,7 @@ struct mx_port;
 struct mx_destination {
     uint64_t nic_id;
     uint8_t endpoint;
-    uint32_t session; /* of the peer, as it came with its connection; 0: a request to connect */
+    uint32_t session; /* of the peer, as it came with its connection; 0: not known yet */
 };
 
 struct mx_send {

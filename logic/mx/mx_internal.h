@@ -2,9 +2,9 @@
  * The inside of the library of Myrinet Express. An endpoint belongs to one thread; what a board
  * does at the same time, it does to event queues and rings alone.
  *
- * Messages from one endpoint to another have numbers (16 bits, from 1 on for a pair of sessions).
- * Each of tiny, small, medium, rendezvous and notification takes one, and is kept until it is
- * acknowledged.
+ * Messages from one endpoint to another have numbers (16 bits, from 1 on for a pair of sessions,
+ * and further on for each connection of them). Each of tiny, small, medium, rendezvous and
+ * notification takes one, and is kept until it is acknowledged.
  */
 #ifndef LOGIC_MX_MX_INTERNAL_H
 #define LOGIC_MX_MX_INTERNAL_H
@@ -80,7 +80,8 @@ struct mx_partner {
     struct mx_link acks;           /* in lib->acks_later or lib->acks_now */
     struct mx_destination address; /* session: 0 as long as it is not connected */
     struct kaddr lines;
-    enum mx_code end; /* MX_SUCCESS: alive */
+    enum mx_code end;    /* MX_SUCCESS: alive */
+    uint32_t connection; /* how often it has ended */
     /* Sent. */
     uint16_t next_send, acked; /* acked: up to, but excluding */
     struct mx_link waiting;    /* sends without room */
@@ -89,6 +90,7 @@ struct mx_partner {
     /* Received. */
     uint16_t next_match; /* messages before it have been matched */
     uint16_t last_ack;   /* the acknowledgement that was sent last */
+    bool anew;           /* it has ended, and next_match is that of the next connection */
     struct mx_link partial;
     struct mx_link early;
     enum mx_need need;
@@ -122,7 +124,7 @@ struct mx_arrival {
     uint8_t fragments, region, region_sequence; /* fragments: one bit for each that has come */
     uint16_t sequence;
     uint32_t bytes, arrived;
-    uint32_t session; /* of the sender */
+    uint32_t connection; /* of the partner, when it came */
 };
 
 struct mx_buffer {

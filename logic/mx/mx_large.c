@@ -124,7 +124,7 @@ static uint64_t pull_bytes(const struct mx_request *r)
 static void tell_sender(struct mx_request *r, uint64_t bytes)
 {
     struct mx_partner *partner = r->partner;
-    if (partner->address.session == r->arrival.session)
+    if (partner->connection == r->arrival.connection)
         mx_send_notify(partner->lib, partner, r->arrival.region, r->arrival.region_sequence,
                        (uint32_t)bytes);
 }
@@ -151,7 +151,7 @@ static uint32_t handle_get(struct mx_lib *lib, struct mx_request *r)
 static bool pull(struct mx_lib *lib, struct mx_request *r)
 {
     const uint64_t bytes = pull_bytes(r);
-    if (r->partner->end != MX_SUCCESS || r->partner->address.session != r->arrival.session) {
+    if (r->partner->connection != r->arrival.connection) {
         mx_receive_ends(r, MX_PEER_DEAD, 0);
         return true;
     }

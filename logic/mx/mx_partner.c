@@ -5,13 +5,19 @@
  *   endpoint is not there (or is there anew), or when it does not answer while something is hoped
  *   from it that it need not acknowledge: then it is asked, by a request to connect, every
  *   resend_ps.
+ *   A partner that has ended may be connected again, though its session be the same and it have
+ *   noticed nothing: numbers of messages go on then, beyond those of packets that may still come.
+ *   The peer is told the first that is expected; it has not sent as many, knows by that, and ends
+ *   on its side what was under way.
  * Leaves out: throttling by session; the asking is not in Open-MX, whose large messages wait for
  *   ever.
- * Follows: Open-MX 0.9.2 libopen-mx/omx_partner.c.
+ * Follows: Open-MX 0.9.2 libopen-mx/omx_partner.c, which numbers what it sends as the peer expects
+ *   it (target_recv_seqnum_start), but expects number 1 again itself.
  */
 #include "logic/mx/mx_internal.h"
 
 #define FIRST_SEQUENCE 1u
+#define ANEW_AHEAD     (2 * MX_WINDOW) /* nobody has sent so far ahead of what is expected */
 
 static unsigned slot_of(uint64_t nic_id, uint8_t endpoint)
 {
@@ -47,6 +53,7 @@ static void start_anew(struct mx_partner *partner)
     partner->next_match = partner->last_ack = FIRST_SEQUENCE;
     partner->ack_number = partner->ack_seen = 0;
     partner->end = MX_SUCCESS;
+    partner->anew = false;
     partner->n_pings = 0;
 }
 
@@ -93,6 +100,7 @@ void mx_partner_ends(struct mx_partner *partner, enum mx_code code)
     if (partner->end != MX_SUCCESS)
         return;
     partner->end = code;
+    partner->connection++;
     while (!mx_list_empty(&partner->unacked))
         mx_send_acked(MX_ITEM(partner->unacked.next, of_partner), code);
     while (!mx_list_empty(&partner->unnotified)) {
@@ -124,14 +132,32 @@ void mx_partner_free_all(struct mx_lib *lib)
 
 /* ---- Connections ----------------------------------------------------------------------------- */
 
+/* It has ended: the next connection, if it is of the same sessions. */
+static void expect_anew(struct mx_partner *partner)
+{
+    if (partner->anew)
+        return;
+    partner->anew = true;
+    partner->next_match = (uint16_t)(partner->next_match + ANEW_AHEAD);
+    partner->last_ack = partner->next_match;
+}
+
+/* That connection is there: the peer expects number `target`. */
+static void is_anew(struct mx_partner *partner, uint16_t target)
+{
+    expect_anew(partner);
+    partner->anew = false;
+    partner->next_send = partner->acked = target;
+    partner->end = MX_SUCCESS;
+}
+
 static void ask(struct mx_partner *partner)
 {
     struct mx_lib *lib = partner->lib;
-    struct mx_connect_command c = { .to = partner->address,
-                                    .connect_sequence = ++partner->connect_sequence,
-                                    .key = partner->key,
-                                    .target_sequence = partner->next_match };
-    c.to.session = 0;
+    const struct mx_connect_command c = { .to = partner->address,
+                                          .connect_sequence = ++partner->connect_sequence,
+                                          .key = partner->key,
+                                          .target_sequence = partner->next_match };
     lib->board->ops->connect(lib->port, &c);
 }
 
@@ -142,10 +168,8 @@ int mx_partner_connect(struct mx_endpoint *ep, uint64_t nic_id, uint8_t endpoint
     struct mx_partner *partner = mx_partner_get(lib, nic_id, endpoint);
     if (partner == NULL)
         return -ENOMEM;
-    if (partner->end != MX_SUCCESS) {
-        start_anew(partner);
-        partner->address.session = 0;
-    }
+    if (partner->end != MX_SUCCESS)
+        expect_anew(partner);
     partner->connecting = true;
     partner->asked = false;
     partner->key = key;
@@ -167,19 +191,24 @@ int mx_partner_connect(struct mx_endpoint *ep, uint64_t nic_id, uint8_t endpoint
     return partner->connect_result;
 }
 
+/* The one that it was; a call that connects waits for the next. */
+static void has_gone(struct mx_partner *partner)
+{
+    const bool connecting = partner->connecting;
+    partner->connecting = false;
+    mx_partner_ends(partner, MX_PEER_DEAD);
+    partner->connecting = connecting;
+}
+
 /* It is there, with this session. */
 static void session_is(struct mx_partner *partner, uint32_t session)
 {
     partner->heard_ps = k_now_ps(partner->lib->kernel);
     partner->n_pings = 0;
-    if (partner->end == MX_SUCCESS && partner->address.session == session)
+    if (partner->address.session == session)
         return;
-    if (partner->address.session != 0) {
-        const bool connecting = partner->connecting;
-        partner->connecting = false;
-        mx_partner_ends(partner, MX_PEER_DEAD); /* the one that it was */
-        partner->connecting = connecting;
-    }
+    if (partner->address.session != 0)
+        has_gone(partner);
     start_anew(partner);
     partner->address.session = session;
 }
@@ -198,9 +227,11 @@ void mx_partner_connect_event(struct mx_lib *lib, const union mx_event *event)
         struct mx_partner *partner = mx_partner_find(lib, nic_id, source->endpoint);
         if (partner == NULL || event->connect.connect_sequence != partner->connect_sequence)
             return;
-        if (event->connect.status == MX_CONNECT_DONE)
+        if (event->connect.status == MX_CONNECT_DONE) {
             session_is(partner, event->connect.source_session);
-        else { /* a reply all the same */
+            if (partner->end != MX_SUCCESS && partner->connecting)
+                is_anew(partner, event->connect.target_sequence);
+        } else { /* a reply all the same */
             partner->heard_ps = k_now_ps(lib->kernel);
             partner->n_pings = 0;
         }
@@ -219,6 +250,13 @@ void mx_partner_connect_event(struct mx_lib *lib, const union mx_event *event)
         if (partner == NULL || is_older(partner, event->connect.source_session))
             return;
         session_is(partner, event->connect.source_session);
+        if (source->session == lib->port->session &&
+            mx_after(event->connect.target_sequence, partner->next_send) > 0) {
+            has_gone(partner);
+            is_anew(partner, event->connect.target_sequence);
+        }
+        if (partner->end != MX_SUCCESS)
+            return;
         c.status = MX_CONNECT_DONE;
         c.target_sequence = partner->next_match;
     }

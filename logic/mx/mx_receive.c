@@ -74,7 +74,7 @@ static void fill(struct mx_request *r, struct mx_partner *partner, const union m
 {
     struct mx_arrival *a = &r->arrival;
     *a = (struct mx_arrival){ .sequence = event->message.source.sequence,
-                              .session = partner->address.session };
+                              .connection = partner->connection };
     r->partner = partner;
     switch (event->type) {
     case MX_EVENT_TINY:

@@ -340,6 +340,94 @@ static void test_one_that_comes_again(void **state)
     run_free(run);
 }
 
+/* ---- Taken for dead -------------------------------------------------------------------------- */
+
+#define BEFORE 3u
+#define AFTER  6u
+
+static struct mx_request *await_tiny(struct omx_process *p, struct kaddr at)
+{
+    return receives(p, at, 64, 0, 0);
+}
+
+/* Messages to and fro, numbered by their match. */
+static void exchanges(struct omx_process *p, struct kaddr at, unsigned from, unsigned n)
+{
+    for (unsigned i = from; i < from + n; i++) {
+        struct mx_request *in = await_tiny(p, at), *out = sends(p, at, 20, i);
+        assert_int_equal(omx_wait(p, &out).code, MX_SUCCESS);
+        const struct mx_status status = omx_wait(p, &in);
+        assert_int_equal(status.code, MX_SUCCESS);
+        assert_int_equal(status.match, i);
+    }
+}
+
+/* Loses the message 99, ever again; not those behind it. */
+static bool drop_one(struct rig *rig, unsigned from, const uint8_t *head, uint32_t bytes, void *arg)
+{
+    (void)rig, (void)from, (void)bytes, (void)arg;
+    return head[MX_HEAD_BYTES] == MX_PACKET_TINY && head[MX_HEAD_BYTES + 23] == 99;
+}
+
+/* The peer acknowledges nothing any more, and is dead; then it is connected to again. */
+static void takes_for_dead(struct omx_process *p)
+{
+    struct run *run = p->arg;
+    const struct kaddr at = omx_memory(p, 4096);
+    assert_int_equal(omx_connect(p, 0, &run->b), 0);
+    exchanges(p, at, 0, BEFORE);
+    run->cut = true;
+    for (unsigned i = 0; i < 2; i++) { /* kept, and lost */
+        struct mx_request *lost = sends(p, at, 20, 99 + i);
+        assert_int_equal(omx_wait(p, &lost).code, MX_SUCCESS);
+    }
+    idles(p, 100000);
+    struct mx_request *refused = sends(p, at, 20, 98);
+    assert_int_equal(omx_wait(p, &refused).code, MX_PEER_DEAD);
+    run->cut = false;
+    assert_int_equal(omx_connect(p, 0, &run->b), 0);
+    exchanges(p, at, 200, AFTER);
+    run->step = 1;
+}
+
+static void answers_all(struct omx_process *p)
+{
+    struct run *run = p->arg;
+    const struct kaddr at = omx_memory(p, 4096);
+    struct mx_request *in = await_tiny(p, at), *out;
+    struct mx_status status;
+    while (run->step == 0) {
+        if (mx_test(p->ep, &in, &status)) {
+            run->n++;
+            p->peer[0] = status.peer;
+            out = sends(p, at, 20, status.match);
+            assert_int_equal(omx_wait(p, &out).code, MX_SUCCESS);
+            in = await_tiny(p, at);
+        }
+        sleeps(p, 20);
+    }
+    assert_true(mx_cancel(p->ep, &in));
+}
+
+/* The peer has not noticed anything: its session is the same. Nothing that is acknowledged is lost
+ * afterwards, though a message of before still waits there for one that has never come. */
+static void test_connected_again(void **state)
+{
+    (void)state;
+    for (unsigned one = 0; one < 2; one++) {
+        struct run *run = run_new();
+        if (one)
+            run->pair->rig->filter = drop_one;
+        run->pair->mx.resends_max = 3;
+        run->pair->mx.resend_ps = 5 * K_MS;
+        omx_process_start(run->pair, &run->b, 1, 0, 1, answers_all, run);
+        omx_process_start(run->pair, &run->a, 0, 0, 1, takes_for_dead, run);
+        omx_pair_run(run->pair, 100);
+        assert_int_equal(run->n, BEFORE + AFTER);
+        run_free(run);
+    }
+}
+
 /* ---- Packets of nobody ----------------------------------------------------------------------- */
 
 #define STRAY 3000u
@@ -414,6 +502,7 @@ int main(void)
         cmocka_unit_test(test_connections),
         cmocka_unit_test(test_peers_that_go),
         cmocka_unit_test(test_one_that_comes_again),
+        cmocka_unit_test(test_connected_again),
         cmocka_unit_test(test_nonsense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
