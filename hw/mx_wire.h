@@ -163,7 +163,11 @@ struct mx_connect_header {
     uint32_t reserved3[2];
 };
 _Static_assert(sizeof(struct mx_connect_header) == 32, "a connection");
-enum mx_connect_status { MX_CONNECT_DONE = 0, MX_CONNECT_BAD_KEY = 11 };
+enum mx_connect_status {
+    MX_CONNECT_DONE = 0,
+    MX_CONNECT_BAD_SESSION = 10, /* it was connected, and has ended there */
+    MX_CONNECT_BAD_KEY = 11
+};
 
 struct mx_ack_header {
     struct mx_common common;

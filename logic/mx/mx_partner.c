@@ -8,7 +8,8 @@
  *   A partner that has ended may be connected again, though its session be the same and it have
  *   noticed nothing: numbers of messages go on then, beyond those of packets that may still come.
  *   The peer is told the first that is expected; it has not sent as many, knows by that, and ends
- *   on its side what was under way.
+ *   on its side what was under way. Who asks after a connection that has ended is told so, ends it
+ *   as well, and connects anew if a call waits for that.
  * Leaves out: throttling by session; the asking is not in Open-MX, whose large messages wait for
  *   ever.
  * Follows: Open-MX 0.9.2 libopen-mx/omx_partner.c, which numbers what it sends as the peer expects
@@ -219,48 +220,94 @@ static bool is_older(const struct mx_partner *partner, uint32_t session)
     return partner->address.session != 0 && (int32_t)(session - partner->address.session) < 0;
 }
 
-void mx_partner_connect_event(struct mx_lib *lib, const union mx_event *event)
+/* What it expects is further on than what has been sent, in this pair of sessions. */
+static bool begins_anew(const struct mx_partner *partner, const union mx_event *event)
+{
+    return event->connect.source.session == partner->lib->port->session &&
+           mx_after(event->connect.target_sequence, partner->next_send) > 0;
+}
+
+/* Whether the request is of a connection that has ended here. */
+static bool is_over(const struct mx_partner *partner, const union mx_event *event)
+{
+    return partner != NULL && partner->end != MX_SUCCESS &&
+           partner->address.session == event->connect.source_session &&
+           !begins_anew(partner, event);
+}
+
+/* The connection that a request asked for, or asked after, has ended there. */
+static void has_ended(struct mx_partner *partner, const union mx_event *event)
+{
+    session_is(partner, event->connect.source_session);
+    if (partner->end == MX_SUCCESS && mx_after(event->connect.target_sequence, partner->acked) < 0)
+        return; /* an earlier one */
+    has_gone(partner);
+    if (!partner->connecting)
+        return;
+    partner->anew = false; /* it has known what was expected so far */
+    expect_anew(partner);
+    ask(partner);
+}
+
+static void reply_event(struct mx_lib *lib, const union mx_event *event)
+{
+    struct mx_partner *partner = mx_partner_find(lib, mx_nic_from_bytes(event->connect.source.nic),
+                                                 event->connect.source.endpoint);
+    if (partner == NULL || event->connect.connect_sequence != partner->connect_sequence ||
+        is_older(partner, event->connect.source_session))
+        return;
+    if (event->connect.status == MX_CONNECT_BAD_SESSION) {
+        has_ended(partner, event);
+        return;
+    }
+    if (event->connect.status == MX_CONNECT_DONE) {
+        session_is(partner, event->connect.source_session);
+        if (partner->end != MX_SUCCESS && partner->connecting)
+            is_anew(partner, event->connect.target_sequence);
+    } else { /* a reply all the same */
+        partner->heard_ps = k_now_ps(lib->kernel);
+        partner->n_pings = 0;
+    }
+    partner->asked = true;
+    partner->connect_result = event->connect.status == MX_CONNECT_DONE ? 0 : -EPERM;
+}
+
+static void request_event(struct mx_lib *lib, const union mx_event *event)
 {
     const struct mx_event_source *source = &event->connect.source;
     const uint64_t nic_id = mx_nic_from_bytes(source->nic);
-    if (event->connect.is_reply) {
-        struct mx_partner *partner = mx_partner_find(lib, nic_id, source->endpoint);
-        if (partner == NULL || event->connect.connect_sequence != partner->connect_sequence)
-            return;
-        if (event->connect.status == MX_CONNECT_DONE) {
-            session_is(partner, event->connect.source_session);
-            if (partner->end != MX_SUCCESS && partner->connecting)
-                is_anew(partner, event->connect.target_sequence);
-        } else { /* a reply all the same */
-            partner->heard_ps = k_now_ps(lib->kernel);
-            partner->n_pings = 0;
-        }
-        partner->asked = true;
-        partner->connect_result = event->connect.status == MX_CONNECT_DONE ? 0 : -EPERM;
-        return;
-    }
+    struct mx_partner *partner = mx_partner_find(lib, nic_id, source->endpoint);
     struct mx_connect_command c = { .to = { .nic_id = nic_id,
                                             .endpoint = source->endpoint,
                                             .session = event->connect.source_session },
                                     .is_reply = true,
                                     .connect_sequence = event->connect.connect_sequence,
                                     .status = MX_CONNECT_BAD_KEY };
-    if (event->connect.key == lib->ep.key) {
-        struct mx_partner *partner = mx_partner_get(lib, nic_id, source->endpoint);
+    if (is_over(partner, event)) {
+        c.status = MX_CONNECT_BAD_SESSION;
+        c.target_sequence = (uint16_t)(partner->next_match - (partner->anew ? ANEW_AHEAD : 0));
+    } else if (event->connect.key == lib->ep.key) {
+        partner = mx_partner_get(lib, nic_id, source->endpoint);
         if (partner == NULL || is_older(partner, event->connect.source_session))
             return;
         session_is(partner, event->connect.source_session);
-        if (source->session == lib->port->session &&
-            mx_after(event->connect.target_sequence, partner->next_send) > 0) {
+        if (begins_anew(partner, event)) {
             has_gone(partner);
+            partner->anew = partner->anew && partner->connecting; /* else it may have known that */
             is_anew(partner, event->connect.target_sequence);
         }
-        if (partner->end != MX_SUCCESS)
-            return;
         c.status = MX_CONNECT_DONE;
         c.target_sequence = partner->next_match;
     }
     lib->board->ops->connect(lib->port, &c);
+}
+
+void mx_partner_connect_event(struct mx_lib *lib, const union mx_event *event)
+{
+    if (event->connect.is_reply)
+        reply_event(lib, event);
+    else
+        request_event(lib, event);
 }
 
 void mx_partner_nack_event(struct mx_lib *lib, const union mx_event *event)

@@ -13,7 +13,7 @@ struct run {
     unsigned step;
     bool cut; /* nothing passes the wire */
     uint64_t bytes, room;
-    unsigned n;
+    unsigned n, received;
 };
 
 static void sleeps(struct omx_process *p, uint64_t us)
@@ -390,15 +390,14 @@ static void takes_for_dead(struct omx_process *p)
     run->step = 1;
 }
 
-static void answers_all(struct omx_process *p)
+static void answers_all_until(struct omx_process *p, struct kaddr at, unsigned step)
 {
     struct run *run = p->arg;
-    const struct kaddr at = omx_memory(p, 4096);
     struct mx_request *in = await_tiny(p, at), *out;
     struct mx_status status;
-    while (run->step == 0) {
+    while (run->step < step) {
         if (mx_test(p->ep, &in, &status)) {
-            run->n++;
+            run->received++;
             p->peer[0] = status.peer;
             out = sends(p, at, 20, status.match);
             assert_int_equal(omx_wait(p, &out).code, MX_SUCCESS);
@@ -407,6 +406,11 @@ static void answers_all(struct omx_process *p)
         sleeps(p, 20);
     }
     assert_true(mx_cancel(p->ep, &in));
+}
+
+static void answers_all(struct omx_process *p)
+{
+    answers_all_until(p, omx_memory(p, 4096), 1);
 }
 
 /* The peer has not noticed anything: its session is the same. Nothing that is acknowledged is lost
@@ -423,7 +427,85 @@ static void test_connected_again(void **state)
         omx_process_start(run->pair, &run->b, 1, 0, 1, answers_all, run);
         omx_process_start(run->pair, &run->a, 0, 0, 1, takes_for_dead, run);
         omx_pair_run(run->pair, 100);
-        assert_int_equal(run->n, BEFORE + AFTER);
+        assert_int_equal(run->received, BEFORE + AFTER);
+        run_free(run);
+    }
+}
+
+/* It takes the peer, who has more patience, for dead, and stays at that. */
+static void ends_it(struct omx_process *p)
+{
+    struct run *run = p->arg;
+    const struct kaddr at = omx_memory(p, 4096);
+    struct mx_status status;
+    assert_int_equal(omx_connect(p, 0, &run->b), 0);
+    exchanges(p, at, 0, 1);
+    while (!mx_iprobe(p->ep, 7, UINT64_MAX, &status)) /* it is announced */
+        sleeps(p, 20);
+    idles(p, 20000); /* and acknowledged */
+    run->cut = true;
+    struct mx_request *lost = sends(p, at, 20, 8);
+    omx_wait(p, &lost);
+    idles(p, 50000);
+    run->cut = false;
+    while (run->step == 0) {
+        struct mx_request *refused = sends(p, at, 20, 9);
+        assert_int_equal(omx_wait(p, &refused).code, MX_PEER_DEAD);
+        idles(p, 1000);
+    }
+    if (run->room == 0)
+        return;
+    exchanges(p, at, 10, AFTER);
+    run->step = 2;
+}
+
+static void is_told(struct omx_process *p)
+{
+    struct run *run = p->arg;
+    const struct kaddr at = omx_memory(p, 100000);
+    struct mx_request *in = await_tiny(p, at), *out;
+    struct mx_status status = omx_wait(p, &in);
+    p->peer[0] = status.peer;
+    if (run->n > 0)
+        assert_int_equal(omx_connect(p, 0, &run->a), 0);
+    out = sends(p, at, 20, status.match);
+    assert_int_equal(omx_wait(p, &out).code, MX_SUCCESS);
+    struct mx_request *large = sends(p, at, 100000, 7);
+    if (run->room > 0) { /* it connects before it asks by itself */
+        while (!run->cut)
+            idles(p, 20);
+        while (run->cut)
+            sleeps(p, 20);
+        assert_int_equal(omx_connect(p, 0, &run->a), 0);
+    }
+    assert_int_equal(omx_wait(p, &large).code, MX_PEER_DEAD);
+    if (run->room == 0) {
+        out = sends(p, at, 20, 8);
+        assert_int_equal(omx_wait(p, &out).code, MX_PEER_DEAD);
+    }
+    run->step = 1;
+    if (run->room > 0) {
+        answers_all_until(p, at, 2);
+        assert_int_equal(run->received, AFTER);
+    }
+}
+
+/* Who has been taken for dead and asks whether the peer is there (with its key, or without) learns
+ * that all has ended: it does not bring the partner back to life there. A call that connects
+ * does. */
+static void test_both_ends_end(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        struct run *run = run_new();
+        run->n = i;
+        run->room = i == 2;
+        run->pair->mx.resend_ps = 5 * K_MS;
+        run->pair->mx.linger_ps = K_MS;
+        omx_process_start(run->pair, &run->b, 1, 0, 1, is_told, run);
+        fake_run_until(run->pair->kernel, run->pair->kernel->now_ps + FAKE_MS(1));
+        run->pair->mx.resends_max = 3;
+        omx_process_start(run->pair, &run->a, 0, 0, 1, ends_it, run);
         run_free(run);
     }
 }
@@ -503,6 +585,7 @@ int main(void)
         cmocka_unit_test(test_peers_that_go),
         cmocka_unit_test(test_one_that_comes_again),
         cmocka_unit_test(test_connected_again),
+        cmocka_unit_test(test_both_ends_end),
         cmocka_unit_test(test_nonsense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
