@@ -264,7 +264,10 @@ static void reply_event(struct mx_lib *lib, const union mx_event *event)
         session_is(partner, event->connect.source_session);
         if (partner->end != MX_SUCCESS && partner->connecting)
             is_anew(partner, event->connect.target_sequence);
-    } else { /* a reply all the same */
+    } else if (partner->address.session != 0 &&
+               partner->address.session != event->connect.source_session)
+        has_gone(partner);
+    else { /* a reply all the same */
         partner->heard_ps = k_now_ps(lib->kernel);
         partner->n_pings = 0;
     }

@@ -340,6 +340,53 @@ static void test_one_that_comes_again(void **state)
     run_free(run);
 }
 
+/* It closes when the message 7 has been announced and acknowledged, and opens again. */
+static void opens_again(struct omx_process *p)
+{
+    struct run *run = p->arg;
+    const struct kaddr at = omx_memory(p, 4096);
+    struct mx_status status;
+    assert_int_equal(omx_connect(p, 0, &run->b), 0);
+    struct mx_request *r = sends(p, at, 20, 1);
+    assert_int_equal(omx_wait(p, &r).code, MX_SUCCESS);
+    while (!mx_iprobe(p->ep, 7, UINT64_MAX, &status))
+        sleeps(p, 20);
+    idles(p, 20000);
+    mx_close(p->ep);
+    assert_int_equal(mx_open(openmx_board(p->pair->omx[0]), p->id, OMX_KEY, &p->pair->mx, &p->ep),
+                     0);
+    while (run->step == 0)
+        idles(p, 100);
+}
+
+/* It knows the peer by its message, or has connected to it as well. */
+static void waits_for_it(struct omx_process *p)
+{
+    struct run *run = p->arg;
+    const struct kaddr at = omx_memory(p, 100000);
+    struct mx_request *r = receives(p, at, 64, 1, UINT64_MAX);
+    p->peer[0] = omx_wait(p, &r).peer;
+    if (run->n > 0)
+        assert_int_equal(omx_connect(p, 0, &run->a), 0);
+    r = sends(p, at, 100000, 7);
+    assert_int_equal(omx_wait(p, &r).code, MX_PEER_DEAD);
+    run->step = 1;
+}
+
+static void test_who_waits_notices(void **state)
+{
+    (void)state;
+    for (unsigned connects = 0; connects < 2; connects++) {
+        struct run *run = run_new();
+        run->n = connects;
+        run->pair->mx.resend_ps = 5 * K_MS;
+        run->pair->mx.linger_ps = 0;
+        omx_process_start(run->pair, &run->b, 1, 0, 1, waits_for_it, run);
+        omx_process_start(run->pair, &run->a, 0, 0, 1, opens_again, run);
+        run_free(run);
+    }
+}
+
 /* ---- Taken for dead -------------------------------------------------------------------------- */
 
 #define BEFORE 3u
@@ -584,6 +631,7 @@ int main(void)
         cmocka_unit_test(test_connections),
         cmocka_unit_test(test_peers_that_go),
         cmocka_unit_test(test_one_that_comes_again),
+        cmocka_unit_test(test_who_waits_notices),
         cmocka_unit_test(test_connected_again),
         cmocka_unit_test(test_both_ends_end),
         cmocka_unit_test(test_nonsense),
