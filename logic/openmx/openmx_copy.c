@@ -12,6 +12,8 @@
  */
 #include "logic/openmx/openmx_internal.h"
 
+#define LOOK_AGAIN_PS K_US
+
 int openmx_copies_init(struct openmx *omx, struct dma_core *dma)
 {
     while (omx->n_channels < OPENMX_CHANNELS) {
@@ -198,7 +200,8 @@ void openmx_copies_wait(struct openmx_pull *pull)
     while (pull->copies != NULL) {
         const struct openmx_copy *copy = pull->copies;
         dma_wait(pull->channel, copy->part[copy->n_parts - 1].cookie, DMA_POLL, UINT64_MAX);
-        openmx_copies_look(pull);
+        if (!openmx_copies_look(pull) && pull->looking)
+            k_sleep(pull->omx->kernel, LOOK_AGAIN_PS); /* until the other has freed the packet */
     }
 }
 

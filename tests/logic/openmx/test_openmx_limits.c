@@ -15,6 +15,7 @@ struct run {
     struct omx_process a, b, c;
     uint64_t bytes;
     unsigned n, finished;
+    unsigned silent;  /* receives that an endpoint has been closed with */
     unsigned in_page; /* where the receiver's buffer begins in its page */
 };
 
@@ -193,6 +194,64 @@ static void test_engine(void **state)
     engine_case(&good, 262144, 16, false, true);
     engine_case(&good, 262144, 0, true, true);
     engine_case(&slow, 131072, 0, false, true); /* a worker waits for the last copies */
+}
+
+static void sends_one(struct omx_process *p)
+{
+    struct run *run = p->arg;
+    const struct mx_segment segment = { omx_memory(p, run->bytes), run->bytes };
+    struct mx_request *r;
+    struct mx_status status;
+    assert_int_equal(omx_connect(p, 0, &run->b), 0);
+    assert_int_equal(mx_isend(p->ep, &segment, 1, &p->peer[0], 1, NULL, &r), 0);
+    while (run->finished == 0) {
+        mx_iprobe(p->ep, 2, UINT64_MAX, &status);
+        k_sleep(p->pair->kernel, FAKE_US(50));
+    }
+}
+
+/* Closes some time after a worker has begun to wait, if the message has not ended by then. */
+static void closes_meanwhile(struct omx_process *p)
+{
+    struct run *run = p->arg;
+    const struct mx_segment segment = { omx_memory(p, run->bytes), run->bytes };
+    struct mx_request *r;
+    struct mx_status status;
+    assert_int_equal(mx_irecv(p->ep, &segment, 1, 0, 0, NULL, &r), 0);
+    while (!mx_test(p->ep, &r, &status) && stats_of(run, 1).engine_waits == 0)
+        k_sleep(p->pair->kernel, K_US / 10);
+    k_sleep(p->pair->kernel, run->n * K_US / 5);
+    run->silent += r != NULL;
+    mx_close(p->ep);
+    p->stays = true;
+    run->finished++;
+}
+
+/* The thread that closes looks at what has ended while the worker waits for the same copy: that
+ * lets it go on. */
+static void test_engine_is_left(void **state)
+{
+    const struct dma_fake_options slow = { .n_channels = 1, .ring = 256, .copy_ps = K_US };
+    unsigned silent = 0;
+    (void)state;
+    for (unsigned n = 0; n < 20; n++) {
+        struct rig_options wire = omx_wire(10);
+        struct run *run = k_zalloc(sizeof *run);
+        wire.stall_percent = 30;
+        run->pair = omx_pair_new(&wire, NULL);
+        run->pair->mx.linger_ps = 0;
+        struct engines *e = attach_engines(run, &slow);
+        run->bytes = 131072;
+        run->n = 30 + n;
+        omx_process_start(run->pair, &run->b, 1, 1, 1, closes_meanwhile, run);
+        omx_process_start(run->pair, &run->a, 0, 0, 3, sends_one, run);
+        omx_pair_run(run->pair, 100);
+        fake_run_until(run->pair->kernel, run->pair->kernel->now_ps + FAKE_MS(20));
+        silent += run->silent;
+        detach_engines(run, e);
+        run_free(run);
+    }
+    assert_true(silent > 5);
 }
 
 /* Copies that fail are done by a CPU; a full ring leaves the rest to it. */
@@ -508,6 +567,7 @@ int main(void)
         cmocka_unit_test(test_events),
         cmocka_unit_test(test_slots_and_regions),
         cmocka_unit_test(test_engine),
+        cmocka_unit_test(test_engine_is_left),
         cmocka_unit_test(test_engine_fails),
         cmocka_unit_test(test_binding),
         cmocka_unit_test(test_kept_regions),
