@@ -1,6 +1,7 @@
 /*
  * What it does: Large messages: the regions that are registered for them, and kept for the next use
  *   of the same buffer; the receiver's pull and its notification of the sender.
+ *   A pull that a board gives up ends its partner.
  * Leaves out: a region that is kept is not given up when its memory is unmapped, as nothing here
  *   unmaps.
  * Follows: Open-MX 0.9.2 libopen-mx/omx_large.c (region cache, pull, notify).
@@ -219,8 +220,12 @@ void mx_large_pulled_event(struct mx_lib *lib, const union mx_event *event)
     if (event->pulled.status == MX_PULL_DONE) {
         tell_sender(r, event->pulled.bytes);
         mx_receive_ends(r, MX_SUCCESS, event->pulled.bytes);
-    } else
-        mx_receive_ends(r, MX_PEER_DEAD, 0);
+        return;
+    }
+    /* The sender, who has been told nothing, learns it when it asks. */
+    if (r->partner->connection == r->arrival.connection)
+        mx_partner_ends(r->partner, MX_PEER_DEAD);
+    mx_receive_ends(r, MX_PEER_DEAD, 0);
 }
 
 /* ---- The sender ------------------------------------------------------------------------------ */

@@ -295,6 +295,50 @@ static void test_peers_that_go(void **state)
     }
 }
 
+/* ---- A pull that is given up ----------------------------------------------------------------- */
+
+static bool drop_replies(struct rig *rig, unsigned from, const uint8_t *head, uint32_t bytes,
+                         void *arg)
+{
+    (void)rig, (void)from, (void)bytes, (void)arg;
+    return head[MX_HEAD_BYTES] == MX_PACKET_PULL_REPLY;
+}
+
+static void sends_in_vain(struct omx_process *p)
+{
+    struct run *run = p->arg;
+    const struct kaddr at = omx_memory(p, 100000);
+    assert_int_equal(omx_connect(p, 0, &run->b), 0);
+    struct mx_request *r = sends(p, at, 100000, 1);
+    assert_int_equal(omx_wait(p, &r).code, MX_PEER_DEAD);
+    run->step = 1;
+}
+
+static void gives_up(struct omx_process *p)
+{
+    const struct kaddr at = omx_memory(p, 100000);
+    struct mx_request *r = receives(p, at, 100000, 1, UINT64_MAX);
+    assert_int_equal(omx_wait(p, &r).code, MX_PEER_DEAD);
+    waits_for_step(p);
+}
+
+/* Both ends end, and the sender's region is given back, though everything but replies passes. */
+static void test_pull_given_up(void **state)
+{
+    struct openmx_options options = openmx_options_default;
+    const struct rig_options wire = omx_wire(1);
+    struct run *run = k_zalloc(sizeof *run);
+    (void)state;
+    options.pull_resend_ps = 10 * K_MS;
+    options.pull_resends_max = 2;
+    run->pair = omx_pair_new(&wire, &options);
+    run->pair->rig->filter = drop_replies;
+    run->pair->mx.resend_ps = 5 * K_MS;
+    omx_process_start(run->pair, &run->b, 1, 0, 1, gives_up, run);
+    omx_process_start(run->pair, &run->a, 0, 0, 1, sends_in_vain, run);
+    run_free(run);
+}
+
 /* ---- One that comes again -------------------------------------------------------------------- */
 
 static void comes_again(struct omx_process *p)
@@ -626,15 +670,11 @@ static void test_nonsense(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_too_short),
-        cmocka_unit_test(test_matching),
-        cmocka_unit_test(test_connections),
-        cmocka_unit_test(test_peers_that_go),
-        cmocka_unit_test(test_one_that_comes_again),
-        cmocka_unit_test(test_who_waits_notices),
-        cmocka_unit_test(test_connected_again),
-        cmocka_unit_test(test_both_ends_end),
-        cmocka_unit_test(test_nonsense),
+        cmocka_unit_test(test_too_short),         cmocka_unit_test(test_matching),
+        cmocka_unit_test(test_connections),       cmocka_unit_test(test_peers_that_go),
+        cmocka_unit_test(test_pull_given_up),     cmocka_unit_test(test_one_that_comes_again),
+        cmocka_unit_test(test_who_waits_notices), cmocka_unit_test(test_connected_again),
+        cmocka_unit_test(test_both_ends_end),     cmocka_unit_test(test_nonsense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
