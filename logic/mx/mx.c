@@ -208,6 +208,7 @@ int mx_open(struct mx_board *board, uint8_t id, uint32_t key, const struct mx_op
     lib->port = port;
     lib->n_queues = port->queue[MX_QUEUE_LOCAL].v != 0 ? MX_QUEUES : MX_QUEUE_LOCAL;
     lib->options = *options;
+    lib->events_max = MX_EVENTS - port->untold;
     lib->ping_ps = UINT64_MAX;
     init_lists(lib);
     if (options->bind && port->cpu >= 0)

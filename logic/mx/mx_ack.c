@@ -121,7 +121,7 @@ void mx_resend(struct mx_lib *lib, uint64_t now_ps)
         mx_list_remove(&r->unacked);
         mx_list_append(&lib->unacked, &r->unacked);
         r->sent_ps = now_ps;
-        if (r->n_sending > 0 || lib->n_expected + r->n_slots > MX_SENT_EVENTS)
+        if (r->n_sending > 0 || !mx_may_send(lib, r->n_slots))
             continue; /* the board has not even sent all of it; or there is no room for its
                        * events */
         r->resends++;

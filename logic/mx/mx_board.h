@@ -117,6 +117,7 @@ struct mx_port {
     struct kaddr
         *receive;       /* MX_RING_SLOTS slots of MX_SLOT_BYTES: event.message.slot is the index */
     struct kaddr *send; /* the same */
+    uint32_t untold;    /* of the slots that have been read, so many may be unknown to the board */
     uint32_t local_bytes; /* larger messages to the own NIC are pulled; 0: MX_MEDIUM_BYTES */
     int cpu;              /* where packets for this endpoint are processed; -1: nobody knows */
 };

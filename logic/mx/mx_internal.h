@@ -23,8 +23,7 @@
 #define MX_REQUEST_BYTES  (MX_FIELDS_BYTES + MX_SMALL_BYTES)
 #define MX_PARTNER_BYTES  128u
 #define MX_LIB_BYTES      128u
-#define MX_EVENTS_AT_ONCE 64u                      /* of a queue in one call */
-#define MX_SENT_EVENTS    (MX_EVENTS - MX_REGIONS) /* the rest of the expected queue is for pulls */
+#define MX_EVENTS_AT_ONCE 64u /* of a queue in one call */
 #define MX_RETRY_PS       (100 * K_US)
 
 /* ---- Lists: circular, the head is an item of no request -------------------------------------- */
@@ -207,6 +206,7 @@ struct mx_lib {
     unsigned n_handles;
     unsigned n_pulls;
     unsigned n_expected; /* events of the expected queue that will come */
+    unsigned events_max; /* of them, so that they find room: MX_REGIONS of these are for pulls */
     uint64_t ping_ps;    /* when to ask partners whether they are there; UINT64_MAX: no need */
     /* Memory. */
     struct mx_chunk *pages;
@@ -219,6 +219,11 @@ struct mx_lib {
 static inline struct mx_lib *mx_lib_of(struct mx_endpoint *ep)
 {
     return K_CONTAINER(ep, struct mx_lib, ep);
+}
+/* Whether so many fragments may be sent: their events find room, and those of pulls. */
+static inline bool mx_may_send(const struct mx_lib *lib, unsigned n)
+{
+    return lib->n_expected + n <= lib->events_max - MX_REGIONS;
 }
 
 /* ---- mx_memory.c ----------------------------------------------------------------------------- */

@@ -148,7 +148,7 @@ static uint32_t handle_get(struct mx_lib *lib, struct mx_request *r)
     return i;
 }
 
-/* False: it has to wait for a region. */
+/* False: it has to wait for a region, or for room for its event. */
 static bool pull(struct mx_lib *lib, struct mx_request *r)
 {
     const uint64_t bytes = pull_bytes(r);
@@ -161,7 +161,7 @@ static bool pull(struct mx_lib *lib, struct mx_request *r)
         mx_receive_ends(r, MX_SUCCESS, 0);
         return true;
     }
-    if (mx_region_get(lib, r, bytes) != 0)
+    if (lib->n_expected >= lib->events_max || mx_region_get(lib, r, bytes) != 0)
         return false;
     r->handle = handle_get(lib, r);
     const struct mx_pull_command c = { .from = r->partner->address,

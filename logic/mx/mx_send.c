@@ -85,7 +85,7 @@ static bool take_room(struct mx_lib *lib, struct mx_request *r)
         return mx_region_get(lib, r, r->bytes) == 0;
     if (r->kind == MX_KIND_MEDIUM) {
         const unsigned n = (unsigned)((r->bytes + MX_FRAGMENT_BYTES - 1) / MX_FRAGMENT_BYTES);
-        if (lib->n_free_slots < n || lib->n_expected + n > MX_SENT_EVENTS)
+        if (lib->n_free_slots < n || !mx_may_send(lib, n))
             return false;
         for (unsigned i = 0; i < n; i++) {
             r->slot[i] = lib->free_slot[--lib->n_free_slots];

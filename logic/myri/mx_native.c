@@ -136,7 +136,7 @@ static int native_open(struct mx_board *b, uint8_t id, struct mx_port **result)
     port->board = board;
     port->refs = 1;
     port->closed = true; /* to others, until it is ready */
-    port->port = (struct mx_port){ .board = b, .id = id, .cpu = -1 };
+    port->port = (struct mx_port){ .board = b, .id = id, .untold = TOLD_EVERY - 1, .cpu = -1 };
     port->port.session = ++board->next_session;
     int error = port_memory(port);
     if (error == 0)

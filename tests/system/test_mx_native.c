@@ -403,6 +403,98 @@ static void test_full_queue(void **state)
     rig_close(&r);
 }
 
+/* ---- As much as the queue of ended commands takes -------------------------------------------- */
+
+#define UNTOLD    127u /* slots that have been read, and the adapter has not been told */
+#define PULLS     256u
+#define PULLED    33000u
+#define FRAGMENTS 768u
+
+/* Announces as many large messages as there are regions; they end when they have been pulled. */
+static void announces_body(void *arg)
+{
+    struct process *p = arg;
+    struct mx_request *request[PULLS];
+    struct mx_status status;
+    open_and_connect(p, &mx_options_default);
+    p->out = k_alloc(p->kernel, 0, PULLED, K_PAGE_BYTES);
+    const struct mx_segment segment = { p->out, PULLED };
+    payload_fill(p->kernel, p->out, payload_mark(STREAM, 0), PULLED);
+    for (unsigned i = 0; i < PULLS; i++)
+        assert_int_equal(mx_isend(p->ep, &segment, 1, &p->peer, i, NULL, &request[i]), 0);
+    for (unsigned i = 0; i < PULLS; i++)
+        assert_true(mx_wait(p->ep, &request[i], FOREVER, &status));
+    for (unsigned i = 0; i < 2; i++) /* until the other has ended */
+        while (!mx_iprobe(p->ep, PULLS + i, ALL_BITS, &status))
+            k_sleep(p->kernel, 10 * K_US);
+    mx_close(p->ep);
+    p->rig->done++;
+}
+
+static void send_medium(struct process *p, uint64_t bytes, uint64_t match)
+{
+    const struct mx_segment segment = { p->out, bytes };
+    struct mx_request *request;
+    struct mx_status status;
+    assert_int_equal(mx_isend(p->ep, &segment, 1, &p->peer, match, NULL, &request), 0);
+    while (match >= PULLS && !mx_test(p->ep, &request, &status)) /* they are kept */
+        k_sleep(p->kernel, K_US);
+}
+
+static void fills_body(void *arg)
+{
+    struct process *p = arg;
+    struct mx_request *request[PULLS];
+    struct mx_status status;
+    open_and_connect(p, &mx_options_default);
+    p->out = k_alloc(p->kernel, 0, MX_MEDIUM_BYTES, K_PAGE_BYTES);
+    p->in = k_alloc(p->kernel, 0, PULLED, K_PAGE_BYTES);
+    payload_fill(p->kernel, p->out, payload_mark(STREAM, 1), MX_MEDIUM_BYTES);
+    for (unsigned i = 0; i < UNTOLD; i++)
+        send_medium(p, MX_FRAGMENT_BYTES, PULLS);
+    while (!mx_iprobe(p->ep, PULLS - 1, ALL_BITS, &status))
+        k_sleep(p->kernel, 10 * K_US);
+    /* From here on it does not look until all has ended. */
+    for (unsigned i = 0; i < FRAGMENTS / MX_FRAGMENTS_MAX; i++)
+        send_medium(p, MX_MEDIUM_BYTES, 0);
+    for (unsigned i = 0; i < PULLS; i++) {
+        const struct mx_segment segment = { p->in, PULLED };
+        assert_int_equal(mx_irecv(p->ep, &segment, 1, i, ALL_BITS, NULL, &request[i]), 0);
+    }
+    k_sleep(p->kernel, 50 * K_MS);
+    for (unsigned i = 0; i < PULLS; i++) {
+        assert_true(mx_wait(p->ep, &request[i], FOREVER, &status));
+        assert_int_equal(status.bytes, PULLED);
+    }
+    check(p, 0, PULLED);
+    send_medium(p, MX_FRAGMENT_BYTES, PULLS + 1);
+    mx_close(p->ep);
+    p->rig->done++;
+}
+
+/* The adapter learns only now and then how far the queue has been read: what ends meanwhile finds
+ * room all the same, whatever has been sent and pulled at a time. */
+static void test_room_for_events(void **state)
+{
+    struct rig r;
+    struct process p[2];
+    (void)state;
+    rig_open(&r, WORLD(""));
+    for (unsigned i = 0; i < 2; i++) {
+        p[i] = (struct process){ .rig = &r,
+                                 .kernel = r.side[i].kernel,
+                                 .board = r.side[i].board,
+                                 .to_board = r.side[!i].board,
+                                 .id = 1,
+                                 .to_id = 1 };
+        k_thread_new(r.side[i].kernel, "process", 1, i == 0 ? fills_body : announces_body, &p[i]);
+    }
+    fixture_run_until(&r.w, &r.done, 2, 5000 * SIM_PS_PER_MS);
+    assert_int_equal(myri_stats(world_device(r.w.world, "a"))->rx_no_buffer, 0);
+    assert_int_equal(myri_stats(world_device(r.w.world, "b"))->rx_no_buffer, 0);
+    rig_close(&r);
+}
+
 /* As Myricom published: 2.0 to 2.3 us (here with a wider margin, as the hosts are others) and 1.2
  * GB/s. */
 static void test_latency_and_bandwidth(void **state)
@@ -457,6 +549,7 @@ int main(void)
         cmocka_unit_test(test_within_a_host),
         cmocka_unit_test(test_within_a_host_by_the_adapter),
         cmocka_unit_test(test_full_queue),
+        cmocka_unit_test(test_room_for_events),
         cmocka_unit_test(test_latency_and_bandwidth),
         cmocka_unit_test(test_losses),
         cmocka_unit_test(test_open_mx),
