@@ -614,11 +614,10 @@ void myri_mx_init(struct myri *nic)
 /* As after MYRI_RESET: nothing is under way. */
 void myri_mx_reset(struct myri *nic)
 {
+    mx_fw_pulls_end(nic, NULL, -1);
     for (unsigned i = 0; i < MYRI_MX_ENDPOINTS; i++)
-        if (nic->mx->endpoint[i] != NULL) {
-            mx_fw_pulls_end(nic, nic->mx->endpoint[i], -1);
+        if (nic->mx->endpoint[i] != NULL)
             endpoint_free(nic, nic->mx->endpoint[i]);
-        }
 }
 
 void myri_mx_release(struct myri *nic)

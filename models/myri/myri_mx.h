@@ -48,6 +48,13 @@ struct mx_fw_pull {
     struct sim_event timer;
 };
 
+/* One that waits until another has ended. */
+struct mx_fw_wait {
+    struct mx_fw_wait *next;
+    struct mx_fw_endpoint *endpoint;
+    struct myri_mx_request request;
+};
+
 /* A command under way that reads memory. */
 struct mx_fw_read {
     struct pcie_dma_request request;
@@ -64,6 +71,7 @@ struct myri_mx {
     bool was_open[MYRI_MX_ENDPOINTS];
     struct mx_fw_pull *pull[MX_PULLS_MAX], *free_pulls;
     uint32_t n_pulls;
+    struct mx_fw_wait *waiting; /* in order */
     struct mx_fw_read read;
 };
 
@@ -93,7 +101,8 @@ void mx_fw_pull_reply(struct myri *nic, struct mx_fw_endpoint *endpoint, struct 
 void mx_fw_pull_answer(struct myri *nic, struct mx_fw_endpoint *endpoint, struct myri_rx *rx);
 void mx_fw_pull_refused(struct myri *nic, struct mx_fw_endpoint *endpoint,
                         const struct mx_nack_pull_header *nack);
-/* Ends those into a region, or all (region < 0), without an event. */
+/* Ends those into a region, or all (region < 0), of an endpoint, or of all (NULL), without an
+ * event. */
 void mx_fw_pulls_end(struct myri *nic, const struct mx_fw_endpoint *endpoint, int region);
 void mx_fw_pulls_release(struct myri *nic);
 

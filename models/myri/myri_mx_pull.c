@@ -5,7 +5,7 @@
  *   written straight into the region of the process; the event behind the last of them. Answers to
  *   requests: replies read from the region. A block that is complete before an earlier one has that
  *   asked for again, once; what is missing when nothing has come for a second is asked for again,
- *   1000 times in a row.
+ *   1000 times in a row. A pull that finds 1024 under way waits until one of them has ended.
  * Timing: the processor's time for each packet; a message of n bytes takes what the slowest of
  *   wire, link and processor takes for its replies, and a round trip before.
  * Sources: Open-MX 0.9.2, which emulates it (driver/linux/omx_pull.c): sizes and outstanding blocks
@@ -72,6 +72,8 @@ static void ask_next(struct mx_fw_pull *pull)
 
 /* ---- Beginning and end ----------------------------------------------------------------------- */
 
+static void next_begins(struct myri *nic);
+
 static void end(struct mx_fw_pull *pull, int status) /* enum mx_pull_status, or < 0: no event */
 {
     struct myri *nic = pull->nic;
@@ -85,6 +87,7 @@ static void end(struct mx_fw_pull *pull, int status) /* enum mx_pull_status, or 
     pull->endpoint = NULL;
     pull->next = nic->mx->free_pulls;
     nic->mx->free_pulls = pull;
+    next_begins(nic);
 }
 
 static void timer_fired(struct sim *sim, struct sim_event *event)
@@ -125,15 +128,45 @@ static struct mx_fw_pull *pull_get(struct myri *nic)
     return pull;
 }
 
+static void begin(struct mx_fw_pull *pull, struct mx_fw_endpoint *endpoint,
+                  const struct myri_mx_request *request)
+{
+    pull->endpoint = endpoint;
+    pull->request = *request;
+    pull->n_frames = (request->bytes + FRAME_BYTES - 1) / FRAME_BYTES;
+    pull->progress_ps = myri_now(pull->nic);
+    sim_schedule_in(pull->nic->model->sim, &pull->timer, RESEND_PS);
+    ask_next(pull);
+}
+
+/* A pull has ended: the first that waits takes its place. */
+static void next_begins(struct myri *nic)
+{
+    struct mx_fw_wait *wait = nic->mx->waiting;
+    if (wait == NULL)
+        return;
+    nic->mx->waiting = wait->next;
+    begin(pull_get(nic), wait->endpoint, &wait->request);
+    free(wait);
+}
+
+static void wait_for_one(struct myri *nic, struct mx_fw_endpoint *endpoint,
+                         const struct myri_mx_request *request)
+{
+    struct mx_fw_wait *wait = sim_zalloc(1, sizeof(*wait)), **link = &nic->mx->waiting;
+    wait->endpoint = endpoint;
+    wait->request = *request;
+    while (*link != NULL)
+        link = &(*link)->next;
+    *link = wait;
+}
+
 void mx_fw_pull_begin(struct myri *nic, struct mx_fw_endpoint *endpoint,
                       const struct myri_mx_request *request)
 {
     const struct mx_fw_region *region = endpoint->region[request->pull.local_region];
-    struct mx_fw_pull *pull = NULL;
-    if (region != NULL && !region->closing && request->bytes != 0 &&
-        request->bytes <= region->bytes)
-        pull = pull_get(nic);
-    if (pull == NULL) {
+    if (region == NULL || region->closing || request->bytes == 0 ||
+        request->bytes > region->bytes) {
         union mx_event event = { .type = MX_EVENT_PULLED };
         event.pulled.handle = request->pull.handle;
         event.pulled.status = MX_PULL_REFUSED;
@@ -141,20 +174,34 @@ void mx_fw_pull_begin(struct myri *nic, struct mx_fw_endpoint *endpoint,
         mx_fw_post(nic, endpoint, 1, &event);
         return;
     }
-    pull->endpoint = endpoint;
-    pull->request = *request;
-    pull->n_frames = (request->bytes + FRAME_BYTES - 1) / FRAME_BYTES;
-    pull->progress_ps = myri_now(nic);
-    sim_schedule_in(nic->model->sim, &pull->timer, RESEND_PS);
-    ask_next(pull);
+    struct mx_fw_pull *pull = pull_get(nic);
+    if (pull != NULL)
+        begin(pull, endpoint, request);
+    else
+        wait_for_one(nic, endpoint, request);
+}
+
+static bool is_of(const struct mx_fw_endpoint *own, const struct myri_mx_request *request,
+                  const struct mx_fw_endpoint *endpoint, int region)
+{
+    return (endpoint == NULL || own == endpoint) &&
+           (region < 0 || request->pull.local_region == (uint8_t)region);
 }
 
 void mx_fw_pulls_end(struct myri *nic, const struct mx_fw_endpoint *endpoint, int region)
 {
+    for (struct mx_fw_wait **link = &nic->mx->waiting; *link != NULL;) {
+        struct mx_fw_wait *wait = *link;
+        if (!is_of(wait->endpoint, &wait->request, endpoint, region)) {
+            link = &wait->next;
+            continue;
+        }
+        *link = wait->next;
+        free(wait);
+    }
     for (unsigned i = 0; i < nic->mx->n_pulls; i++) {
         struct mx_fw_pull *pull = nic->mx->pull[i];
-        if (pull->endpoint == endpoint &&
-            (region < 0 || pull->request.pull.local_region == (uint8_t)region))
+        if (pull->endpoint != NULL && is_of(pull->endpoint, &pull->request, endpoint, region))
             end(pull, -1);
     }
 }
