@@ -256,18 +256,23 @@ static int ended(struct mpi_process *process, struct mpi_request **request,
     return process->error;
 }
 
+/* After an error messages may never come: what can be taken back is. True: nothing is left. */
+static bool taken_back(struct mpi_process *process, struct mpi_request **request)
+{
+    if (*request == NULL)
+        return true;
+    if (process->error == 0 || ((*request)->receives && !mx_cancel(process->ep, &(*request)->mx)))
+        return false;
+    free_request(process, *request);
+    *request = NULL;
+    return true;
+}
+
 int mpi_wait(struct mpi_process *process, struct mpi_request **request, struct mpi_status *status)
 {
     struct mx_status is;
-    if (*request == NULL)
+    if (taken_back(process, request))
         return process->error;
-    if (process->error != 0) { /* its messages may never come: what can be taken back is */
-        if (!(*request)->receives || mx_cancel(process->ep, &(*request)->mx)) {
-            free_request(process, *request);
-            *request = NULL;
-            return process->error;
-        }
-    }
     mx_wait(process->ep, &(*request)->mx, UINT64_MAX, &is);
     return ended(process, request, &is, status);
 }
@@ -283,11 +288,11 @@ int mpi_test(struct mpi_process *process, struct mpi_request **request, bool *do
              struct mpi_status *status)
 {
     struct mx_status is;
-    *done = *request == NULL || process->error != 0;
+    *done = taken_back(process, request);
     if (*done)
         return process->error;
     *done = mx_test(process->ep, &(*request)->mx, &is);
-    return *done ? ended(process, request, &is, status) : 0;
+    return *done ? ended(process, request, &is, status) : process->error;
 }
 
 int mpi_send(struct mpi_comm *comm, struct kaddr from, uint64_t bytes, unsigned to, int tag)

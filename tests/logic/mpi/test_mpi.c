@@ -180,21 +180,34 @@ static void test_by_name(void **state)
         run(4, seed, by_name);
 }
 
-/* The first error stays, and everything ends. */
+/* The first error stays, and everything ends: what waits is taken back, what has come has. */
 static void too_long(struct mpi_comm *world)
 {
-    const struct kaddr at = memory(128);
+    struct mpi_process *process = mpi_process_of(world);
+    const struct kaddr at = memory(128), in = memory(64);
     if (mpi_rank(world) == 0) {
+        mpi_send(world, at, 40, 1, 5);
         mpi_send(world, at, 100, 1, 0);
         return;
     }
-    struct mpi_request *never;
+    struct mpi_request *never, *neither, *come;
+    struct mpi_status status = { 0 };
+    bool done;
     assert_int_equal(mpi_irecv(world, at, 64, 0, 77, &never), 0);
+    assert_int_equal(mpi_irecv(world, at, 64, 0, 78, &neither), 0);
+    assert_int_equal(mpi_irecv(world, in, 64, 0, 5, &come), 0);
     assert_int_equal(mpi_recv(world, at, 64, 0, 0, NULL), -EMSGSIZE);
     assert_int_equal(mpi_send(world, at, 64, 0, 0), -EMSGSIZE);
-    assert_int_equal(mpi_wait(mpi_process_of(world), &never, NULL), -EMSGSIZE);
+    assert_int_equal(mpi_wait(process, &never, NULL), -EMSGSIZE);
     assert_null(never);
-    assert_int_equal(mpi_error(mpi_process_of(world)), -EMSGSIZE);
+    assert_int_equal(mpi_test(process, &neither, &done, NULL), -EMSGSIZE);
+    assert_true(done);
+    assert_null(neither);
+    assert_int_equal(mpi_test(process, &come, &done, &status), -EMSGSIZE);
+    assert_true(done);
+    assert_null(come);
+    assert_int_equal(status.bytes, 40);
+    assert_int_equal(mpi_error(process), -EMSGSIZE);
 }
 
 static void dead_peer(struct mpi_comm *world)
