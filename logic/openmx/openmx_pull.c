@@ -3,9 +3,9 @@
  *   outstanding, and writes the replies into the region, by a CPU or by a copy engine. When the
  *   first block has come, it and all complete ones behind it make room for the next requests,
  *   before the last reply is copied. When another block is complete, those before it that are not
- *   are asked for again, whole and once; nothing new is asked for until they have come. What is
- *   missing when nothing has come for pull_resend_ps is asked for again, pull_resends_max times in
- *   a row.
+ *   are asked for again, whole and once; nothing new is asked for until they have come. When
+ *   nothing has come for pull_resend_ps, all blocks of which something is missing are asked for
+ *   again, whole, pull_resends_max times in a row.
  * Leaves out: what dev_queue_xmit() returns, as Open-MX does: a packet that the queue before the
  *   adapter drops is lost.
  * Follows: Open-MX 0.9.2 driver/linux/omx_pull.c (omx_progress_pull_on_recv_pull_reply_locked,
