@@ -242,6 +242,10 @@ static void test_refused(void **state)
     scenario_refused(scenario(&queues, "type = \"imb\"; benchmark = \"alltoall\"; then = true;"),
                      "benchmark = \"ping_pong\" beside it");
     scenario_refused(scenario(&queues, PING_PONG "steering = \"process\";"), "a nic.ethernet");
+    scenario_refused(scenario(&queues, "type = \"imb\"; repetitions = 1; warm_ups = 2;"),
+                     "more repetitions than one");
+    scenario_refused(scenario(&queues, "type = \"imb\"; message_bytes = 8388609; warm_ups = 0;"),
+                     "a larger volume_bytes");
     scenario_refused(scenario(&queues, PING_PONG "steering_cpu = 3;"),
                      "it has no effect otherwise");
 }

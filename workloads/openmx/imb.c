@@ -113,6 +113,21 @@ static const struct record_desc imb_records[] = {
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
+/* What is measured once has one warm-up, whatever is written. */
+static void check_warm_ups(struct program *program, struct sim_error_list *errors)
+{
+    const struct imb *imb = program->state;
+    const bool asked = imb->repetitions == AT_LEAST;
+    char decider[128];
+    if (imb->phase[0].repetitions != AT_LEAST || imb->warm_ups == AT_LEAST)
+        return;
+    snprintf(decider, sizeof(decider), "%.100s.%s", config_path(program->group),
+             asked ? "repetitions" : "message_bytes");
+    config_no_effect(program->group, "warm_ups", decider, errors,
+                     asked ? "more repetitions than one: that has one warm-up"
+                           : "a larger volume_bytes: what is measured once has one warm-up");
+}
+
 static void imb_check(struct program *program, struct sim_error_list *errors)
 {
     struct imb *imb = program->state;
@@ -129,6 +144,7 @@ static void imb_check(struct program *program, struct sim_error_list *errors)
         const uint64_t fit = sent == 0 ? imb->repetitions : imb->volume_bytes / sent;
         phase->repetitions = (unsigned)SIM_MIN(SIM_MAX(fit, AT_LEAST), imb->repetitions);
     }
+    check_warm_ups(program, errors);
 }
 
 /* ---- What is repeated ------------------------------------------------------------------------ */
