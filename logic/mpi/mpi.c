@@ -49,7 +49,7 @@ static int connect_to(struct mpi_process *process, const struct mpi_place *place
     for (;;) {
         const int error = mx_connect(process->ep, place->nic_id, place->endpoint_id, place->key,
                                      until_ps, &process->peer[i]);
-        if (error == 0 || error == -MPI_ETIMEDOUT)
+        if (error == 0 || error == -ETIMEDOUT)
             return error;
         if (k_now_ps(process->kernel) >= until_ps)
             return error;
@@ -128,7 +128,7 @@ bool mpi_scratch(struct mpi_process *process, uint64_t bytes)
         k_pages_put(process->kernel, process->scratch_bytes, process->scratch);
     process->scratch_bytes = 0;
     if (k_pages_get(process->kernel, K_NODE_LOCAL, pages, &process->scratch) != 0) {
-        fails(process, -MPI_ENOMEM);
+        fails(process, -ENOMEM);
         return false;
     }
     process->scratch_bytes = pages;
@@ -250,9 +250,9 @@ static int ended(struct mpi_process *process, struct mpi_request **request,
                                        .tag = (int)(is->match & TAG_MASK),
                                        .bytes = is->message_bytes };
     if (is->code == MX_TRUNCATED)
-        return fails(process, -MPI_EMSGSIZE);
+        return fails(process, -EMSGSIZE);
     if (is->code != MX_SUCCESS)
-        return fails(process, -MPI_ECONNRESET);
+        return fails(process, -ECONNRESET);
     return process->error;
 }
 

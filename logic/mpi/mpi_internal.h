@@ -2,10 +2,9 @@
 #ifndef LOGIC_MPI_MPI_INTERNAL_H
 #define LOGIC_MPI_MPI_INTERNAL_H
 
-#include "logic/mpi/mpi.h"
+#include <errno.h>
 
-/* Errors of Linux, which logic/ has no header for. */
-enum { MPI_ENOMEM = 12, MPI_EMSGSIZE = 90, MPI_ECONNRESET = 104, MPI_ETIMEDOUT = 110 };
+#include "logic/mpi/mpi.h"
 
 #define MPI_WORD_BYTES 8u
 
