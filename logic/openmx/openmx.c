@@ -30,9 +30,8 @@ void openmx_touch_interface(struct openmx *omx, uint64_t nic_id, bool received)
     const unsigned peer = PEER_LINES_FROM + (unsigned)(nic_id % PEER_LINES);
     const unsigned before = k_account(omx->kernel, MX_ACCOUNT_ENDPOINT);
     k_touch(omx->kernel, omx->lines->addr, 8);
-    k_touch_write(
-        omx->kernel, kaddr_add(omx->lines->addr, (received ? 2u : 1u) * K_LINE_BYTES),
-        8); /* counters: those of sent packets are 60 bytes before those of received ones */
+    /* Counters. Those of sent packets lie 60 bytes before those of received ones: in two lines. */
+    k_touch_write(omx->kernel, kaddr_add(omx->lines->addr, (received ? 2u : 1u) * K_LINE_BYTES), 8);
     k_touch(omx->kernel, kaddr_add(omx->lines->addr, (uint64_t)peer * K_LINE_BYTES), 8);
     k_account(omx->kernel, before);
 }

@@ -7,8 +7,9 @@
  * Leaves out: more than one channel for a message.
  * Follows: Open-MX 0.9.2 driver/linux/omx_pull.c, omx_dma.h, omx_shared.c; Goglin, "Improving
  *   Message Passing over Ethernet with I/OAT Copy Offload in Open-MX", CLUSTER 2008.
- * Costs: a mapping of both sides and a descriptor per piece within pages, a doorbell per reply
- *   (logic/dma).
+ * Costs: of a reply a mapping of both sides and a descriptor per piece within pages, and a
+ *   doorbell; within the host the same per piece of a segment of at most what the engine copies at
+ *   once, as its memory is contiguous (logic/dma).
  */
 #include "logic/openmx/openmx_internal.h"
 
