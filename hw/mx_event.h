@@ -66,7 +66,7 @@ union mx_event {
     struct {
         struct mx_event_source source;
         uint32_t source_session, key;
-        uint16_t target_sequence;
+        uint16_t target_sequence, source_sequence;
         uint8_t is_reply, connect_sequence, status;
     } connect;
     struct { /* notification */

@@ -5,10 +5,11 @@
  *
  * A packet is a head of 16 bytes (Ethernet's and 2 bytes of MX), a header that begins with its
  * type, and data. Lengths, types and limits are those of common/omx_wire.h and common/omx_io.h of
- * Open-MX at its tag open-mx-0.9.2 (docs/sources.md#openmx). Ours differs in three things: the byte
+ * Open-MX at its tag open-mx-0.9.2 (docs/sources.md#openmx). Ours differs in four things: the byte
  * behind the type is the destination endpoint in every packet but replies to pulls; frames are
  * counted from the begin of a region, and a request says how large they are; a connection is one
- * session number a side.
+ * session number a side; a request to connect says which session of the receiver its sender knows,
+ * and how far it has numbered what it sends there.
  */
 #ifndef HW_MX_WIRE_H
 #define HW_MX_WIRE_H
@@ -159,8 +160,8 @@ struct mx_connect_header {
     uint32_t key;             /* of the destination, in a request */
     uint16_t target_sequence; /* the receiver's next message here has this number: if it has not
                                * sent as many, the sender has begun anew */
-    uint16_t reserved2;
-    uint32_t reserved3[2];
+    uint16_t source_sequence; /* of a request: the sender's next message has this number */
+    uint32_t reserved2[2];
 };
 _Static_assert(sizeof(struct mx_connect_header) == 32, "a connection");
 enum mx_connect_status {

@@ -48,7 +48,7 @@ struct myri_mx_request {
         } pull;
         struct {
             uint32_t key;
-            uint16_t target_sequence;
+            uint16_t target_sequence, source_sequence;
             uint8_t is_reply, connect_sequence, status;
         } connect;
         uint32_t ack_number;

@@ -36,7 +36,7 @@ struct mx_connect_command {
     bool is_reply;
     uint8_t connect_sequence, status;
     uint32_t key;
-    uint16_t target_sequence;
+    uint16_t target_sequence, source_sequence; /* struct mx_connect_header */
 };
 
 struct mx_pull_command {

@@ -14,6 +14,7 @@ union mx_event mx_local_connect(const struct mx_port *from, const struct mx_conn
     event.connect.source_session = from->session;
     event.connect.key = c->key;
     event.connect.target_sequence = c->target_sequence;
+    event.connect.source_sequence = c->source_sequence;
     event.connect.is_reply = c->is_reply;
     event.connect.connect_sequence = c->connect_sequence;
     event.connect.status = c->status;

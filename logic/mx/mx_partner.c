@@ -158,7 +158,8 @@ static void ask(struct mx_partner *partner)
     const struct mx_connect_command c = { .to = partner->address,
                                           .connect_sequence = ++partner->connect_sequence,
                                           .key = partner->key,
-                                          .target_sequence = partner->next_match };
+                                          .target_sequence = partner->next_match,
+                                          .source_sequence = partner->next_send };
     lib->board->ops->connect(lib->port, &c);
 }
 
@@ -296,7 +297,8 @@ static void request_event(struct mx_lib *lib, const union mx_event *event)
         session_is(partner, event->connect.source_session);
         if (begins_anew(partner, event)) {
             has_gone(partner);
-            partner->anew = partner->anew && partner->connecting; /* else it may have known that */
+            if (mx_after(event->connect.source_sequence, partner->next_match) >= 0)
+                partner->anew = false; /* it has known that: its packets may be on their way */
             is_anew(partner, event->connect.target_sequence);
         }
         c.status = MX_CONNECT_DONE;

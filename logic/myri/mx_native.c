@@ -312,6 +312,7 @@ static int native_connect(struct mx_port *p, const struct mx_connect_command *c)
     struct myri_mx_request r = request_of(MX_PACKET_CONNECT, &c->to);
     r.connect.key = c->key;
     r.connect.target_sequence = c->target_sequence;
+    r.connect.source_sequence = c->source_sequence;
     r.connect.is_reply = c->is_reply;
     r.connect.connect_sequence = c->connect_sequence;
     r.connect.status = c->status;

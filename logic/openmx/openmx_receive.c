@@ -162,6 +162,7 @@ static bool fill_event(struct arrived *a, union mx_event *event, struct openmx_d
         event->connect.source_session = mx_be32(a->h.connect.source_session);
         event->connect.key = mx_be32(a->h.connect.key);
         event->connect.target_sequence = mx_be16(a->h.connect.target_sequence);
+        event->connect.source_sequence = mx_be16(a->h.connect.source_sequence);
         event->connect.is_reply = a->h.connect.is_reply;
         event->connect.connect_sequence = a->h.connect.connect_sequence;
         event->connect.status = a->h.connect.status;

@@ -79,7 +79,8 @@ int openmx_send_connect(struct mx_port *port, const struct mx_connect_command *c
                                          .status = c->status,
                                          .source_session = mx_be32(port->session),
                                          .key = mx_be32(c->key),
-                                         .target_sequence = mx_be16(c->target_sequence) };
+                                         .target_sequence = mx_be16(c->target_sequence),
+                                         .source_sequence = mx_be16(c->source_sequence) };
     transmit_to(from->omx, c->to.nic_id, &h, sizeof h);
     return 0;
 }

@@ -358,7 +358,8 @@ static void send_connect(struct myri *nic, struct mx_fw_endpoint *endpoint,
                                          .status = r->connect.status,
                                          .source_session = mx_be32(endpoint->memory.session),
                                          .key = mx_be32(r->connect.key),
-                                         .target_sequence = mx_be16(r->connect.target_sequence) };
+                                         .target_sequence = mx_be16(r->connect.target_sequence),
+                                         .source_sequence = mx_be16(r->connect.source_sequence) };
     mx_fw_submit(nic, mx_fw_packet(nic, r->nic, &h, sizeof(h)));
 }
 
@@ -491,6 +492,7 @@ static void control_event(const union packet *p, union mx_event *event)
         event->connect.source_session = mx_be32(p->connect.source_session);
         event->connect.key = mx_be32(p->connect.key);
         event->connect.target_sequence = mx_be16(p->connect.target_sequence);
+        event->connect.source_sequence = mx_be16(p->connect.source_sequence);
         event->connect.is_reply = p->connect.is_reply;
         event->connect.connect_sequence = p->connect.connect_sequence;
         event->connect.status = p->connect.status;

@@ -7,6 +7,12 @@
 
 #define BYTES_MAX (1u << 20)
 
+struct end {
+    unsigned sent, settled; /* messages; up to this one some may be lost */
+    unsigned last, deaths;
+    bool seen[10000]; /* messages of the other */
+};
+
 struct run {
     struct omx_pair *pair;
     struct omx_process a, b, c;
@@ -14,6 +20,7 @@ struct run {
     bool cut; /* nothing passes the wire */
     uint64_t bytes, room;
     unsigned n, received;
+    struct end end[2]; /* a's and b's, on a wire that is cut now and then */
 };
 
 static void sleeps(struct omx_process *p, uint64_t us)
@@ -601,6 +608,101 @@ static void test_both_ends_end(void **state)
     }
 }
 
+/* ---- A wire that is cut now and then --------------------------------------------------------- */
+
+#define CUTS_END_MS 600u /* from here on it is whole */
+#define SETTLED_MS  800u /* from here on nothing may be lost */
+#define SENT_MS     900u
+#define END_MS      1000u
+
+/* In every 10 ms another direction is cut, or both, or none. */
+static bool cut_now_and_then(struct rig *rig, unsigned from, const uint8_t *head, uint32_t bytes,
+                             void *arg)
+{
+    const struct run *run = arg;
+    const uint64_t ms = k_now_ps(rig->kernel) / K_MS;
+    uint64_t z = (ms / 10 + run->bytes * 1000) * UINT64_C(0x9e3779b97f4a7c15);
+    (void)head, (void)bytes;
+    if (ms >= CUTS_END_MS)
+        rig->options.loss_permille = 0;
+    z = (z ^ z >> 31) * UINT64_C(0x94d049bb133111eb);
+    return ms < CUTS_END_MS && (z >> 40 & (from + 1)) != 0 && (z >> 50) % 2 == 0;
+}
+
+static void connects_if(struct omx_process *p, const struct omx_process *to)
+{
+    const uint64_t until_ps = k_now_ps(p->pair->kernel) + 20 * K_MS;
+    mx_connect(p->ep, openmx_board(p->pair->omx[to->host])->nic_id, to->id, OMX_KEY, until_ps,
+               &p->peer[0]);
+}
+
+/* Each sends one number after the other, and connects again when the peer is dead; what it receives
+ * is in order, whatever has been lost. */
+static void goes_on(struct omx_process *p)
+{
+    struct run *run = p->arg;
+    struct end *end = p == &run->a ? &run->end[0] : &run->end[1];
+    const struct kaddr at = omx_memory(p, 4096);
+    struct mx_request *in = await_tiny(p, at), *out = NULL;
+    struct mx_status status;
+    assert_int_equal(omx_connect(p, 0, p == &run->a ? &run->b : &run->a), 0);
+    for (;;) {
+        const uint64_t ms = k_now_ps(p->pair->kernel) / K_MS;
+        if (ms >= END_MS)
+            break;
+        if (ms < SETTLED_MS)
+            end->settled = end->sent;
+        if (out == NULL && ms < SENT_MS)
+            out = sends(p, at, 20, ++end->sent);
+        if (out != NULL && mx_test(p->ep, &out, &status) && status.code != MX_SUCCESS) {
+            assert_int_equal(status.code, MX_PEER_DEAD);
+            assert_true(ms < SETTLED_MS);
+            end->deaths++;
+            connects_if(p, p == &run->a ? &run->b : &run->a);
+        }
+        if (mx_test(p->ep, &in, &status)) {
+            assert_true(status.match > end->last);
+            end->last = (unsigned)status.match;
+            end->seen[end->last] = true;
+            in = await_tiny(p, at);
+        }
+        k_sleep(p->pair->kernel, FAKE_US(30 + fake_random(p->pair->kernel, 300)));
+    }
+    assert_true(mx_cancel(p->ep, &in));
+}
+
+/* Both take each other for dead at any time and connect again, on a wire that also loses, repeats
+ * and overtakes: no message comes twice or after a later one, and once the wire is whole none is
+ * lost. */
+static void test_cut_now_and_then(void **state)
+{
+    unsigned deaths = 0;
+    (void)state;
+    for (uint64_t seed = 90; seed < 100; seed++) {
+        struct rig_options wire = omx_wire(seed);
+        struct run *run = k_zalloc(sizeof *run);
+        wire.loss_permille = wire.repeat_permille = wire.overtake_permille = 30;
+        run->bytes = seed;
+        run->pair = omx_pair_new(&wire, NULL);
+        run->pair->rig->filter = cut_now_and_then;
+        run->pair->rig->filter_arg = run;
+        run->pair->mx.resends_max = 3;
+        run->pair->mx.resend_ps = 5 * K_MS;
+        run->pair->mx.linger_ps = 50 * K_MS;
+        omx_process_start(run->pair, &run->b, 1, 0, 1, goes_on, run);
+        omx_process_start(run->pair, &run->a, 0, 0, 1, goes_on, run);
+        omx_pair_run(run->pair, 10);
+        for (unsigned i = 0; i < 2; i++) {
+            assert_true(run->end[i].sent > run->end[i].settled);
+            for (unsigned n = run->end[i].settled; n++ < run->end[i].sent;)
+                assert_true(run->end[!i].seen[n]);
+            deaths += run->end[i].deaths;
+        }
+        run_free(run);
+    }
+    assert_true(deaths > 20);
+}
+
 /* ---- Packets of nobody ----------------------------------------------------------------------- */
 
 #define STRAY 3000u
@@ -674,7 +776,8 @@ int main(void)
         cmocka_unit_test(test_connections),       cmocka_unit_test(test_peers_that_go),
         cmocka_unit_test(test_pull_given_up),     cmocka_unit_test(test_one_that_comes_again),
         cmocka_unit_test(test_who_waits_notices), cmocka_unit_test(test_connected_again),
-        cmocka_unit_test(test_both_ends_end),     cmocka_unit_test(test_nonsense),
+        cmocka_unit_test(test_both_ends_end),     cmocka_unit_test(test_cut_now_and_then),
+        cmocka_unit_test(test_nonsense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
