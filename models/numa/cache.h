@@ -94,6 +94,22 @@ cache_known(const struct cache *c, uint32_t ways, uint32_t sets, bool of_core)
     };
 }
 
+/* The same of one slice without sharers. */
+static inline __attribute__((always_inline)) struct cache
+cache_known_plain(const struct cache *c, uint32_t ways, uint32_t sets, bool narrow)
+{
+    return (struct cache){
+        .row = c->row,
+        .sets = sets,
+        .ways = ways,
+        .slices = 1,
+        .sets_log2 = (uint32_t)__builtin_ctz(sets),
+        .row_bytes = cache_head_bytes(ways, narrow),
+        .all_ways = (uint32_t)((UINT64_C(1) << ways) - 1),
+        .narrow = narrow,
+    };
+}
+
 /* Where a line would be. */
 struct cache_place {
     struct cache_row *row;

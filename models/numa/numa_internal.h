@@ -14,6 +14,10 @@
 #define FAST_PRIVATE_WAYS 8u /* of L1 and L2, each of one core */
 #define FAST_L1_SETS      64u
 #define FAST_L2_SETS      512u
+#define PAIR_L1_WAYS      8u /* of two cores with one L2 */
+#define PAIR_L1_SETS      64u
+#define PAIR_L2_WAYS      16u
+#define PAIR_L2_SETS      4096u
 #define FAST_LLC_WAYS     20u /* of an inclusive LLC */
 #define FAST_LLC_SETS     2048u
 
@@ -134,7 +138,8 @@ struct core_group {
     struct cache l2;
     struct cache *l1; /* l2_cores L1Ds, and then as many L1Is if there are any */
     uint32_t n_l1;
-    bool fast;             /* one L1, and both it and the L2 of FAST_* geometry; numa.llc_fast */
+    bool fast; /* one L1, and both it and the L2 of FAST_* geometry; numa.llc_fast */
+    bool pair; /* two cores, PAIR_* geometry, write-back, a prefetcher, no sectors, numa.present */
     uint64_t *l1i_changes; /* by core of the group: lines that its L1I got or lost; or NULL */
     /* All lines that an L1I has ever had are between these; if there are none: UINT64_MAX, 0. */
     uint64_t text_first, text_last;
@@ -392,6 +397,17 @@ static inline __attribute__((always_inline)) struct cache l1_fast(const struct c
 static inline __attribute__((always_inline)) struct cache l2_fast(const struct core_group *c)
 {
     return cache_known(&c->l2, FAST_PRIVATE_WAYS, FAST_L2_SETS, true);
+}
+
+static inline __attribute__((always_inline)) struct cache l1_of_pair(const struct core_group *c,
+                                                                     unsigned i)
+{
+    return cache_known_plain(&c->l1[i], PAIR_L1_WAYS, PAIR_L1_SETS, false);
+}
+
+static inline __attribute__((always_inline)) struct cache l2_of_pair(const struct core_group *c)
+{
+    return cache_known_plain(&c->l2, PAIR_L2_WAYS, PAIR_L2_SETS, true);
 }
 
 static inline struct holder agent_find(struct numa *n, unsigned socket, uint64_t line)

@@ -22,8 +22,9 @@
 #define LLC_AT_BYTES (FAST_L2_SETS * FAST_PRIVATE_WAYS * sizeof(uint32_t))
 
 /*
- * The functions below take the caches of the core as parameters. On the fast path (core_group.fast)
- * these are copies whose geometry is a compile-time constant, see cache_known().
+ * The functions below take the caches of the core as parameters. On the fast path
+ * (core_group.fast), and for the accesses of a pair (core_group.pair), these are copies whose
+ * geometry is a compile-time constant, see cache_known().
  */
 
 static bool all_fast(const struct core_group *c, const struct numa_cache_params *p)
@@ -32,6 +33,18 @@ static bool all_fast(const struct core_group *c, const struct numa_cache_params 
            c->prefetch == NULL && !c->l1[0].narrow && !c->l2.narrow &&
            c->l1[0].ways == FAST_PRIVATE_WAYS && c->l1[0].sets == FAST_L1_SETS &&
            c->l2.ways == FAST_PRIVATE_WAYS && c->l2.sets == FAST_L2_SETS;
+}
+
+static bool is_pair(const struct numa *n, const struct core_group *c)
+{
+    const struct numa_cache_params *p = n->params->cache;
+
+    return p->l2_cores == 2 && p->l2_sector_lines == 1 && !p->l1_write_through &&
+           c->prefetch != NULL && n->present != NULL && !c->l1[0].narrow && c->l2.narrow &&
+           c->l1[0].ways == PAIR_L1_WAYS && c->l1[0].sets == PAIR_L1_SETS &&
+           c->l2.ways == PAIR_L2_WAYS && c->l2.sets == PAIR_L2_SETS &&
+           (c->n_l1 == 2 ||
+            (!c->l1[2].narrow && c->l1[2].ways == PAIR_L1_WAYS && c->l1[2].sets == PAIR_L1_SETS));
 }
 
 void core_group_init(struct numa *n, struct core_group *c)
@@ -56,6 +69,7 @@ void core_group_init(struct numa *n, struct core_group *c)
         c->prefetch->params = &p->prefetch;
     }
     c->fast = n->llc_fast && all_fast(c, p);
+    c->pair = is_pair(n, c);
     if (c->fast)
         c->llc_at = sim_zeroed_new(LLC_AT_BYTES);
 }
@@ -103,7 +117,8 @@ enum line_state core_group_peek(const struct numa *n, unsigned group, uint64_t l
 }
 
 /* Returns whether the L1 had the line modified. */
-static inline bool drop_from_one(const struct cache *l1, uint64_t line)
+static inline __attribute__((always_inline)) bool drop_from_one(const struct cache *l1,
+                                                                uint64_t line)
 {
     const struct cache_place p = cache_place(l1, line);
     const int way = cache_find(l1, p);
@@ -115,7 +130,44 @@ static inline bool drop_from_one(const struct cache *l1, uint64_t line)
     return dirty;
 }
 
-static void drop_from_l1i(const struct numa *n, struct core_group *c, uint64_t line)
+/* The L1 may not store into the line freely any more. Returns whether it had stored. */
+static inline __attribute__((always_inline)) bool share_in_one(const struct cache *l1,
+                                                               uint64_t line)
+{
+    const struct cache_place p = cache_place(l1, line);
+    const int way = cache_find(l1, p);
+
+    if (way < 0)
+        return false;
+    const bool dirty = cache_state(p, way) == LINE_M;
+    cache_put_state(p, way, LINE_S);
+    return dirty;
+}
+
+static inline __attribute__((always_inline)) bool share_in_one_of_pair(const struct core_group *c,
+                                                                       unsigned i, uint64_t line)
+{
+    const struct cache l1 = l1_of_pair(c, i);
+
+    return share_in_one(&l1, line);
+}
+
+static inline __attribute__((always_inline)) bool drop_from_one_of_pair(const struct core_group *c,
+                                                                        unsigned i, uint64_t line)
+{
+    const struct cache l1 = l1_of_pair(c, i);
+
+    return drop_from_one(&l1, line);
+}
+
+/* It may be in an L1I. */
+static inline bool is_text(const struct core_group *c, uint64_t line)
+{
+    return line >= c->text_first && line <= c->text_last;
+}
+
+static __attribute__((noinline)) void drop_from_l1i(const struct numa *n, struct core_group *c,
+                                                    uint64_t line)
 {
     const uint32_t n_cores = 1u << n->l2_cores_log2;
 
@@ -136,10 +188,15 @@ static bool drop_from_l1(const struct numa *n, struct core_group *c, uint64_t li
 {
     bool dirty = false;
 
-    for (uint32_t i = 0; i < 1u << n->l2_cores_log2; i++)
-        if (i != except)
-            dirty |= drop_from_one(&c->l1[i], line);
-    if (line >= c->text_first && line <= c->text_last)
+    if (c->pair) {
+        dirty = except != 0 && drop_from_one_of_pair(c, 0, line);
+        dirty |= except != 1 && drop_from_one_of_pair(c, 1, line);
+    } else {
+        for (uint32_t i = 0; i < 1u << n->l2_cores_log2; i++)
+            if (i != except)
+                dirty |= drop_from_one(&c->l1[i], line);
+    }
+    if (is_text(c, line))
         drop_from_l1i(n, c, line);
     return dirty;
 }
@@ -149,22 +206,21 @@ static bool share_in_l1(const struct numa *n, struct core_group *c, uint64_t lin
 {
     bool dirty = false;
 
-    for (uint32_t i = 0; i < n->params->cache->l2_cores; i++) {
-        const struct cache_place p = cache_place(&c->l1[i], line);
-        const int way = cache_find(&c->l1[i], p);
-        if (way < 0)
-            continue;
-        dirty |= cache_state(p, way) == LINE_M;
-        cache_put_state(p, way, LINE_S);
+    if (c->pair) {
+        dirty = share_in_one_of_pair(c, 0, line);
+        return share_in_one_of_pair(c, 1, line) || dirty;
     }
+    for (uint32_t i = 0; i < n->params->cache->l2_cores; i++)
+        dirty |= share_in_one(&c->l1[i], line);
     return dirty;
 }
 
-static enum line_state downgrade_in(const struct numa *n, struct core_group *c, uint64_t line,
-                                    bool *in_l1)
+static inline __attribute__((always_inline)) enum line_state
+downgrade_in(const struct numa *n, struct core_group *c, const struct cache *l2, uint64_t line,
+             bool *in_l1)
 {
-    const struct cache_place p = cache_place(&c->l2, line);
-    const int way = cache_find(&c->l2, p);
+    const struct cache_place p = cache_place(l2, line);
+    const int way = cache_find(l2, p);
 
     *in_l1 = false;
     if (way < 0)
@@ -180,15 +236,17 @@ enum line_state core_group_downgrade(struct numa *n, unsigned group, uint64_t li
 {
     bool in_l1;
 
-    return numa_may_have(n, group, line) ? downgrade_in(n, &n->core_group[group], line, &in_l1)
-                                         : LINE_I;
+    struct core_group *c = &n->core_group[group];
+
+    return numa_may_have(n, group, line) ? downgrade_in(n, c, &c->l2, line, &in_l1) : LINE_I;
 }
 
-static enum line_state invalidate_in(const struct numa *n, struct core_group *c, uint64_t line,
-                                     bool *in_l1)
+static inline __attribute__((always_inline)) enum line_state
+invalidate_in(const struct numa *n, struct core_group *c, const struct cache *l2, uint64_t line,
+              bool *in_l1)
 {
-    const struct cache_place p = cache_place(&c->l2, line);
-    const int way = cache_find(&c->l2, p);
+    const struct cache_place p = cache_place(l2, line);
+    const int way = cache_find(l2, p);
 
     *in_l1 = false;
     if (way < 0)
@@ -224,33 +282,39 @@ enum line_state core_group_invalidate(struct numa *n, unsigned group, uint64_t l
     if (!numa_may_have(n, group, line))
         return LINE_I;
     numa_note_present(n, group, line, false);
-    return invalidate_in(n, c, line, &in_l1);
+    return invalidate_in(n, c, &c->l2, line, &in_l1);
 }
 
 enum line_state core_group_snoop(struct numa *n, unsigned group, uint64_t line, bool invalidate,
                                  bool *in_l1)
 {
     struct core_group *c = &n->core_group[group];
+    const struct cache l2 = l2_of_pair(c);
+    enum line_state was;
     bool here;
 
-    if (invalidate)
+    if (invalidate) {
         numa_note_present(n, group, line, false);
-    const enum line_state was = invalidate ? invalidate_in(n, c, line, &here)
-                                           : downgrade_in(n, c, line, &here);
+        was = c->pair ? invalidate_in(n, c, &l2, line, &here)
+                      : invalidate_in(n, c, &c->l2, line, &here);
+    } else {
+        was = c->pair ? downgrade_in(n, c, &l2, line, &here)
+                      : downgrade_in(n, c, &c->l2, line, &here);
+    }
     *in_l1 |= here;
     return was;
 }
 
 /* ---- Accesses of a core ---------------------------------------------------------------------- */
 
-/* An access that is under way. fast: the core group is, and the access carries no latency stamp.
- * On the fast path the compiler keeps all fields in registers. */
+/* An access that is under way. fast, pair: the core group is, and the access carries no latency
+ * stamp. On these paths the compiler keeps all fields in registers. */
 struct access {
     struct numa *n;
     struct core_group *c;
     unsigned core;
     bool store;
-    bool fast;
+    bool fast, pair;
     bool fetch; /* of instructions: l1 is the L1I */
     uint64_t line;
     sim_time at_ps;
@@ -258,6 +322,16 @@ struct access {
     const struct cache *l1, *l2;
     const struct cache *llc; /* fast: the socket's */
 };
+
+static inline __attribute__((always_inline)) bool has_sectors(const struct access *a)
+{
+    return !a->fast && !a->pair && a->n->params->cache->l2_sector_lines > 1;
+}
+
+static inline __attribute__((always_inline)) bool has_prefetcher(const struct access *a)
+{
+    return a->pair || (!a->fast && a->c->prefetch != NULL);
+}
 
 static inline uint32_t *llc_at(const struct core_group *c, uint32_t set, int way)
 {
@@ -396,7 +470,7 @@ static inline __attribute__((always_inline)) sim_time fill_l2(const struct acces
                                                               struct cache_place p,
                                                               struct fetched line, sim_time at_ps)
 {
-    if (!a->fast && a->n->params->cache->l2_sector_lines > 1)
+    if (has_sectors(a))
         return fill_sector(a, p, line, at_ps);
     const uint32_t bit = a->fast ? cache_victim_of_all(a->l2, p)
                                  : cache_victim_bit(p, a->l2->all_ways);
@@ -407,7 +481,7 @@ static inline __attribute__((always_inline)) sim_time fill_l2(const struct acces
     uint32_t victim_at = 0;
 
     cache_fill_bit(a->l2, p, bit, line.state, 0);
-    if (a->fast || a->c->llc_at != NULL) {
+    if (a->fast || (!a->pair && a->c->llc_at != NULL)) {
         victim_at = *llc_at(a->c, p.index, way);
         *llc_at(a->c, p.index, way) = line.llc_at;
     }
@@ -440,8 +514,8 @@ static inline __attribute__((always_inline)) struct fetched fetch(const struct a
 
 /* Fetches into the L2 what the prefetcher asks for after the access, which was known to be a miss,
  * or not, at at_ps. */
-static __attribute__((noinline)) void prefetch_after(const struct access *a, bool miss,
-                                                     sim_time at_ps)
+static inline __attribute__((always_inline)) void prefetch_after(const struct access *a, bool miss,
+                                                                 sim_time at_ps)
 {
     struct stream_prefetch *prefetch = a->c->prefetch;
     struct numa_private_count *count = &a->n->private_count[a->core];
@@ -469,16 +543,24 @@ static __attribute__((noinline)) void prefetch_after(const struct access *a, boo
 
 /* Adjusts the line in the other L1s of the core group after one core has fetched it. Returns how
  * long that takes: the L2 asks an L1 that has modified the line, takes it and is read once more. */
-static sim_time agree_in_group(const struct access *a)
+static inline __attribute__((always_inline)) sim_time agree_in_group(const struct access *a)
 {
     struct numa *n = a->n;
+    bool dirty;
 
-    if (a->c->n_l1 == 1)
+    if (!a->pair && a->c->n_l1 == 1)
         return 0;
     /* An L1 of a pair may read what the other has written, but then neither may store freely. */
-    const bool dirty = a->store ? drop_from_l1(n, a->c, a->line,
-                                               a->core & ((1u << n->l2_cores_log2) - 1))
-                                : share_in_l1(n, a->c, a->line);
+    if (a->store && a->pair) {
+        dirty = drop_from_one_of_pair(a->c, (a->core & 1) ^ 1, a->line);
+        if (is_text(a->c, a->line))
+            drop_from_l1i(n, a->c, a->line);
+    } else if (a->store)
+        dirty = drop_from_l1(n, a->c, a->line, a->core & ((1u << n->l2_cores_log2) - 1));
+    else if (a->pair) /* it missed its own L1 */
+        dirty = share_in_one_of_pair(a->c, (a->core & 1) ^ 1, a->line);
+    else
+        dirty = share_in_l1(n, a->c, a->line);
     return !dirty                              ? 0
            : n->params->cache->l1_snoop_ps > 0 ? n->params->cache->l1_snoop_ps
                                                : n->l1_ps + n->l2_ps;
@@ -507,11 +589,11 @@ miss_l1(const struct access *a, struct cache_place p1, uint32_t in_l1)
     } else {
         if (a->store && (p2.row->owned & in_l2) == 0)
             fetch(a, &r);
-        else if (!a->fast && a->c->prefetch != NULL)
+        else if (has_prefetcher(a))
             stream_prefetch_take(a->c->prefetch, a->line, known_ps, &r);
         if (a->store)
             cache_put_state_bit(p2, in_l2, LINE_M);
-        if (!a->fast && a->n->params->cache->l2_sector_lines > 1)
+        if (has_sectors(a))
             touch_sector(a->l2, p2, __builtin_ctz(in_l2));
         else
             cache_touch_bit(a->l2, p2, in_l2);
@@ -520,7 +602,7 @@ miss_l1(const struct access *a, struct cache_place p1, uint32_t in_l1)
     }
     if (!a->fast)
         sim_stamp_mark(a->stamp, PART_CACHE, r.done_ps);
-    const bool dirty = a->store && (a->fast || !a->n->params->cache->l1_write_through);
+    const bool dirty = a->store && (a->fast || a->pair || !a->n->params->cache->l1_write_through);
     const enum line_state state = dirty ? LINE_M : LINE_S;
     if (in_l1 != 0)
         cache_put_state_bit(p1, in_l1, state);
@@ -529,7 +611,7 @@ miss_l1(const struct access *a, struct cache_place p1, uint32_t in_l1)
         cache_fill_bit(a->l1, p1, cache_victim_of_all(a->l1, p1), state, 0);
     else
         cache_fill_bit(a->l1, p1, cache_victim_bit(p1, a->l1->all_ways), state, 0);
-    if (!a->fast && a->c->prefetch != NULL && !a->fetch)
+    if (has_prefetcher(a) && !a->fetch)
         prefetch_after(a, in_l2 == 0, known_ps);
     return r;
 }
@@ -545,6 +627,39 @@ static inline __attribute__((always_inline)) struct numa_result access_in(const 
         return (struct numa_result){ a->at_ps + a->n->l1_ps, NUMA_L1 };
     }
     return miss_l1(a, p, in_l1);
+}
+
+static inline __attribute__((always_inline)) struct numa_result
+access_of_pair(struct numa *n, struct core_group *c, unsigned core, uint64_t line, bool store,
+               sim_time at_ps)
+{
+    const struct cache l1 = l1_of_pair(c, core & 1);
+    const struct cache l2 = l2_of_pair(c);
+    const struct access a = {
+        .n = n,
+        .c = c,
+        .core = core,
+        .store = store,
+        .pair = true,
+        .line = line,
+        .at_ps = at_ps,
+        .l1 = &l1,
+        .l2 = &l2,
+    };
+
+    return access_in(&a);
+}
+
+static __attribute__((noinline)) struct numa_result
+load_of_pair(struct numa *n, struct core_group *c, unsigned core, uint64_t line, sim_time at_ps)
+{
+    return access_of_pair(n, c, core, line, false, at_ps);
+}
+
+static __attribute__((noinline)) struct numa_result
+store_of_pair(struct numa *n, struct core_group *c, unsigned core, uint64_t line, sim_time at_ps)
+{
+    return access_of_pair(n, c, core, line, true, at_ps);
 }
 
 static __attribute__((noinline)) struct numa_result access_slow(struct numa *n, unsigned core,
@@ -570,13 +685,9 @@ static __attribute__((noinline)) struct numa_result access_slow(struct numa *n, 
 
 /* Compiled for loads and for stores. */
 static inline __attribute__((always_inline)) struct numa_result
-access_any(struct numa *n, unsigned core, uint64_t line, bool store, sim_time at_ps,
-           struct sim_stamp *stamp)
+access_fast(struct numa *n, struct core_group *c, unsigned core, uint64_t line, bool store,
+            sim_time at_ps)
 {
-    struct core_group *c = &n->core_group[core_group_of(n, core)];
-
-    if (SIM_UNLIKELY(!c->fast || stamp != NULL))
-        return access_slow(n, core, line, store, at_ps, stamp);
     const struct cache l1 = l1_fast(c);
     const struct cache l2 = l2_fast(c);
     const struct cache llc = llc_fast(&c->own->llc);
@@ -596,21 +707,48 @@ access_any(struct numa *n, unsigned core, uint64_t line, bool store, sim_time at
     return access_in(&a);
 }
 
+static __attribute__((noinline)) struct numa_result
+load_fast(struct numa *n, struct core_group *c, unsigned core, uint64_t line, sim_time at_ps)
+{
+    return access_fast(n, c, core, line, false, at_ps);
+}
+
+static __attribute__((noinline)) struct numa_result
+store_fast(struct numa *n, struct core_group *c, unsigned core, uint64_t line, sim_time at_ps)
+{
+    return access_fast(n, c, core, line, true, at_ps);
+}
+
+/* These only branch to others, which save the registers that they need. */
 struct numa_result numa_load(struct numa *n, unsigned core, struct hpa hpa, sim_time at_ps,
                              struct sim_stamp *stamp)
 {
-    return access_any(n, core, hpa.v >> LINE_LOG2, false, at_ps, stamp);
+    struct core_group *c = &n->core_group[core_group_of(n, core)];
+    const uint64_t line = hpa.v >> LINE_LOG2;
+
+    if (SIM_UNLIKELY(stamp != NULL))
+        return access_slow(n, core, line, false, at_ps, stamp);
+    return SIM_LIKELY(c->fast) ? load_fast(n, c, core, line, at_ps)
+           : c->pair           ? load_of_pair(n, c, core, line, at_ps)
+                               : access_slow(n, core, line, false, at_ps, NULL);
 }
 
 struct numa_result numa_store(struct numa *n, unsigned core, struct hpa hpa, sim_time at_ps,
                               struct sim_stamp *stamp)
 {
-    return access_any(n, core, hpa.v >> LINE_LOG2, true, at_ps, stamp);
+    struct core_group *c = &n->core_group[core_group_of(n, core)];
+    const uint64_t line = hpa.v >> LINE_LOG2;
+
+    if (SIM_UNLIKELY(stamp != NULL))
+        return access_slow(n, core, line, true, at_ps, stamp);
+    return SIM_LIKELY(c->fast) ? store_fast(n, c, core, line, at_ps)
+           : c->pair           ? store_of_pair(n, c, core, line, at_ps)
+                               : access_slow(n, core, line, true, at_ps, NULL);
 }
 
-struct numa_result numa_fetch(struct numa *n, unsigned core, struct hpa hpa, sim_time at_ps)
+static __attribute__((noinline)) struct numa_result
+fetch_slow(struct numa *n, struct core_group *c, unsigned core, struct hpa hpa, sim_time at_ps)
 {
-    struct core_group *c = &n->core_group[core_group_of(n, core)];
     const unsigned n_cores = 1u << n->l2_cores_log2, in_group = core & (n_cores - 1);
     const struct access a = {
         .n = n,
@@ -629,6 +767,22 @@ struct numa_result numa_fetch(struct numa *n, unsigned core, struct hpa hpa, sim
     const struct numa_result result = access_in(&a);
     c->l1i_changes[in_group] += result.source != NUMA_L1;
     return result;
+}
+
+struct numa_result numa_fetch(struct numa *n, unsigned core, struct hpa hpa, sim_time at_ps)
+{
+    struct core_group *c = &n->core_group[core_group_of(n, core)];
+
+    if (SIM_LIKELY(c->pair && c->n_l1 > 2)) {
+        const struct cache l1i = l1_of_pair(c, 2 + (core & 1));
+        const struct cache_place p = cache_place(&l1i, hpa.v >> LINE_LOG2);
+        const uint32_t bit = cache_find_bit(&l1i, p);
+        if (SIM_LIKELY(bit != 0)) {
+            cache_touch_bit(&l1i, p, bit);
+            return (struct numa_result){ at_ps + n->l1_ps, NUMA_L1 };
+        }
+    }
+    return fetch_slow(n, c, core, hpa, at_ps);
 }
 
 bool numa_has_l1i(const struct numa *n)
