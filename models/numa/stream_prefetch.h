@@ -31,13 +31,14 @@ struct prefetch_stream {
 struct stream_prefetch {
     const struct prefetch_params *params;
     struct prefetch_stream stream[PREFETCH_MAX_STREAMS];
+    uint32_t page[PREFETCH_MAX_STREAMS]; /* the low bits of those of the streams */
     uint32_t n_accesses;
-    uint32_t found; /* the stream of the latest access that had one: mostly that of the next, too */
     sim_time now_ps;   /* of the latest access */
     sim_time until_ps; /* nothing that was ever under way is so after that */
     uint64_t line[PREFETCH_MAX_IN_FLIGHT];
-    sim_time done_ps[PREFETCH_MAX_IN_FLIGHT];
-    uint8_t source[PREFETCH_MAX_IN_FLIGHT]; /* enum numa_source */
+    uint32_t line_low[PREFETCH_MAX_IN_FLIGHT]; /* the low bits of these */
+    double done[PREFETCH_MAX_IN_FLIGHT];       /* models/base/times.h */
+    uint8_t source[PREFETCH_MAX_IN_FLIGHT];    /* enum numa_source */
 };
 
 /* Tells it of an access (a miss, or not) to the line at at_ps; writes the lines to be fetched that
