@@ -32,6 +32,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "models/base/times.h"
 #include "sim/engine/zeroed.h"
 
 #define IN_ORDER_MAX  16u
@@ -44,7 +45,8 @@ struct in_order {
     uint32_t depth;   /* 0: no order */
     uint32_t next;    /* the one that the next replaces */
     sim_time last_ps; /* the latest done_ps of all so far; none has its snooped_ps after that */
-    sim_time address_ps[IN_ORDER_MAX], snooped_ps[IN_ORDER_MAX], done_ps[IN_ORDER_MAX];
+    /* models/base/times.h; of those that there are not, 0. */
+    double address[IN_ORDER_MAX], snooped[IN_ORDER_MAX], done[IN_ORDER_MAX];
 };
 
 /* The front-side bus of one socket; numa.protocol is an array of them. */
@@ -118,22 +120,38 @@ struct turn {
     sim_time snoop_ps, data_ps;
 };
 
-static struct turn turn_of(const struct numa *n, unsigned socket, sim_time address_ps)
+/* The turn of what follows those of the queue that were before address_ps; without a branch on
+ * which were: nobody could predict it. */
+static struct turn turn_in(const struct in_order *q, double address)
+{
+    double snooped = 0, done = 0;
+
+#ifdef __SSE2__
+    const __m128d all = _mm_set1_pd(address);
+    __m128d s = _mm_setzero_pd(), d = _mm_setzero_pd();
+    for (uint32_t i = 0; i < q->depth; i += 2) {
+        const __m128d before = _mm_cmplt_pd(_mm_loadu_pd(&q->address[i]), all);
+        s = _mm_max_pd(s, _mm_and_pd(before, _mm_loadu_pd(&q->snooped[i])));
+        d = _mm_max_pd(d, _mm_and_pd(before, _mm_loadu_pd(&q->done[i])));
+    }
+    snooped = _mm_cvtsd_f64(_mm_max_sd(s, _mm_unpackhi_pd(s, s)));
+    done = _mm_cvtsd_f64(_mm_max_sd(d, _mm_unpackhi_pd(d, d)));
+#else
+    for (uint32_t i = 0; i < q->depth; i++) {
+        if (q->address[i] >= address)
+            continue;
+        snooped = SIM_MAX(snooped, q->snooped[i]);
+        done = SIM_MAX(done, q->done[i]);
+    }
+#endif
+    return (struct turn){ times_ps(snooped), times_ps(done) };
+}
+
+static inline struct turn turn_of(const struct numa *n, unsigned socket, sim_time address_ps)
 {
     const struct in_order *q = &bus_of(n, socket)->in_order;
-    struct turn turn = { 0, 0 };
 
-    if (q->last_ps <= address_ps)
-        return turn;
-    /* Without a branch on which was before: nobody could predict it. */
-    for (uint32_t i = 0; i < q->depth; i++) {
-        const sim_time before = -(sim_time)(q->address_ps[i] < address_ps);
-        const sim_time snooped_ps = q->snooped_ps[i] & before;
-        const sim_time done_ps = q->done_ps[i] & before;
-        turn.snoop_ps = SIM_MAX(turn.snoop_ps, snooped_ps);
-        turn.data_ps = SIM_MAX(turn.data_ps, done_ps);
-    }
-    return turn;
+    return q->last_ps <= address_ps ? (struct turn){ 0, 0 } : turn_in(q, times_of(address_ps));
 }
 
 static void turn_note(struct numa *n, unsigned socket, sim_time address_ps, sim_time snooped_ps,
@@ -143,29 +161,34 @@ static void turn_note(struct numa *n, unsigned socket, sim_time address_ps, sim_
 
     if (q->depth == 0 || n->quiet)
         return;
-    q->address_ps[q->next] = address_ps;
-    q->snooped_ps[q->next] = snooped_ps;
-    q->done_ps[q->next] = done_ps;
+    SIM_ASSERT(done_ps < TIMES_EXACT_PS, "%s: a bus at %llu ps", n->name,
+               (unsigned long long)done_ps);
+    q->address[q->next] = times_of(address_ps);
+    q->snooped[q->next] = times_of(snooped_ps);
+    q->done[q->next] = times_of(done_ps);
     q->last_ps = SIM_MAX(q->last_ps, done_ps);
     q->next = q->next + 1 < q->depth ? q->next + 1 : 0;
 }
 
-/* When there is room for one more, whose address would be seen ahead_ps after at_ps. */
+/* When there is room for one more, whose address would be seen ahead_ps after at_ps: now, unless
+ * all are before that address and none is over. */
 static sim_time turn_room(const struct numa *n, unsigned socket, sim_time at_ps, sim_time ahead_ps)
 {
     const struct in_order *q = &bus_of(n, socket)->in_order;
-    sim_time first_ps = SIM_TIME_MAX;
+    const double at = times_of(at_ps), address = times_of(at_ps + ahead_ps);
+    double first = times_of(TIMES_EXACT_PS);
+    bool room = false;
 
     if (q->last_ps <= at_ps) /* also if there is no order */
         return at_ps;
-    /* From the oldest one on, which mostly is over. */
-    for (uint32_t seen = 0, i = q->next; seen < q->depth; seen++) {
-        if (q->address_ps[i] > at_ps + ahead_ps || q->done_ps[i] <= at_ps)
-            return at_ps;
-        first_ps = SIM_MIN(first_ps, q->done_ps[i]);
-        i = i + 1 < q->depth ? i + 1 : 0;
+    /* The oldest is most likely to be over. */
+    if (q->address[q->next] > address || q->done[q->next] <= at)
+        return at_ps;
+    for (uint32_t i = 0; i < q->depth; i++) {
+        room |= (q->address[i] > address) | (q->done[i] <= at);
+        first = SIM_MIN(first, q->done[i]);
     }
-    return first_ps;
+    return room ? at_ps : times_ps(first);
 }
 
 /* ---- Phases ---------------------------------------------------------------------------------- */
@@ -295,12 +318,28 @@ static struct round hub_snoop(struct numa *n, unsigned socket, uint64_t line, bo
     return r;
 }
 
+static inline struct round no_round(sim_time at_ps)
+{
+    return (struct round){ at_ps, at_ps, at_ps, false, false, false };
+}
+
+/* No bus but that of `from` (n->sockets: none at all) can have to be snooped. */
+static inline bool is_nowhere(const struct numa *n, unsigned from, uint64_t line)
+{
+    if (n->present == NULL || !has_filter(n))
+        return false;
+    const uint32_t listed = (uint32_t)n->present[line] >> filter_bit(n, 0);
+    return (listed & ~(UINT32_C(1) << from)) == 0;
+}
+
 /* The hub asks the buses of the other sockets (for a device: of all, from = n->sockets). */
 static struct round snoop_buses(struct numa *n, unsigned from, uint64_t line, bool invalidate,
                                 sim_time at_ps)
 {
-    struct round all = { at_ps, at_ps, at_ps, false, false, false };
+    struct round all = no_round(at_ps);
 
+    if (is_nowhere(n, from, line))
+        return all;
     for (unsigned s = 0; s < n->sockets; s++) {
         if (s == from)
             continue;
@@ -385,8 +424,8 @@ static struct fetched fetch(struct numa *n, unsigned core, uint64_t line, bool s
     own.done_ps = SIM_MAX(own.done_ps, turn.snoop_ps);
     const sim_time hub_ps = address_ps + p->hub_ps;
     /* The hub sees the answers of the requester's bus before it would ask another. */
-    const struct round other = own.dirty
-                                   ? (struct round){ hub_ps, hub_ps, hub_ps, false, false, false }
+    const struct round other = own.dirty || is_nowhere(n, socket, line)
+                                   ? no_round(hub_ps)
                                    : snoop_buses(n, socket, line, store, hub_ps);
     const bool dirty = own.dirty || other.dirty;
     const sim_time snooped_ps = SIM_MAX(SIM_MAX(own.done_ps, other.done_ps), hub_ps);
