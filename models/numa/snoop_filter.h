@@ -11,6 +11,7 @@
 
 struct snoop_filter {
     struct cache tags; /* a line that is listed is valid; its state has no meaning */
+    bool usual;        /* the compiler knows its shape */
 };
 
 /* bytes: of the lines that it can list; bytes / 64 / ways is a power of two. lines: their numbers
