@@ -66,10 +66,11 @@ static inline uint64_t first_slot(struct calendar *c, sim_time at_ps)
     return SIM_LIKELY(slot >= c->base) ? slot : c->base;
 }
 
-struct calendar_grant calendar_take_any(struct calendar *c, sim_time at_ps, uint32_t n)
+/* Takes n units from `slot` on, of several slots. */
+static __attribute__((noinline)) struct calendar_grant take_slots(struct calendar *c, uint64_t slot,
+                                                                  sim_time at_ps, uint32_t n)
 {
     struct calendar_grant grant = { 0, 0 };
-    uint64_t slot = first_slot(c, at_ps);
     bool first = true;
 
     while (n > 0) {
@@ -90,6 +91,31 @@ struct calendar_grant calendar_take_any(struct calendar *c, sim_time at_ps, uint
         grant.end_ps = begin_ps + c->offset_ps[used + taken];
     }
     return grant;
+}
+
+static __attribute__((noinline)) struct calendar_grant take_far(struct calendar *c, sim_time at_ps,
+                                                                uint32_t n)
+{
+    return take_slots(c, next_free(c, first_slot(c, at_ps)), at_ps, n);
+}
+
+struct calendar_grant calendar_take_any(struct calendar *c, sim_time at_ps, uint32_t n)
+{
+    uint64_t slot = calendar_slot_of(c, at_ps);
+    const uint64_t clear = ~c->full[(slot >> 6) & WORD_MASK] & (UINT64_MAX << (slot & 63));
+
+    if (SIM_UNLIKELY(slot - c->base >= CALENDAR_SLOTS || clear == 0))
+        return take_far(c, at_ps, n);
+    slot = (slot & ~UINT64_C(63)) + (uint64_t)__builtin_ctzll(clear);
+    /* Mostly that slot has room for all. */
+    const uint32_t used = c->used[slot & SLOT_MASK];
+    if (SIM_UNLIKELY(used + n > c->capacity))
+        return take_slots(c, slot, at_ps, n);
+    const sim_time begin_ps = slot * c->slot_ps, place_ps = begin_ps + c->offset_ps[used];
+    c->used[slot & SLOT_MASK] = (uint8_t)(used + n);
+    if (used + n == c->capacity)
+        c->full[(slot >> 6) & WORD_MASK] |= clear & -clear;
+    return (struct calendar_grant){ SIM_MAX(at_ps, place_ps), begin_ps + c->offset_ps[used + n] };
 }
 
 uint64_t calendar_units_after(const struct calendar *c, sim_time at_ps)
@@ -130,7 +156,7 @@ static void slots_advance(struct calendar_slots *c, uint64_t slot)
     c->base = base;
 }
 
-sim_time calendar_slots_take(struct calendar_slots *c, sim_time at_ps)
+sim_time calendar_slots_take_any(struct calendar_slots *c, sim_time at_ps)
 {
     uint64_t slot = calendar_divide(at_ps, c->reciprocal, c->slot_ps);
 

@@ -85,8 +85,21 @@ static inline struct calendar_grant calendar_take(struct calendar *c, sim_time a
 uint64_t calendar_units_after(const struct calendar *c, sim_time at_ps);
 
 void calendar_slots_init(struct calendar_slots *c, sim_time slot_ps);
+/* The uncommon cases of calendar_slots_take(). */
+sim_time calendar_slots_take_any(struct calendar_slots *c, sim_time at_ps);
 /* Takes a slot; returns the start of its work. */
-sim_time calendar_slots_take(struct calendar_slots *c, sim_time at_ps);
+static inline sim_time calendar_slots_take(struct calendar_slots *c, sim_time at_ps)
+{
+    const uint64_t slot = calendar_divide(at_ps, c->reciprocal, c->slot_ps);
+    uint64_t *full = &c->full[(slot >> 6) & (CALENDAR_WORDS - 1u)];
+    const uint64_t clear = ~*full & (UINT64_MAX << (slot & 63));
+
+    if (SIM_UNLIKELY(slot - c->base >= CALENDAR_SLOTS || clear == 0))
+        return calendar_slots_take_any(c, at_ps);
+    *full |= clear & -clear;
+    const uint64_t taken = (slot & ~UINT64_C(63)) + (uint64_t)__builtin_ctzll(clear);
+    return SIM_MAX(taken * c->slot_ps, at_ps);
+}
 
 /* The first slot from `slot` on that is not full. */
 uint64_t calendar_next_free(struct calendar *c, uint64_t slot);

@@ -161,9 +161,17 @@ struct dram_counts {
 
 struct fbdimm_branch;
 
+/* What fbdimm.c works out once. */
+struct fbdimm_shape {
+    uint32_t banks_log2, banks_mask, rank_mask, dimm_mask; /* of a branch */
+    uint32_t ranks;                                        /* the same, of all its DIMMs */
+    sim_time command_ps, write_delay_ps, chain_ps;
+};
+
 struct dram {
     const struct numa_dram_params *params;
     struct fbdimm_branch *branch; /* fb_dimm; else NULL */
+    struct fbdimm_shape fbdimm;
     struct dram_channel *channel;
     struct dram_bank *bank;     /* of all channels */
     struct dram_group *group;   /* the same */

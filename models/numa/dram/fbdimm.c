@@ -44,18 +44,16 @@ static inline uint64_t per_channel(const struct dram *dram, uint64_t x)
  * closed rows ask for; the bank is hashed with higher bits. */
 static inline struct fbdimm_place place_of(const struct dram *dram, uint64_t line)
 {
-    const struct numa_dram_params *params = dram->params;
-    const uint32_t n_banks = banks_of_branch(params);
-    const uint32_t log2 = (uint32_t)__builtin_ctz(n_banks);
+    const struct fbdimm_shape *shape = &dram->fbdimm;
+    const uint32_t log2 = shape->banks_log2;
     const uint64_t q = per_channel(dram, line), turn = line + q + (q >> 7);
-    const uint32_t idx = (uint32_t)(turn - per_channel(dram, turn) * params->channels);
-    const uint32_t flat = (uint32_t)(q ^ (q >> log2) ^ (q >> 2 * log2)) & (n_banks - 1);
+    const uint32_t idx = (uint32_t)(turn - per_channel(dram, turn) * dram->params->channels);
+    const uint32_t flat = (uint32_t)(q ^ (q >> log2) ^ (q >> 2 * log2)) & shape->banks_mask;
     struct fbdimm_branch *branch = &dram->branch[idx];
-    /* All of them are powers of two. */
-    const uint32_t rank = flat & (params->dimms * params->ranks - 1);
+    const uint32_t rank = flat & shape->rank_mask;
 
-    return (struct fbdimm_place){ branch, &branch->bank[flat], rank & (params->dimms - 1),
-                                  idx * params->ranks * params->dimms + rank };
+    return (struct fbdimm_place){ branch, &branch->bank[flat], rank & shape->dimm_mask,
+                                  idx * shape->ranks + rank };
 }
 
 /* From a write's activation to its data: one clock less than a read's. */
@@ -75,9 +73,32 @@ static sim_time bank_cycle_ps(const struct dram *dram)
     return SIM_MAX(read_ps, write_ps) + params->trp_ps;
 }
 
+static sim_time chain_ps(const struct numa_dram_params *params)
+{
+    return params->buffer_ps + (params->dimms - 1) * params->hop_ps;
+}
+
+/* Banks, ranks and DIMMs are powers of two. */
+static struct fbdimm_shape shape_of(const struct dram *dram)
+{
+    const struct numa_dram_params *params = dram->params;
+    const uint32_t n_banks = banks_of_branch(params), ranks = params->ranks * params->dimms;
+
+    return (struct fbdimm_shape){ .banks_log2 = (uint32_t)__builtin_ctz(n_banks),
+                                  .banks_mask = n_banks - 1,
+                                  .rank_mask = ranks - 1,
+                                  .dimm_mask = params->dimms - 1,
+                                  .ranks = ranks,
+                                  .command_ps = params->controller_ps + frame_ps(dram),
+                                  .write_delay_ps = write_delay_ps(dram),
+                                  .chain_ps = chain_ps(params) };
+}
+
 void fbdimm_init(struct dram *dram)
 {
     const struct numa_dram_params *params = dram->params;
+
+    dram->fbdimm = shape_of(dram);
 
     dram->branch = sim_zalloc(params->channels, sizeof(*dram->branch));
     for (uint32_t i = 0; i < params->channels; i++) {
@@ -108,22 +129,18 @@ static sim_time take_line(struct calendar *bus, sim_time at_ps, sim_time line_ps
     return SIM_MAX(at_ps, grant.end_ps - line_ps);
 }
 
-static sim_time chain_ps(const struct numa_dram_params *params)
-{
-    return params->buffer_ps + (params->dimms - 1) * params->hop_ps;
-}
-
 sim_time fbdimm_read(struct dram *dram, uint64_t line, sim_time at_ps)
 {
     const struct numa_dram_params *params = dram->params;
     const struct fbdimm_place p = place_of(dram, line);
-    const sim_time command_ps = at_ps + params->controller_ps + frame_ps(dram);
+    const sim_time command_ps = at_ps + dram->fbdimm.command_ps;
     const sim_time start_ps = calendar_slots_take(p.bank,
                                                   dram_after_refresh(dram, p.refresh, command_ps));
     const sim_time data_ps = take_line(&p.branch->bus[p.dimm],
                                        start_ps + params->trcd_ps + params->tcl_ps, dram->burst_ps);
 
-    return take_line(&p.branch->north, data_ps + chain_ps(params), dram->burst_ps) + dram->burst_ps;
+    return take_line(&p.branch->north, data_ps + dram->fbdimm.chain_ps, dram->burst_ps) +
+           dram->burst_ps;
 }
 
 /* One write of a batch; returns when its data have left the controller. */
@@ -134,7 +151,7 @@ static sim_time drain_line(struct dram *dram, struct fbdimm_place p, sim_time at
     const sim_time start_ps = calendar_slots_take(p.bank,
                                                   dram_after_refresh(dram, p.refresh, sent_ps));
 
-    take_line(&p.branch->bus[p.dimm], start_ps + write_delay_ps(dram), dram->burst_ps);
+    take_line(&p.branch->bus[p.dimm], start_ps + dram->fbdimm.write_delay_ps, dram->burst_ps);
     *dimms |= 1u << p.dimm;
     return sent_ps;
 }
