@@ -24,6 +24,8 @@
  */
 #include "models/host/core.h"
 
+#include "models/base/times.h"
+
 #define NEAR_PS (20 * SIM_PS_PER_NS) /* the quantum that a scenario has unless it says otherwise */
 
 const struct param_desc core_params_table[] = {
@@ -69,9 +71,15 @@ static inline sim_time *free_buffer(struct core *core, unsigned n_buffers, sim_t
     sim_time first_ps = core->buffer_done_ps[0];
     size_t best = 0;
 
-    for (size_t i = 0; i < n_buffers; i++)
-        if (core->buffer_done_ps[i] <= now_ps)
-            return &core->buffer_done_ps[i];
+    if (n_buffers == 8) { /* as many as the compiler knows how to look at together */
+        const uint64_t free = times_over(core->buffer_done, 8, now_ps);
+        if (free != 0)
+            return &core->buffer_done_ps[__builtin_ctzll(free)];
+    } else {
+        for (size_t i = 0; i < n_buffers; i++)
+            if (core->buffer_done_ps[i] <= now_ps)
+                return &core->buffer_done_ps[i];
+    }
     /* Without a branch on which is the less: nobody could predict it. */
     for (size_t i = 1; i < n_buffers; i++) {
         const sim_time done_ps = core->buffer_done_ps[i];
@@ -117,6 +125,8 @@ static inline void take_buffer(struct core *core, sim_time *buffer, struct numa_
     if (result.source > NUMA_L2) {
         const size_t i = (size_t)(buffer - core->buffer_done_ps);
         *buffer = SIM_MAX(result.done_ps, *core->displaced_until_ps);
+        core->buffer_done[i] = times_of(*buffer);
+        SIM_ASSERT(*buffer < TIMES_EXACT_PS, "a line at %llu ps", (unsigned long long)*buffer);
         core->buffer_line_ps[i] = result.done_ps;
         *core->displaced_until_ps = 0;
         core->buffer_source[i] = (uint8_t)result.source;
@@ -342,11 +352,15 @@ static unsigned copy_room(const struct core *core, struct hpa to, struct hpa fro
     return (bytes + (unsigned)LINE_BYTES - 1) / (unsigned)LINE_BYTES;
 }
 
-/* Asks for the lines whose stores are ready at until_ps. */
-static void stores_ask(struct core *core, struct copy_stores *s, sim_time until_ps)
+static inline bool stores_due(const struct copy_stores *s, sim_time until_ps)
 {
-    for (; s->asked_to != s->end && s->ready_ps[s->asked_to % STORED_LINES] <= until_ps;
-         s->asked_to++) {
+    return s->asked_to != s->end && s->ready_ps[s->asked_to % STORED_LINES] <= until_ps;
+}
+
+/* Asks for the lines whose stores are ready at until_ps: one at least is. */
+static void stores_ask_due(struct core *core, struct copy_stores *s, sim_time until_ps)
+{
+    for (; stores_due(s, until_ps); s->asked_to++) {
         const unsigned i = s->asked_to % STORED_LINES;
         sim_time *buffer = free_buffer(core, core->params->line_fill_buffers, s->ready_ps[i]);
         sim_time at_ps = s->ready_ps[i];
@@ -358,6 +372,12 @@ static void stores_ask(struct core *core, struct copy_stores *s, sim_time until_
             arrives(&s->got[i], s->got[(s->asked_to - 1) % STORED_LINES]);
         arrives(&core->stored, s->got[i]);
     }
+}
+
+static inline void stores_ask(struct core *core, struct copy_stores *s, sim_time until_ps)
+{
+    if (stores_due(s, until_ps))
+        stores_ask_due(core, s, until_ps);
 }
 
 /* Waits until there is room for the stores of one line more. */
@@ -471,6 +491,7 @@ unsigned core_combining_buffer(struct core *core, struct sim_task *task)
 void core_combining_held(struct core *core, unsigned buffer, sim_time done_ps)
 {
     core->buffer_done_ps[buffer] = done_ps;
+    core->buffer_done[buffer] = times_of(done_ps);
     core->buffer_source[buffer] = NUMA_L1;
     core->buffer_line[buffer] = CORE_NO_LINE;
 }

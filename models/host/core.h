@@ -35,6 +35,7 @@ struct core {
     sim_time store_from_ps;                    /* stores_in_order: the next may ask for its line */
     const sim_time *contended_until_ps;        /* numa_contended_until() */
     sim_time buffer_done_ps[CORE_BUFFERS_MAX]; /* free from then on */
+    double buffer_done[CORE_BUFFERS_MAX];      /* the same (models/base/times.h) */
     sim_time buffer_line_ps[CORE_BUFFERS_MAX]; /* its line is there */
     uint8_t buffer_source[CORE_BUFFERS_MAX];   /* enum numa_source, of who took it last */
     /* Time that software waited for data, by where they came from; never cleared. */
