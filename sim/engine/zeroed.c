@@ -2,6 +2,7 @@
 #include "sim/engine/zeroed.h"
 
 #include <stdint.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "sim/engine/types.h"
@@ -11,6 +12,67 @@
  */
 #define LARGE_PAGE_BYTES ((size_t)2 << 20)
 #define PAGE_BYTES_MAX   ((size_t)64 << 10)
+
+/* An array that is kept; its first bytes. */
+struct kept {
+    struct kept *next;
+};
+
+static _Thread_local struct {
+    struct kept *first;
+    size_t most_bytes, bytes, least_bytes;
+} kept;
+
+static void give_back(size_t down_to_bytes)
+{
+    while (kept.bytes > down_to_bytes) {
+        struct kept *memory = kept.first;
+        kept.first = memory->next;
+        kept.bytes -= LARGE_PAGE_BYTES;
+        munmap(memory, LARGE_PAGE_BYTES);
+    }
+    kept.least_bytes = SIM_MIN(kept.least_bytes, kept.bytes);
+}
+
+void sim_zeroed_keep(size_t bytes)
+{
+    kept.most_bytes = bytes;
+    give_back(bytes);
+}
+
+struct sim_zeroed_kept sim_zeroed_kept(void)
+{
+    const struct sim_zeroed_kept now = { kept.bytes, kept.least_bytes };
+
+    kept.least_bytes = kept.bytes;
+    return now;
+}
+
+/* False: it is not to be kept. */
+static bool keep(void *memory, size_t bytes)
+{
+    struct kept *first = memory;
+
+    if (bytes != LARGE_PAGE_BYTES || kept.bytes + bytes > kept.most_bytes)
+        return false;
+    first->next = kept.first;
+    kept.first = first;
+    kept.bytes += bytes;
+    return true;
+}
+
+/* NULL: there is none. */
+static void *take_kept(size_t bytes)
+{
+    struct kept *memory = kept.first;
+
+    if (bytes != LARGE_PAGE_BYTES || memory == NULL)
+        return NULL;
+    kept.first = memory->next;
+    kept.bytes -= bytes;
+    kept.least_bytes = SIM_MIN(kept.least_bytes, kept.bytes);
+    return memset(memory, 0, bytes);
+}
 
 /* Whole large pages, or the rest of the array would be in small ones. */
 static size_t mapped_bytes(size_t bytes)
@@ -24,6 +86,9 @@ void *sim_zeroed_new(size_t bytes)
 {
     const size_t spare = bytes >= LARGE_PAGE_BYTES ? LARGE_PAGE_BYTES : 0;
     const size_t end = mapped_bytes(bytes);
+    void *const again = take_kept(bytes);
+    if (again != NULL)
+        return again;
     char *mapping = mmap(NULL, end + spare, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
@@ -44,6 +109,6 @@ void *sim_zeroed_new(size_t bytes)
 
 void sim_zeroed_free(void *memory, size_t bytes)
 {
-    if (memory != NULL)
+    if (memory != NULL && !keep(memory, bytes))
         munmap(memory, mapped_bytes(bytes));
 }
