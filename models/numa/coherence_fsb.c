@@ -175,20 +175,20 @@ static void turn_note(struct numa *n, unsigned socket, sim_time address_ps, sim_
 static sim_time turn_room(const struct numa *n, unsigned socket, sim_time at_ps, sim_time ahead_ps)
 {
     const struct in_order *q = &bus_of(n, socket)->in_order;
-    const double at = times_of(at_ps), address = times_of(at_ps + ahead_ps);
     double first = times_of(TIMES_EXACT_PS);
-    bool room = false;
 
     if (q->last_ps <= at_ps) /* also if there is no order */
         return at_ps;
     /* The oldest is most likely to be over. */
-    if (q->address[q->next] > address || q->done[q->next] <= at)
+    if (q->done[q->next] <= times_of(at_ps) || q->address[q->next] > times_of(at_ps + ahead_ps))
         return at_ps;
-    for (uint32_t i = 0; i < q->depth; i++) {
-        room |= (q->address[i] > address) | (q->done[i] <= at);
+    const uint64_t over = times_over(q->done, q->depth, at_ps);
+    const uint64_t after = ~times_over(q->address, q->depth, at_ps + ahead_ps);
+    if ((over | (after & ((UINT64_C(1) << q->depth) - 1))) != 0)
+        return at_ps;
+    for (uint32_t i = 0; i < q->depth; i++)
         first = SIM_MIN(first, q->done[i]);
-    }
-    return room ? at_ps : times_ps(first);
+    return times_ps(first);
 }
 
 /* ---- Phases ---------------------------------------------------------------------------------- */

@@ -512,6 +512,24 @@ static inline __attribute__((always_inline)) struct fetched fetch(const struct a
     return got;
 }
 
+/* The number of the first of n lines from `from` on that the L2 of the core group does not have, or
+ * n; without a branch for each where it is noted. */
+static inline unsigned first_missing(const struct access *a, const uint64_t *line, unsigned from,
+                                     unsigned n)
+{
+    const unsigned group = core_group_of(a->n, a->core);
+    uint64_t missing = UINT64_C(1) << n;
+
+    if (!a->pair) {
+        while (from < n && numa_has(a->n, group, line[from]))
+            from++;
+        return from;
+    }
+    for (unsigned i = from; i < n; i++)
+        missing |= (uint64_t)(~(unsigned)a->n->present[line[i]] >> group & 1u) << i;
+    return (unsigned)__builtin_ctzll(missing);
+}
+
 /* Fetches into the L2 what the prefetcher asks for after the access, which was known to be a miss,
  * or not, at at_ps. */
 static inline __attribute__((always_inline)) void prefetch_after(const struct access *a, bool miss,
@@ -527,11 +545,13 @@ static inline __attribute__((always_inline)) void prefetch_after(const struct ac
     const unsigned n = stream_prefetch_access(prefetch, a->line, miss, at_ps, asked);
     bool room = n > 0 && stream_prefetch_room(prefetch, at_ps);
     for (unsigned i = 0; i < n && room; i++) {
+        const unsigned from = i;
+        i = first_missing(a, asked, from, n); /* a fetch may take others from our caches */
+        count->prefetches += SIM_MIN(i + 1, n) - from;
+        if (i == n)
+            break;
         const struct cache_place p = cache_place(a->l2, asked[i]);
         struct numa_result r = { at_ps, NUMA_L2 };
-        count->prefetches++;
-        if (numa_has(a->n, core_group_of(a->n, a->core), asked[i]))
-            continue;
         count->prefetched++;
         const struct fetched got = a->n->ops->fetch(a->n, a->core, asked[i], store, at_ps, NULL,
                                                     &r);
