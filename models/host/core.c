@@ -72,6 +72,8 @@ static inline sim_time *free_buffer(struct core *core, unsigned n_buffers, sim_t
     size_t best = 0;
 
     if (n_buffers == 8) { /* as many as the compiler knows how to look at together */
+        if (first_ps <= now_ps)
+            return &core->buffer_done_ps[0];
         const uint64_t free = times_over(core->buffer_done, 8, now_ps);
         if (free != 0)
             return &core->buffer_done_ps[__builtin_ctzll(free)];

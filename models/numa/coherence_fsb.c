@@ -122,14 +122,15 @@ struct turn {
 
 /* The turn of what follows those of the queue that were before address_ps; without a branch on
  * which were: nobody could predict it. */
-static struct turn turn_in(const struct in_order *q, double address)
+static inline __attribute__((always_inline)) struct turn turn_in(const struct in_order *q,
+                                                                 uint32_t depth, double address)
 {
     double snooped = 0, done = 0;
 
 #ifdef __SSE2__
     const __m128d all = _mm_set1_pd(address);
     __m128d s = _mm_setzero_pd(), d = _mm_setzero_pd();
-    for (uint32_t i = 0; i < q->depth; i += 2) {
+    for (uint32_t i = 0; i < depth; i += 2) {
         const __m128d before = _mm_cmplt_pd(_mm_loadu_pd(&q->address[i]), all);
         s = _mm_max_pd(s, _mm_and_pd(before, _mm_loadu_pd(&q->snooped[i])));
         d = _mm_max_pd(d, _mm_and_pd(before, _mm_loadu_pd(&q->done[i])));
@@ -137,7 +138,7 @@ static struct turn turn_in(const struct in_order *q, double address)
     snooped = _mm_cvtsd_f64(_mm_max_sd(s, _mm_unpackhi_pd(s, s)));
     done = _mm_cvtsd_f64(_mm_max_sd(d, _mm_unpackhi_pd(d, d)));
 #else
-    for (uint32_t i = 0; i < q->depth; i++) {
+    for (uint32_t i = 0; i < depth; i++) {
         if (q->address[i] >= address)
             continue;
         snooped = SIM_MAX(snooped, q->snooped[i]);
@@ -151,7 +152,11 @@ static inline struct turn turn_of(const struct numa *n, unsigned socket, sim_tim
 {
     const struct in_order *q = &bus_of(n, socket)->in_order;
 
-    return q->last_ps <= address_ps ? (struct turn){ 0, 0 } : turn_in(q, times_of(address_ps));
+    if (q->last_ps <= address_ps)
+        return (struct turn){ 0, 0 };
+    /* Of Intel's buses: a loop that unrolls. */
+    return q->depth == 12 ? turn_in(q, 12, times_of(address_ps))
+                          : turn_in(q, q->depth, times_of(address_ps));
 }
 
 static void turn_note(struct numa *n, unsigned socket, sim_time address_ps, sim_time snooped_ps,
