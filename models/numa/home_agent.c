@@ -447,8 +447,7 @@ sim_time home_agent_write_kept(struct numa *n, unsigned socket, uint64_t line, s
     struct transaction held;
     sim_time t = numa_begin(n, &held, socket, line, true, at_ps);
 
-    t = numa_arrive(n, &held, MESSAGE_WRITEBACK,
-                    numa_send(n, socket, home, MESSAGE_WRITEBACK, t));
+    t = numa_arrive(n, &held, MESSAGE_WRITEBACK, numa_send(n, socket, home, MESSAGE_WRITEBACK, t));
     if (has_directory(n))
         directory_set(&n->socket[home].directory, home_line(n, line), DIRECTORY_A);
     t = numa_dram_write(n, line, WRITE_DMA, t + home_agent_ps);

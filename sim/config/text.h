@@ -4,16 +4,12 @@
 
 #include "sim/config/error.h"
 
-#define TEXT_MAX_BYTES       (16U * 1024 * 1024)
-#define TEXT_MAX_TRACE_BYTES (1024U * 1024 * 1024)
+#define TEXT_MAX_BYTES (16U * 1024 * 1024)
 
 /* The whole of a regular file, which is no larger than TEXT_MAX_BYTES, without NUL; g_free(). NULL
  * with the reason in *why, a constant text. Devices and pipes are not opened: they might never
  * end. */
 char *text_read(const char *path, const char **why);
-/* The same of what other programs have recorded: no larger than TEXT_MAX_TRACE_BYTES; *n_bytes of
- * any value, and a NUL beyond them. */
-char *text_read_trace(const char *path, size_t *n_bytes, const char **why);
 /* False with a message, which has line and column (in characters) of the first byte that is no
  * UTF-8. */
 bool text_check(const char *text, const char *file, struct sim_error_list *errors);

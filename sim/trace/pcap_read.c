@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "sim/config/text.h"
+#include "sim/trace/file_read.h"
 
 enum { BLOCK_INTERFACE = 1, BLOCK_SIMPLE = 3, BLOCK_PACKET = 6 };
 enum { OPTION_END = 0, OPTION_RESOLUTION = 9 };
@@ -242,7 +242,7 @@ struct pcap_capture *pcap_read(const char *path, char **message)
 {
     size_t n_bytes = 0;
     const char *why = NULL;
-    char *contents = text_read_trace(path, &n_bytes, &why);
+    char *contents = file_read_trace(path, &n_bytes, &why);
     if (contents != NULL)
         return pcap_read_memory(contents, n_bytes, message);
     *message = g_strdup_printf("%s: %s", path, why);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "sim/config/text.h"
+#include "sim/trace/file_read.h"
 #include "workloads/fio/fio_internal.h"
 
 #define WAIT_MIN_US 100u /* shorter waits of version 2 are left out, as by fio */
@@ -175,7 +176,7 @@ bool fio_trace_read(const char *path, const struct fio_options *options, struct 
     };
     size_t n_bytes = 0;
     const char *why = NULL;
-    g_autofree char *contents = text_read_trace(path, &n_bytes, &why);
+    g_autofree char *contents = file_read_trace(path, &n_bytes, &why);
     *trace = (struct fio_trace){ 0 };
     if (contents != NULL && strlen(contents) != n_bytes)
         why = "it is not a text file";

@@ -109,7 +109,8 @@ void interconnect_release(struct interconnect *ic);
 /* Follows the credits of receive buffers, if they can run out; stalls: receivers may leave messages
  * in them (interconnect_stall()). */
 void interconnect_follow_credits(struct interconnect *ic, bool stalls);
-/* A message that came at at_ps stays in the receive buffer, with all of its flits, until until_ps. */
+/* A message that came at at_ps stays in the receive buffer, with all of its flits, until
+ * until_ps. */
 void interconnect_stall(struct interconnect *ic, uint32_t from, uint32_t to, enum message message,
                         sim_time at_ps, sim_time until_ps);
 sim_time interconnect_idle_ps(const struct interconnect *ic, enum message message);

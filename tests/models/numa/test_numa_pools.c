@@ -424,7 +424,8 @@ static void test_stalled_requests_hold_credits(void **state)
     assert_true(took_ps[1] > took_ps[0] + 300000);
 }
 
-/* Whatever stays in the receive buffer takes all of its flits there: two links with room for ten. */
+/* Whatever stays in the receive buffer takes all of its flits there: two links with room for
+ * ten. */
 static void test_stalled_lines_hold_their_flits(void **state)
 {
     const sim_time until_ps = 1000000;
