@@ -96,7 +96,7 @@ static void test_receiver_takes_more(void **unused)
         const unsigned server = mtu[i][0], client = mtu[i][1];
         for (unsigned same = 0; same < (client == before ? 1 : 2); same++) {
             const unsigned own = same != 0 ? client : server;
-            struct run_result *result = run((struct mtus){ own, client, own, client }, 20000, 8000,
+            struct run_result *result = run((struct mtus){ own, client, own, client }, 30000, 8000,
                                             "");
             gbit_s[same] = scenario_value(result, "throughput_gbit_s");
             run_result_free(result);
