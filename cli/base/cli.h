@@ -62,8 +62,7 @@ bool cli_has_option(const char *option, int argc, char **argv);
 /* "nudma 0.1.0 4f2a91c" */
 void cli_print_version(void);
 /* Parses each text (NULL-terminated; may be NULL) as a filter, mistakes go to errors and name the
- * option. Returns the
- * struct filter of those without; g_ptr_array_free() frees them, too. */
+ * option. Returns the struct filter of those without; g_ptr_array_free() frees them, too. */
 GPtrArray *cli_filters(const char *const *texts, const char *option, struct sim_error_list *errors);
 /* Prints all mistakes to standard error, one a line, and releases the list. */
 void cli_report(struct sim_error_list *errors);

@@ -504,7 +504,9 @@ int campaign_run(const struct campaign *campaign)
     malloc_trim(
         0); /* what building all points has left would be copied page by page for each worker */
     const unsigned n_workers = worker_count(campaign);
-    running.pool = worker_pool_new(n_workers, campaign->limits, run_job, store_job, &running);
+    struct worker_limits limits = campaign->limits;
+    limits.all_bytes = running.memory_bytes;
+    running.pool = worker_pool_new(n_workers, limits, run_job, store_job, &running);
     sigset_t before;
     const sigset_t stops = stop_signals();
     sigprocmask(SIG_BLOCK, &stops, &before);

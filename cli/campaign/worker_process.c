@@ -140,16 +140,25 @@ static size_t kept_most_bytes(const struct worker_pool *pool)
     const long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
     if (pool->limits.memory_bytes > 0 || pages <= 0 || page_bytes <= 0)
         return 0;
-    return (size_t)pages / KEEP_SHARE / pool->n_workers * (size_t)page_bytes;
+    uint64_t bytes = (uint64_t)pages * (uint64_t)page_bytes;
+    if (pool->limits.all_bytes > 0)
+        bytes = SIM_MIN(bytes, pool->limits.all_bytes);
+    return bytes / KEEP_SHARE / pool->n_workers;
+}
+
+/* What is kept need not be resident: untouched, or swapped out. */
+static uint64_t beside(uint64_t resident_bytes, size_t kept_bytes)
+{
+    return resident_bytes - SIM_MIN(resident_bytes, kept_bytes);
 }
 
 /* Resident memory beside what is kept, trimmed if that is much more than at_start. */
 static uint64_t own_bytes(uint64_t at_start, size_t kept_bytes)
 {
-    uint64_t bytes = memory_resident_bytes(getpid()) - kept_bytes;
+    uint64_t bytes = beside(memory_resident_bytes(getpid()), kept_bytes);
     if (bytes > at_start + TRIM_BYTES) {
         malloc_trim(0);
-        bytes = memory_resident_bytes(getpid()) - kept_bytes;
+        bytes = beside(memory_resident_bytes(getpid()), kept_bytes);
     }
     return bytes;
 }
@@ -178,7 +187,7 @@ noreturn void worker_process(struct worker_pool *pool, const int sockets[2], con
         report.wall_s = (double)(g_get_monotonic_time() - began_us) / 1e6;
         fflush(NULL); /* the parent takes what is printed before the report for this run's */
         const struct sim_zeroed_kept kept = sim_zeroed_kept();
-        report.peak_memory_bytes = peak_bytes() - kept.least_bytes;
+        report.peak_memory_bytes = beside(peak_bytes(), kept.least_bytes);
         leaves = leaves || report.error != NULL ||
                  own_bytes(at_start, kept.bytes) > at_start + KEEP_BYTES;
         send_report(fd, &report, leaves);
