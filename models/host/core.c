@@ -119,6 +119,14 @@ static inline enum numa_source source_in(const struct core *core, const sim_time
     return (enum numa_source)core->buffer_source[buffer - core->buffer_done_ps];
 }
 
+/* When the buffer is free again, in both forms. */
+static inline void set_buffer(struct core *core, size_t i, sim_time done_ps)
+{
+    SIM_ASSERT(done_ps < TIMES_EXACT_PS, "a line at %llu ps", (unsigned long long)done_ps);
+    core->buffer_done_ps[i] = done_ps;
+    core->buffer_done[i] = times_of(done_ps);
+}
+
 /* The buffer is taken by an access, unless L1 or L2 satisfied it: one that fetches a line that
  * nobody waits for, or (CORE_NO_LINE) something else. */
 static inline void take_buffer(struct core *core, sim_time *buffer, struct numa_result result,
@@ -126,9 +134,7 @@ static inline void take_buffer(struct core *core, sim_time *buffer, struct numa_
 {
     if (result.source > NUMA_L2) {
         const size_t i = (size_t)(buffer - core->buffer_done_ps);
-        *buffer = SIM_MAX(result.done_ps, *core->displaced_until_ps);
-        core->buffer_done[i] = times_of(*buffer);
-        SIM_ASSERT(*buffer < TIMES_EXACT_PS, "a line at %llu ps", (unsigned long long)*buffer);
+        set_buffer(core, i, SIM_MAX(result.done_ps, *core->displaced_until_ps));
         core->buffer_line_ps[i] = result.done_ps;
         *core->displaced_until_ps = 0;
         core->buffer_source[i] = (uint8_t)result.source;
@@ -492,8 +498,7 @@ unsigned core_combining_buffer(struct core *core, struct sim_task *task)
 
 void core_combining_held(struct core *core, unsigned buffer, sim_time done_ps)
 {
-    core->buffer_done_ps[buffer] = done_ps;
-    core->buffer_done[buffer] = times_of(done_ps);
+    set_buffer(core, buffer, done_ps);
     core->buffer_source[buffer] = NUMA_L1;
     core->buffer_line[buffer] = CORE_NO_LINE;
 }

@@ -234,9 +234,8 @@ downgrade_in(const struct numa *n, struct core_group *c, const struct cache *l2,
 
 enum line_state core_group_downgrade(struct numa *n, unsigned group, uint64_t line)
 {
-    bool in_l1;
-
     struct core_group *c = &n->core_group[group];
+    bool in_l1;
 
     return numa_may_have(n, group, line) ? downgrade_in(n, c, &c->l2, line, &in_l1) : LINE_I;
 }

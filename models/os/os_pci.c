@@ -6,9 +6,9 @@
  * Does not model: drivers that leave, power management.
  * Timing: a read of a register holds the CPU for the round trip; a write for mmio_write_cycles (it
  *   goes on by itself); a configuration access for its round trip. Each waits until the CPU's last
- *   write is with the root port, and so does what drains the store buffer (os_drain()). Through a write-combining mapping a line takes 8 stores, and a
- *   line-fill buffer until it is with the root port. Interrupts that came in meanwhile are taken
- *   afterwards.
+ *   write is with the root port, and so does what drains the store buffer (os_drain()). Through a
+ *   write-combining mapping a line takes 8 stores, and a line-fill buffer until it is with the root
+ *   port. Interrupts that came in meanwhile are taken afterwards.
  * Sources: docs/sources.md#a4.
  */
 #include "models/os/os_pci.h"
