@@ -81,9 +81,8 @@ struct mx_common {
     uint8_t type;
     uint8_t destination_endpoint;
     uint8_t source_endpoint;
-    uint8_t
-        generation;   /* low byte of the source's session: packets of an earlier owner are known by
-                     * it */
+    /* Low byte of the source's session: packets of an earlier owner are known by it. */
+    uint8_t generation;
     uint32_t session; /* of the destination, which drops others; a request to connect may have one
                        * that is not, or 0 */
 };

@@ -116,10 +116,11 @@ void k_store(struct kernel *kernel, struct kaddr to, const void *from, size_t by
 /* Load and store the cache lines only, for data that C structures hold beside simulated memory. */
 void k_touch(struct kernel *kernel, struct kaddr at, size_t bytes);       /* waits like k_load() */
 void k_touch_write(struct kernel *kernel, struct kaddr at, size_t bytes); /* like k_store() */
-/* A locked operation on 8 bytes (a lock, a count of references): waits for the stores before and
- * for the line. */
+/* A locked operation on 8 bytes (a lock, a count of references): waits for the stores before, the
+ * last register write included, and for the line. */
 void k_atomic(struct kernel *kernel, struct kaddr at);
-/* Waits for the stores before (sfence). Loads do not. */
+/* Waits for the stores before (sfence): of the last register write until the root port has it.
+ * Loads do not. */
 void k_fence(struct kernel *kernel);
 /* Requests cache lines ahead of their use; the CPU does not wait. */
 void k_prefetch(struct kernel *kernel, struct kaddr at, size_t bytes);

@@ -216,6 +216,7 @@ void mx_large_pulled_event(struct mx_lib *lib, const union mx_event *event)
     lib->handle[event->pulled.handle] = NULL;
     lib->n_pulls--;
     lib->n_expected--;
+    lib->room = true;
     mx_region_put(lib, r);
     if (event->pulled.status == MX_PULL_DONE) {
         tell_sender(r, event->pulled.bytes);
