@@ -1,6 +1,6 @@
 /*
- * Two cores with one L2: accesses and snoops for which the compiler knows the caches' shape do, step
- * by step, what the common ones do.
+ * Two cores with one L2: accesses and snoops for which the compiler knows the caches' shape do what
+ * the common ones do, step by step.
  */
 #include <setjmp.h>
 #include <stdarg.h>
