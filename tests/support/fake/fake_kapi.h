@@ -172,7 +172,7 @@ struct kernel {
     /* For tests to look at. */
     struct kaddr page_lines; /* k_page_line() */
     uint64_t pages_live, dma_live, maps_live, pins_live, timers_live, iommu_pages_live;
-    uint64_t cycles, lines, n_faults, n_warnings;
+    uint64_t cycles, lines, n_faults, n_warnings, n_fences;
     char fault[160]; /* the last one */
 };
 
