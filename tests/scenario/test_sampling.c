@@ -167,10 +167,11 @@ static void test_all_of_it(void **unused)
     }
 }
 
-/* A tenth of each interval, but the first, that of the event and the next. */
+/* A tenth of intervals, but the first, that of the event and the next. */
 static void test_parts_of_series(void **unused)
 {
-    struct workload workload = { .measure = { .sample_interval_ps = 50 * SIM_PS_PER_MS },
+    struct workload workload = { .measure = { .sample_interval_ps = 50 * SIM_PS_PER_MS,
+                                              .duration_ps = SIM_PS_PER_S },
                                  .series_event_ps = 225 * SIM_PS_PER_MS };
     (void)unused;
     assert_true(workload_series_long(&workload));
@@ -182,6 +183,18 @@ static void test_parts_of_series(void **unused)
     for (unsigned i = 0; i < SIM_N_ELEMENTS(ms); i++)
         assert_int_equal(workload_simulated_ps(&workload, ms[i][0] * SIM_PS_PER_MS),
                          ms[i][1] * SIM_PS_PER_MS);
+    /* Of the n-th after the event (at 200 ms) n = 8, 10, 12, 14 (600, 700, 800, 900 ms); the last. */
+    static const unsigned sparse[][2] = { { 600, 195 }, { 605, 200 }, { 650, 200 },
+                                          { 700, 200 }, { 750, 205 }, { 850, 210 },
+                                          { 900, 210 }, { 950, 215 }, { 1000, 220 } };
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(sparse); i++)
+        assert_int_equal(workload_simulated_ps(&workload, sparse[i][0] * SIM_PS_PER_MS),
+                         sparse[i][1] * SIM_PS_PER_MS);
+    /* Without an event, nor an end in sight: of 1,000 intervals 8, 4, 4 and every eighth. */
+    workload.series_event_ps = 0;
+    workload.measure.duration_ps = 100 * SIM_PS_PER_S;
+    assert_int_equal(workload_simulated_ps(&workload, 50 * SIM_PS_PER_S),
+                     (50 + 5 * (7 + 4 + 4 + (1000 - 32) / 8)) * SIM_PS_PER_MS);
     workload.measure.sample_interval_ps = 39 * SIM_PS_PER_MS;
     assert_false(workload_series_long(&workload));
 }
@@ -200,7 +213,7 @@ static void test_series(void **unused)
     assert_string_equal(
         run_result_note_text(pair.sampled, "sampled", 0),
         "series: 52000 of 160000 us simulated, a tenth of intervals in which nothing"
-        " is done");
+        " is done, and one in two to eight of them");
     assert_int_equal(pair.exact->samples->len, 4);
     assert_int_equal(pair.sampled->samples->len, 4);
     for (unsigned i = 0; i < 4; i++) {

@@ -7,24 +7,37 @@
 
 #define SHARE        10u /* one of so many parts of an interval is simulated */
 #define SHARE_MIN_PS (4 * SIM_PS_PER_MS)
+#define DENSE        8u /* intervals after the start and after an event */
+#define EVERY_MAX    8u
 
 bool workload_series_long(const struct workload *workload)
 {
     return workload->measure.sample_interval_ps / SHARE >= SHARE_MIN_PS;
 }
 
-static bool is_whole(const struct workload *workload, uint64_t interval)
+/* Of what changes at once all is simulated, of a load that goes on as it did less and less: a part
+ * of every interval, from DENSE on of every second, from twice that on of every fourth, then of
+ * every eighth. */
+static bool is_passed(uint64_t intervals_since)
 {
-    const uint64_t event = workload->series_event_ps / workload->measure.sample_interval_ps;
-    if (!workload->series_sampled || interval == 0)
-        return true;
-    return workload->series_event_ps != 0 && (interval == event || interval == event + 1);
+    unsigned every = 1;
+    while (every < EVERY_MAX && intervals_since >= (uint64_t)DENSE * every)
+        every *= 2;
+    return intervals_since % every != 0;
 }
 
+/* Of an interval; 0: it is passed over. */
 static sim_time interval_ps(const struct workload *workload, uint64_t interval)
 {
     const sim_time whole_ps = workload->measure.sample_interval_ps;
-    return is_whole(workload, interval) ? whole_ps : whole_ps / SHARE;
+    const uint64_t event = workload->series_event_ps / whole_ps; /* 0: at the start, as without */
+    if (!workload->series_sampled || interval == 0 || interval == event ||
+        (event != 0 && interval == event + 1))
+        return whole_ps;
+    /* The level from which an event starts, and where the figure ends. */
+    if (interval + 1 == event || (interval + 2) * whole_ps > workload->measure.duration_ps)
+        return whole_ps / SHARE;
+    return is_passed(interval > event ? interval - event : interval) ? 0 : whole_ps / SHARE;
 }
 
 sim_time workload_simulated_ps(const struct workload *workload, sim_time measured_ps)
@@ -60,9 +73,14 @@ static void schedule_next(struct rate_sampler *sampler)
 {
     struct workload *workload = sampler->workload;
     const struct measure_params *measure = &workload->measure;
-    if ((sampler->n_intervals + 1) * measure->sample_interval_ps <= measure->duration_ps)
-        sim_schedule_in(workload->sim, &sampler->event,
-                        interval_ps(workload, sampler->n_intervals));
+    for (; (sampler->n_intervals + 1) * measure->sample_interval_ps <= measure->duration_ps;
+         sampler->n_intervals++) {
+        const sim_time simulated_ps = interval_ps(workload, sampler->n_intervals);
+        if (simulated_ps == 0)
+            continue;
+        sim_schedule_in(workload->sim, &sampler->event, simulated_ps);
+        return;
+    }
 }
 
 static void interval_ends(struct sim *sim, struct sim_event *event)

@@ -105,22 +105,24 @@ struct rate_sampler {
     const struct rate_series *series;
     unsigned n_series;
     struct sim_event event;
-    uint64_t n_intervals;           /* that have ended */
+    uint64_t n_intervals;           /* that have ended or were passed over */
     uint64_t last[RATE_SERIES_MAX]; /* counts at the last sample */
 };
 
 /*
  * How much of the first measured_ps of the measurement is simulated. All of it, unless
- * workload->series_sampled: then of each measure.sample_interval_us the first tenth, and all of the
- * first interval, of that in which workload->series_event_ps is, and of the next. What is left out
- * passes for nobody: the simulation goes on where it stopped.
+ * workload->series_sampled: then all of the first measure.sample_interval_us, of that in which
+ * workload->series_event_ps is and of the next, and the first tenth of others: of the one before
+ * the event, of the last one, and of the n-th after the start or the event for n below 8, of every
+ * second one below 16, every fourth below 32, every eighth from there. What is left out passes for
+ * nobody: the simulation goes on where it stopped.
  */
 sim_time workload_simulated_ps(const struct workload *workload, sim_time measured_ps);
 /* Whether a tenth of an interval is long enough to be one. */
 bool workload_series_long(const struct workload *workload);
 /* Begins now, after world_stats_clear(), if the scenario asks for samples. Recorded are t_ps, from
- * now to the end of an interval, and the mean rate within it; the last sample is that of the last
- * whole interval of measure.duration_us. series: n of them, kept; not hot. */
+ * now to the end of an interval, and the mean rate within it, of each that is not passed over; the
+ * last one is the last whole one of measure.duration_us. series: n of them, kept; not hot. */
 void rate_sampler_start(struct rate_sampler *sampler, struct workload *workload,
                         const struct rate_series *series, unsigned n_series);
 /* Ends it: the workload has measured enough. */
