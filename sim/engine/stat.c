@@ -29,6 +29,16 @@ double stat_student_t95(uint32_t df)
     return z + (z3 + z) / (4.0 * v) + (5.0 * z5 + 16.0 * z3 + 3.0 * z) / (96.0 * v * v);
 }
 
+double stat_interval_ratio(const double *value, uint32_t n)
+{
+    double mean = 0, squares = 0;
+    for (uint32_t i = 0; i < n; i++)
+        mean += value[i] / n;
+    for (uint32_t i = 0; i < n; i++)
+        squares += (value[i] - mean) * (value[i] - mean);
+    return stat_student_t95(n - 1) * sqrt(squares / (n - 1) / n) / mean;
+}
+
 void stat_mean_init(struct stat_mean *mean)
 {
     *mean = (struct stat_mean){ .min = INFINITY, .max = -INFINITY, .batch_size = 1 };

@@ -124,6 +124,8 @@ double stat_mean_value(const struct stat_mean *mean); /* NAN without samples */
 double stat_mean_ci95(const struct stat_mean *mean);
 /* The 97.5 % quantile of Student's t with df degrees of freedom (df >= 1). */
 double stat_student_t95(uint32_t df);
+/* Half the 95 % interval of the mean of n independent values (n >= 2), as a share of that mean. */
+double stat_interval_ratio(const double *value, uint32_t n);
 
 /* When a mean is known well enough ("to 2 %"). stat_precision_reached() may be called after every
  * sample: it looks at the batches only when one has been filled. Zeroed, it never says yes. */

@@ -455,6 +455,29 @@ static void test_training(void **state)
     run_result_free(result);
 }
 
+/* Epochs that are alike: four tell, and one more reads back what was written. */
+static void test_training_sampled(void **state)
+{
+    static const char text[] = GPUS WORKLOAD
+        "measure = { warmup_us = 0; duration_us = 10000000; precision_ratio = %s; };\n"
+        "programs = { t = { type = \"training\"; epochs = 12; batch_images = 4;"
+        " compute_ms = 10; decode_cycles = 1000; epoch_steps = 10; layers = 4; }; };";
+    (void)state;
+    char *exact_text = g_strdup_printf(text, "0.0"), *sampled_text = g_strdup_printf(text, "0.05");
+    struct run_result *exact = scenario_run(exact_text), *sampled = scenario_run(sampled_text);
+    const char *note = run_result_note_text(sampled, "sampled", 0);
+    assert_null(run_result_note_text(exact, "sampled", 0));
+    assert_non_null(note);
+    assert_non_null(strstr(note, "t: 5 of 12 epochs"));
+    const double epoch_s = scenario_value(exact, "epoch_s");
+    assert_true(fabs(scenario_value(sampled, "epoch_s") / epoch_s - 1) < 0.05);
+    assert_true(scenario_value(sampled, "ssd.errors") == 0);
+    run_result_free(exact);
+    run_result_free(sampled);
+    g_free(exact_text);
+    g_free(sampled_text);
+}
+
 /* GPUs that are faster than the loader, which is in the midst of a batch when the last epoch is
  * over and the devices are taken down. */
 static void test_slow_loader(void **state)
@@ -554,6 +577,7 @@ int main(void)
         cmocka_unit_test(test_split),
         cmocka_unit_test(test_mixed),
         cmocka_unit_test(test_training),
+        cmocka_unit_test(test_training_sampled),
         cmocka_unit_test(test_slow_loader),
         cmocka_unit_test(test_stream_benchmark),
         cmocka_unit_test(test_refused),

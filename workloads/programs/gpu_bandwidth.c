@@ -195,24 +195,13 @@ static bool checked_copy(struct bandwidth *b, struct gpu_drv *gpu, struct part p
     return true;
 }
 
-/* Half the 95 % interval of the mean of n rates, of which it is a share. */
-static double interval_ratio(const double *rate, uint32_t n)
-{
-    double mean = 0, squares = 0;
-    for (uint32_t i = 0; i < n; i++)
-        mean += rate[i] / n;
-    for (uint32_t i = 0; i < n; i++)
-        squares += (rate[i] - mean) * (rate[i] - mean);
-    return stat_student_t95(n - 1) * sqrt(squares / (n - 1) / n) / mean;
-}
-
 /* Whether n copies, of more, are enough. Looks are few: the narrowest of many intervals is too
  * narrow. */
 static bool enough(const struct bandwidth *b, uint32_t n)
 {
     const double precision = b->program->workload->measure.precision_ratio;
     return precision != 0 && program_alone(b->program) && n >= SAMPLE_COPIES && n < b->n &&
-           (n & (n - 1)) == 0 && interval_ratio(b->gbyte_s, n) <= precision;
+           (n & (n - 1)) == 0 && stat_interval_ratio(b->gbyte_s, n) <= precision;
 }
 
 static bool iterate(struct bandwidth *b, struct gpu_drv *gpu)
@@ -226,7 +215,7 @@ static bool iterate(struct bandwidth *b, struct gpu_drv *gpu)
         b->gbyte_s[i] = (double)b->transfer_bytes / ns;
         if (enough(b, i + 1)) {
             b->sampled = true;
-            b->known_ratio = interval_ratio(b->gbyte_s, i + 1);
+            b->known_ratio = stat_interval_ratio(b->gbyte_s, i + 1);
             b->n = i + 1;
         }
     }

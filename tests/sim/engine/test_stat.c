@@ -117,6 +117,9 @@ static void students_t(void **state)
         assert_true(fabs(stat_student_t95(known[i].df) - known[i].t) < 1e-4);
     for (uint32_t df = 1; df < 500; df++)
         assert_true(stat_student_t95(df) > stat_student_t95(df + 1));
+    /* Mean 2, deviation 1: t(2) / sqrt(3) / 2. */
+    static const double values[] = { 1, 2, 3 };
+    assert_true(fabs(stat_interval_ratio(values, 3) - 4.3027 / sqrt(3.0) / 2) < 1e-4);
 }
 
 /* Of `runs` intervals over n samples of a known mean, how many hold it, per mille. */
