@@ -43,6 +43,7 @@ int cli_calibrate(int argc, char **argv);
 /* Values of the options that several subcommands have. Zero-initialise; cli_options_release(). */
 struct cli_options {
     const char *default_db; /* in results/, set before cli_parse(); NULL: "nudma.db" */
+    bool no_db;             /* set before cli_parse(): the command has no --db */
     char *db;               /* the database; its default after cli_parse() */
     char *scenarios;        /* --scenarios, NULL unless given */
     char **roots;           /* where scenarios are looked for, existing folders only */
@@ -50,8 +51,8 @@ struct cli_options {
     gboolean version;
 };
 
-/* Parses the command line with GOption; adds --db, --scenarios and --version, and answers the last.
- * False: the command ends with *status. usage: "SCENARIO...". */
+/* Parses the command line with GOption; adds --db (but for no_db), --scenarios and --version, and
+ * answers the last. False: the command ends with *status. usage: "SCENARIO...". */
 bool cli_parse(struct cli_options *options, const char *usage, const char *summary,
                const char *description, const GOptionEntry *entries, int argc, char **argv,
                int *status);

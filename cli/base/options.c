@@ -178,12 +178,15 @@ bool cli_parse(struct cli_options *options, const char *usage, const char *summa
     g_autofree char *about_db = g_strdup_printf("The results database (default results/%s)",
                                                 default_db);
     gboolean asks_for_help = FALSE;
+    const GOptionEntry of_db = {
+        "db", 0, 0, G_OPTION_ARG_FILENAME, &options->db, about_db, "FILE"
+    };
     const GOptionEntry shared[] = {
-        { "db", 0, 0, G_OPTION_ARG_FILENAME, &options->db, about_db, "FILE" },
         { "scenarios", 0, 0, G_OPTION_ARG_FILENAME, &options->scenarios,
           "Look for scenarios in DIR first", "DIR" },
         { "version", 'v', 0, G_OPTION_ARG_NONE, &options->version, "Print the version", NULL },
         { "help", 'h', G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_NONE, &asks_for_help, NULL, NULL },
+        options->no_db ? (GOptionEntry){ .long_name = NULL } : of_db,
         { .long_name = NULL },
     };
     GError *error = NULL;

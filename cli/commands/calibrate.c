@@ -354,7 +354,8 @@ static int prepare_and_calibrate(struct calibration *c)
 int cli_calibrate(int argc, char **argv)
 {
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
-    struct calibration c = { .n_workers = online > 0 ? (int)online : 1,
+    struct calibration c = { .options.no_db = true,
+                             .n_workers = online > 0 ? (int)online : 1,
                              .max_evaluations = 200,
                              .seed = 1,
                              .tolerance = 1e-4 };

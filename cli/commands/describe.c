@@ -280,7 +280,7 @@ static int describe_names(const GArray *entries, char **names, bool all)
 
 int cli_describe(int argc, char **argv)
 {
-    struct cli_options options = { 0 };
+    struct cli_options options = { .no_db = true };
     gboolean all = FALSE;
     const GOptionEntry entries[] = {
         { "all", 0, 0, G_OPTION_ARG_NONE, &all, "Describe everything", NULL },

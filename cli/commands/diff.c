@@ -481,7 +481,7 @@ static int diff_files(struct diff_request *request)
 
 int cli_diff(int argc, char **argv)
 {
-    struct diff_request request = { .limit = 50 };
+    struct diff_request request = { .options.no_db = true, .limit = 50 };
     const GOptionEntry entries[] = {
         { "scenario", 0, 0, G_OPTION_ARG_STRING_ARRAY, &request.scenarios,
           "Only these: a name, a folder, wildcards (again for more; default: all)", "NAME" },

@@ -40,7 +40,7 @@ static int explain(const struct cli_options *options, const struct plan_choice *
 
 int cli_explain(int argc, char **argv)
 {
-    struct cli_options options = { 0 };
+    struct cli_options options = { .no_db = true };
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
     g_autofree char *metric = NULL;
     g_auto(GStrv) sets = NULL, points = NULL;

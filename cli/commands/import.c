@@ -125,7 +125,7 @@ static bool is_name(const char *name)
 
 int cli_import(int argc, char **argv)
 {
-    struct cli_options options = { 0 };
+    struct cli_options options = { .no_db = true };
     g_autofree char *output = NULL, *family = NULL, *host = NULL;
     gboolean platform = FALSE;
     const GOptionEntry entries[] = {

@@ -121,7 +121,7 @@ static char *about_workloads(void)
 
 int cli_init(int argc, char **argv)
 {
-    struct cli_options options = { 0 };
+    struct cli_options options = { .no_db = true };
     g_autofree char *workload = NULL, *platform = NULL;
     g_autofree char *about = about_workloads();
     const GOptionEntry entries[] = {

@@ -64,7 +64,7 @@ static void list_names(const struct cli_options *options, const char *kind,
 
 int cli_list(int argc, char **argv)
 {
-    struct cli_options options = { 0 };
+    struct cli_options options = { .no_db = true };
     g_autofree char *kind = NULL;
     const GOptionEntry entries[] = {
         { "names", 0, 0, G_OPTION_ARG_STRING, &kind,

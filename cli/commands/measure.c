@@ -232,7 +232,7 @@ static bool same_outputs(const struct measure *measure)
 int cli_measure(int argc, char **argv)
 {
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
-    struct measure measure = { .n_workers = online > 0 ? (int)online : 1 };
+    struct measure measure = { .options.no_db = true, .n_workers = online > 0 ? (int)online : 1 };
     measure.command_line = cli_command_line("measure", argc, argv);
     const GOptionEntry entries[] = {
         { "read", 'r', 0, G_OPTION_ARG_FILENAME_ARRAY, &measure.read,

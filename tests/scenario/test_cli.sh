@@ -61,6 +61,10 @@ out=$("$nudma" run $size --set workload 2>&1); is "--set without a value" $? 2
 out=$("$nudma" run $size --sett workload.cache=cold 2>&1); is "an option that is none" $? 2
 has "the nearest option" "$out" 'Unknown option --sett; did you mean "--set"\?'
 has "of those that all have" "$("$nudma" list --versoin 2>&1)" 'did you mean "--version"\?'
+for command in list describe explain import init measure diff calibrate; do
+    out=$("$nudma" $command --db x.db 2>&1); is "$command reads no results: --db" $? 2
+    has "$command says so" "$out" 'Unknown option --db'
+done
 out=$("$nudma" run $size -j0 2>&1); is "-j0" $? 2
 out=$("$nudma" run $size --seeds x 2>&1); is "--seeds x" $? 2
 out=$("$nudma" describe pcie.requestor 2>&1); is "a model that is none" $? 2

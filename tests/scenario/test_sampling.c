@@ -183,7 +183,7 @@ static void test_parts_of_series(void **unused)
     for (unsigned i = 0; i < SIM_N_ELEMENTS(ms); i++)
         assert_int_equal(workload_simulated_ps(&workload, ms[i][0] * SIM_PS_PER_MS),
                          ms[i][1] * SIM_PS_PER_MS);
-    /* Of the n-th after the event (at 200 ms) n = 8, 10, 12, 14 (600, 700, 800, 900 ms); the last. */
+    /* Of the n-th after the event (200 ms) n = 8, 10, 12, 14 (600, 700, 800, 900 ms); the last. */
     static const unsigned sparse[][2] = { { 600, 195 }, { 605, 200 }, { 650, 200 },
                                           { 700, 200 }, { 750, 205 }, { 850, 210 },
                                           { 900, 210 }, { 950, 215 }, { 1000, 220 } };

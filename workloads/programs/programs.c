@@ -278,11 +278,12 @@ static void note_series(struct programs *all)
 {
     struct workload *workload = all->workload;
     char text[192];
-    snprintf(text, sizeof(text),
-             "series: %.6g of %.6g us simulated, a tenth of intervals in which nothing is done, and "
-             "one in two to eight of them",
-             (double)(sim_now(workload->sim) - all->begin_ps) / 1e6,
-             (double)workload->measure.duration_ps / 1e6);
+    snprintf(
+        text, sizeof(text),
+        "series: %.6g of %.6g us simulated, a tenth of intervals in which nothing is done, and "
+        "one in two to eight of them",
+        (double)(sim_now(workload->sim) - all->begin_ps) / 1e6,
+        (double)workload->measure.duration_ps / 1e6);
     run_result_note(workload->result, "sampled", text);
 }
 
