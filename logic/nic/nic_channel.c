@@ -1,14 +1,17 @@
 /*
- * Channels of the NIC: a receive queue, a send queue, their completion queues and an event queue
- * with its interrupt, all on one CPU, with one poll function.
+ * Channels of the NIC: a receive queue, a send queue, their completion queues, that of internal
+ * operations and an event queue with its interrupt, all on one CPU, with one poll function.
  *
  * What it does: Channels and their NAPI function, like mlx5e's: processes send completions (at most
  *   128), then receive completions (at most the budget), then posts receive buffers. When nothing
- *   is left it completes and arms both completion queues with their consumer indices: the device
+ *   is left it completes and arms the completion queues with their consumer indices: the device
  *   compares, and reports at once what arrived meanwhile, so no interrupt is lost and no second
- *   look is needed.
- * Follows: docs/sources.md#nic.
- * Costs: driver_poll_cycles per call, two doorbells to arm.
+ *   look is needed. The queue of internal operations (mlx5e's ICOSQ: UMRs of striding receive
+ *   queues, and no-ops) is not there, since this driver posts nothing to it. Its completion queue
+ *   is: mlx5e_napi_poll() arms it with the others, and polls it with striding receive queues only.
+ * Follows: docs/sources.md#nic; Linux 4.14 mlx5/core/en_txrx.c (mlx5e_napi_poll), en_main.c
+ *   (mlx5e_open_channel, mlx5e_close_channel).
+ * Costs: driver_poll_cycles per call, three doorbells to arm.
  */
 #include "logic/nic/nic_internal.h"
 
@@ -53,8 +56,10 @@ static void rest(struct nic_channel *channel)
     nic_drv_cq_arm(nic, &channel->sq.cq);
     if (nic->params->adaptive_rx)
         moderate(channel);
-    if (!nic->closing)
-        nic_drv_cq_arm(nic, &channel->rq.cq);
+    if (nic->closing)
+        return;
+    nic_drv_cq_arm(nic, &channel->rq.cq);
+    nic_drv_cq_arm(nic, &channel->icosq_cq);
 }
 
 static int poll(struct k_napi *napi, int budget)
@@ -130,10 +135,12 @@ static int channel_alloc(struct nic_channel *channel)
     if (error == 0)
         error = nic_drv_memory_alloc(nic, &channel->eq.ring, channel->node,
                                      sizeof(struct nic_eqe) << NIC_EQ_LOG);
-    struct nic_drv_cq *cq[2] = { &channel->sq.cq, &channel->rq.cq };
-    const uint32_t mask[2] = { channel->sq.mask, channel->rq.mask };
-    for (unsigned i = 0; error == 0 && i < 2; i++) {
-        cq[i]->number = (uint16_t)(2 * channel->index + i);
+    struct nic_drv_cq *cq[NIC_CHANNEL_CQS] = { &channel->sq.cq, &channel->rq.cq,
+                                               &channel->icosq_cq };
+    const uint32_t mask[NIC_CHANNEL_CQS] = { channel->sq.mask, channel->rq.mask,
+                                             (1u << NIC_ICOSQ_LOG) - 1 };
+    for (unsigned i = 0; error == 0 && i < NIC_CHANNEL_CQS; i++) {
+        cq[i]->number = (uint16_t)(NIC_CHANNEL_CQS * channel->index + i);
         cq[i]->mask = (uint16_t)mask[i];
         cq[i]->log = log2_of(mask[i] + 1);
         error = nic_drv_memory_alloc(nic, &cq[i]->ring, completion_node(channel),
@@ -182,7 +189,9 @@ static int create_cqs(struct nic_channel *channel)
         rx_us = nic_dim_profiles[params->rx_mode][NIC_DIM_START].us;
         rx_count = nic_dim_profiles[params->rx_mode][NIC_DIM_START].count;
     }
-    int error = create_cq(channel, &channel->sq.cq, NIC_MODERATION_EQE, params->tx_us,
+    int error = create_cq(channel, &channel->icosq_cq, NIC_MODERATION_EQE, 0, 0);
+    if (error == 0)
+        error = create_cq(channel, &channel->sq.cq, NIC_MODERATION_EQE, params->tx_us,
                           params->tx_count);
     return error != 0 ? error
                       : create_cq(channel, &channel->rq.cq, params->rx_mode, rx_us, rx_count);
@@ -253,6 +262,7 @@ static void channel_stop(struct nic_channel *channel)
     destroy(nic, NIC_DESTROY_SQ, channel->sq.number, &channel->sq.created);
     destroy(nic, NIC_DESTROY_CQ, channel->rq.cq.number, &channel->rq.cq.created);
     destroy(nic, NIC_DESTROY_CQ, channel->sq.cq.number, &channel->sq.cq.created);
+    destroy(nic, NIC_DESTROY_CQ, channel->icosq_cq.number, &channel->icosq_cq.created);
     destroy(nic, NIC_DESTROY_EQ, channel->index, &channel->eq.created);
     if (channel->irq != NULL)
         k_irq_free(channel->irq);
@@ -268,6 +278,7 @@ static void channel_release(struct nic_channel *channel)
     nic_drv_sq_release(channel);
     nic_drv_memory_free(nic, &channel->rq.cq.ring);
     nic_drv_memory_free(nic, &channel->sq.cq.ring);
+    nic_drv_memory_free(nic, &channel->icosq_cq.ring);
     nic_drv_memory_free(nic, &channel->eq.ring);
 }
 
@@ -288,7 +299,7 @@ void nic_drv_channels_close(struct nic_drv *nic)
 unsigned nic_drv_channels_wanted(const struct nic_drv *nic)
 {
     unsigned n = nic->params->n_channels != 0 ? nic->params->n_channels : k_n_cpus(nic->kernel);
-    unsigned max = nic->n_queues / 2; /* two completion queues each */
+    unsigned max = nic->n_queues / NIC_CHANNEL_CQS; /* completion queues are what runs out first */
     if (max > NIC_MSIX_VECTORS)
         max = NIC_MSIX_VECTORS;
     if (max > NET_QUEUES_MAX)
@@ -378,6 +389,7 @@ static void arm_all(struct nic_drv *nic)
         nic_drv_eq_arm(nic, channel);
         nic_drv_cq_arm(nic, &channel->sq.cq);
         nic_drv_cq_arm(nic, &channel->rq.cq);
+        nic_drv_cq_arm(nic, &channel->icosq_cq);
     }
 }
 

@@ -25,6 +25,8 @@
 #define NIC_LRO_BUFFER      65536u
 #define NIC_EQ_LOG          6u
 #define NIC_RSS_LOG         7u
+#define NIC_CHANNEL_CQS     3u /* of a channel: sends, receives, internal operations */
+#define NIC_ICOSQ_LOG       6u /* MLX5E_PARAMS_MINIMUM_LOG_SQ_SIZE */
 #define NIC_REFILL_RETRY_PS K_MS
 /* Sizes of the driver's entries in a real kernel, for the cache lines that they touch. */
 #define NIC_RX_BUFFER_BYTES 32u
@@ -167,6 +169,7 @@ struct nic_channel {
     struct nic_drv_eq eq;
     struct nic_drv_rq rq;
     struct nic_drv_sq sq;
+    struct nic_drv_cq icosq_cq; /* of internal operations; armed, and nothing comes in */
     struct k_irq *irq;
     uint64_t rx_events, rx_packets, rx_bytes; /* for dim; since open() */
     struct nic_dim dim;

@@ -47,7 +47,7 @@ static const struct param_desc nic_params_table[] = {
           PROV_ESTIMATE, FROM_A5, "last bit to the first write"),
     PARAM("command_latency_us", PARAM_TIME, struct nic, params.command_ps, 10, 0, 100000,
           PROV_ESTIMATE, FROM_A5, "a command's block to its effect: what a rule's update takes"),
-    PARAM("queues", PARAM_U32, struct nic, params.n_queues, 128, 1, QUEUES_MAX, PROV_ESTIMATE,
+    PARAM("queues", PARAM_U32, struct nic, params.n_queues, 192, 1, QUEUES_MAX, PROV_ESTIMATE,
           FROM_A5, "queues of each kind per function"),
     PARAM("arfs_entries", PARAM_U32, struct nic, params.arfs_entries, 65536, 1, 1048576,
           PROV_ESTIMATE, FROM_A5, "flows in the table of a function"),

@@ -328,7 +328,7 @@ static uint64_t fake_nic_read(struct k_pci_dev *dev, uint64_t address, unsigned 
     case NIC_REG_N_FUNCTIONS: return nic->n_functions;
     case NIC_REG_MAC_LOW: return (uint32_t)nic->mac;
     case NIC_REG_MAC_HIGH: return nic->mac >> 32;
-    case NIC_REG_N_QUEUES: return FAKE_NIC_QUEUES;
+    case NIC_REG_N_QUEUES: return nic->n_queues;
     case NIC_REG_N_ARFS:
     case NIC_REG_N_SWITCH: return nic->n_flows;
     case NIC_REG_LINK: return 1;
@@ -353,6 +353,7 @@ static void fake_nic_doorbell(struct fake_nic *nic, uint64_t offset, uint64_t va
         struct fake_queue *cq = &nic->cq[number];
         cq->armed = cq->there;
         cq->arm_ci = (uint32_t)value;
+        cq->n_arms++;
         assert_true(((cq->produced - cq->arm_ci) & 0xffffffu) <= 1u << cq->log);
         if (cq->there)
             fake_nic_check_armed(nic, number);
@@ -414,6 +415,7 @@ void fake_nic_init(struct fake_nic *nic, struct kernel *kernel, unsigned functio
     *nic = (struct fake_nic){ .kernel = kernel,
                               .function = function,
                               .n_functions = n_functions,
+                              .n_queues = FAKE_NIC_QUEUES,
                               .n_flows = FAKE_NIC_FLOWS,
                               .mac = 0x665544332211 + function };
     nic->pci = (struct k_pci_dev){ .vendor_id = NIC_VENDOR_ID,

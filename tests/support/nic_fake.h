@@ -21,7 +21,7 @@ struct fake_queue {
     uint16_t target;
     uint64_t iova, record_iova;
     uint32_t produced, consumed; /* EQ, CQ: produced by the device */
-    uint32_t arm_ci;
+    uint32_t arm_ci, n_arms;
     uint16_t moderation_us, moderation_count;
     uint8_t moderation_mode;
 };
@@ -42,7 +42,7 @@ struct fake_nic {
     struct kernel *kernel;
     bool gone, hold_completions, refuse_cq;
     unsigned lose_irqs; /* so many interrupts from now on get lost */
-    uint32_t firmware, function, n_functions, n_flows;
+    uint32_t firmware, function, n_functions, n_queues, n_flows;
     uint64_t mac;
     struct fake_queue eq[FAKE_NIC_QUEUES], cq[FAKE_NIC_QUEUES], sq[FAKE_NIC_QUEUES],
         rq[FAKE_NIC_QUEUES];

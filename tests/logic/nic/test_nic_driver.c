@@ -581,6 +581,58 @@ static void test_rx_any_order(void **state)
     }
 }
 
+/* mlx5e_napi_poll() of Linux 4.14: a poll that completes arms all completion queues of its channel,
+ * also that of the internal queue, from which nothing comes here. */
+static void test_arms(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct fake_options options = { .seed = 7 };
+    struct nic_driver_params params = small();
+    struct source s = { .queue = 2, .n = 500, .batch = 3, .gap_ps = FAKE_US(20) };
+    bench_open(&b, &options, &params);
+    for (unsigned q = 0; q < 3 * 4; q++)
+        assert_int_equal(b.nic[0].cq[q].n_arms, 1); /* when it was opened */
+    run_source(&b, &s);
+    const struct nic_drv_stats stats = nic_dev_channel_stats(b.dev, 2);
+    const struct fake_queue *sent = &b.nic[0].cq[6], *received = &b.nic[0].cq[7];
+    const struct fake_queue *internal = &b.nic[0].cq[8];
+    assert_int_equal(internal->n_arms, received->n_arms);
+    assert_int_equal(internal->n_arms, sent->n_arms);
+    assert_in_range(internal->n_arms, 100, 1 + stats.polls);
+    assert_true(internal->armed); /* still: it has no completions, and makes no event */
+    assert_int_equal(internal->arm_ci, 0);
+    assert_int_equal(internal->produced, 0);
+    assert_int_equal(1u << internal->log, 64);
+    assert_int_equal(internal->moderation_us, 0);
+    assert_int_equal(internal->moderation_count, 0);
+    assert_int_equal(internal->target, 2);
+    assert_int_equal(b.nic[0].cq[5].n_arms, 1); /* channel 1 had nothing to do */
+    bench_free(&b);
+}
+
+/* A channel takes three completion queues of those that the device has. */
+static void test_few_queues(void **state)
+{
+    (void)state;
+    for (uint32_t n = 2; n <= 13; n++) {
+        struct bench b;
+        struct fake_options options = { .seed = 1 };
+        struct nic_driver_params params = small();
+        bench_new(&b, &options, &params, 1, NIC_FIRMWARE_STANDARD);
+        k_pci_remove(&b.nic[0].pci, false);
+        b.nic[0].n_queues = n;
+        assert_int_equal(k_pci_add(b.kernel, &b.nic[0].pci), n < 3 ? -ENOSPC : 0);
+        b.dev = nic_driver_device(b.driver, 0);
+        assert_int_equal(b.dev == NULL, n < 3);
+        if (b.dev != NULL) {
+            assert_int_equal(b.dev->n_rx_queues, n / 3);
+            assert_int_equal(b.dev->ops->open(b.dev), 0);
+        }
+        bench_free(&b);
+    }
+}
+
 static void test_rx_wraps(void **state)
 {
     (void)state;
@@ -778,8 +830,9 @@ static void test_places(void **state)
             assert_int_equal(node_of(b.nic[0].rq[c].iova), node);
             assert_int_equal(node_of(b.nic[0].sq[c].iova), node);
             assert_int_equal(node_of(b.nic[0].eq[c].iova), node);
-            assert_int_equal(node_of(b.nic[0].cq[2 * c].iova), wanted);
-            assert_int_equal(node_of(b.nic[0].cq[2 * c + 1].iova), wanted);
+            assert_int_equal(node_of(b.nic[0].cq[3 * c].iova), wanted);
+            assert_int_equal(node_of(b.nic[0].cq[3 * c + 1].iova), wanted);
+            assert_int_equal(node_of(b.nic[0].cq[3 * c + 2].iova), wanted);
             struct nic_wqe_data wqe;
             k_peek(b.kernel, (struct kaddr){ b.nic[0].rq[c].iova }, &wqe, sizeof wqe);
             assert_int_equal(node_of(wqe.iova), node);
@@ -1051,7 +1104,7 @@ static void test_dim_applied(void **state)
         known |= b.nic[0].cq[1].moderation_us == nic_dim_profiles[NIC_MODERATION_CQE][i].us &&
                  b.nic[0].cq[1].moderation_count == nic_dim_profiles[NIC_MODERATION_CQE][i].count;
     assert_true(known);
-    assert_int_equal(b.nic[0].cq[3].moderation_us, 8); /* the others had no load */
+    assert_int_equal(b.nic[0].cq[4].moderation_us, 8); /* the others had no load */
     bench_free(&b);
 }
 
@@ -1578,6 +1631,8 @@ int main(void)
         cmocka_unit_test(test_tx_many_cpus),
         cmocka_unit_test(test_rx_small_in_large),
         cmocka_unit_test(test_rx_wraps),
+        cmocka_unit_test(test_arms),
+        cmocka_unit_test(test_few_queues),
         cmocka_unit_test(test_rx_any_order),
         cmocka_unit_test(test_rx_batches),
         cmocka_unit_test(test_rx_passed),

@@ -842,7 +842,7 @@ static const struct row rows[] = {
       "vfs=1 mps_bytes=128 tx_queue_tlps=8"
       " posted_header_credits=1 non_posted_header_credits=1"
       " register_latency_ns=600 rate_gbit_s=10 transmit_latency_ns=450"
-      " receive_latency_ns=450 command_latency_us=40 queues=4 arfs_entries=1 rq_prefetch_wqes=4"
+      " receive_latency_ns=450 command_latency_us=40 queues=6 arfs_entries=1 rq_prefetch_wqes=4"
       " lanes=4"
       " generation=2" },
     { "nic.ethernet", "net.tx", "devices.nic",
