@@ -133,8 +133,8 @@ static void copy(struct kernel *kernel, struct kaddr to, struct kaddr from, size
     os_charge_cycles(self, costs->copy_call_cycles);
     while (bytes > 0) {
         const uint64_t in_page = SIM_MIN(bytes, PAGE_BYTES - from.v % PAGE_BYTES);
-        const uint64_t here = os_run(memory, to, in_page);
-        const struct hpa hpa = os_hpa(memory, to), source = os_hpa(memory, from);
+        const uint64_t here = os_touched_run(self, to, in_page);
+        const struct hpa hpa = os_hpa(memory, to), source = os_touched(self, from);
         announce_content(memory->mem, source, here);
         core_copy(self->on->core, self->task, hpa, source, here, line_ps, past_caches, &arrived);
         copy_content(memory->mem, hpa.v, source.v, here);

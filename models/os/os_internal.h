@@ -146,6 +146,10 @@ struct os_guest {
     uint64_t low_bytes, high_bytes; /* of its memory, from 0 and from 4 GiB */
     /* What its host does about a timer's interrupt: while it runs, and when the CPU has halted. */
     uint32_t timer_cycles, timer_halted_cycles;
+    /* One of its CPUs is about to touch a guest-physical address: charges its task what the
+     * translation takes. */
+    void (*touch)(const struct os_guest *guest, unsigned cpu, struct core *core,
+                  struct sim_task *task, uint64_t address);
 };
 #define OS_HUGE_BYTES (UINT64_C(1) << 21)
 

@@ -4,7 +4,8 @@
  *
  * Models: every line through the caches of the CPU that runs; the kernel's page structures, a line
  *   a page, in the memory of the page's node.
- * Does not model: translation look-aside buffers, page faults.
+ * Does not model: translation look-aside buffers of hosts (those of guests are in models/vm), page
+ *   faults.
  * Timing: a load waits for its lines, which overlap; a store issues. Interrupts come in afterwards.
  *   A load of bytes, which a device may have written, sees what was there at its time; it
  *   synchronises for that. Touching does not: there the bytes are nobody else's.
@@ -94,16 +95,24 @@ static inline bool in_one_line(struct kaddr at, size_t bytes)
     return at.v % LINE_BYTES + bytes <= LINE_BYTES;
 }
 
+void os_guest_touch(struct k_thread *self, struct kaddr at, uint64_t bytes)
+{
+    const struct os_guest *guest = self->kernel->guest;
+    const uint64_t end = at.v + bytes;
+    for (uint64_t page = at.v; page < end; page = (page | (PAGE_BYTES - 1)) + 1)
+        guest->touch(guest, self->on->idx, self->on->core, self->task, page);
+}
+
 static inline void load_lines(struct k_thread *self, struct kaddr at, size_t bytes)
 {
     const struct os_memory *memory = self->kernel->memory;
     if (SIM_LIKELY(in_one_line(at, bytes))) {
-        core_load(self->on->core, self->task, os_hpa(memory, at), NULL);
+        core_load(self->on->core, self->task, os_touched(self, at), NULL);
         os_interrupts_of(self);
         return;
     }
     while (bytes > 0) {
-        const uint64_t here = os_run(memory, at, bytes);
+        const uint64_t here = os_touched_run(self, at, bytes);
         core_load_range(self->on->core, self->task, os_hpa(memory, at), here);
         at.v += here;
         bytes -= here;
@@ -113,10 +122,9 @@ static inline void load_lines(struct k_thread *self, struct kaddr at, size_t byt
 
 static inline void store_lines(struct k_thread *self, struct kaddr at, size_t bytes)
 {
-    const struct os_memory *memory = self->kernel->memory;
     const uint64_t end = at.v + bytes;
     for (uint64_t line = at.v & ~(LINE_BYTES - 1); line < end; line += LINE_BYTES)
-        core_store(self->on->core, self->task, os_hpa(memory, (struct kaddr){ line }));
+        core_store(self->on->core, self->task, os_touched(self, (struct kaddr){ line }));
     os_interrupts_of(self);
 }
 
@@ -159,6 +167,15 @@ static inline void write_bytes(struct os_memory *memory, struct kaddr to, const 
 void k_load(struct kernel *kernel, struct kaddr from, void *to, size_t bytes)
 {
     struct k_thread *self = os_self(kernel);
+    if (SIM_LIKELY(in_one_line(from, bytes))) {
+        const struct hpa hpa = os_touched(self, from);
+        sim_task_sync(self->task);
+        memcpy(to, physmem_bytes(kernel->memory->mem, hpa), bytes);
+        core_load(self->on->core, self->task, hpa, NULL);
+        os_interrupts_of(self);
+        return;
+    }
+    os_touched_run(self, from, bytes); /* before the bytes are looked at */
     sim_task_sync(self->task);
     read_bytes(kernel->memory, from, to, bytes);
     load_lines(self, from, bytes);
@@ -184,7 +201,7 @@ void k_atomic(struct kernel *kernel, struct kaddr at)
 {
     struct k_thread *self = os_self(kernel);
     os_registers_written(self);
-    core_atomic(self->on->core, self->task, os_hpa(kernel->memory, at));
+    core_atomic(self->on->core, self->task, os_touched(self, at));
     os_interrupts_of(self);
 }
 
@@ -198,10 +215,9 @@ void k_fence(struct kernel *kernel)
 void k_prefetch(struct kernel *kernel, struct kaddr at, size_t bytes)
 {
     struct k_thread *self = os_self(kernel);
-    const struct os_memory *memory = kernel->memory;
     const uint64_t end = at.v + bytes;
     for (uint64_t line = at.v & ~(LINE_BYTES - 1); line < end; line += LINE_BYTES)
-        core_load_async(self->on->core, self->task, os_hpa(memory, (struct kaddr){ line }));
+        core_load_async(self->on->core, self->task, os_touched(self, (struct kaddr){ line }));
     os_interrupts_of(self);
 }
 

@@ -78,6 +78,27 @@ static inline uint64_t os_run(const struct os_memory *memory, struct kaddr at, u
     const uint64_t left = OS_HUGE_BYTES - at.v % OS_HUGE_BYTES;
     return SIM_MIN(bytes, left);
 }
+/* os_memory.c: pays for the translation of all pages of a range of a guest. */
+void os_guest_touch(struct k_thread *self, struct kaddr at, uint64_t bytes);
+/* As os_hpa(), for a CPU that is about to touch a line there: in a guest it pays for the
+ * translation. */
+static inline struct hpa os_touched(struct k_thread *self, struct kaddr at)
+{
+    const struct os_memory *memory = self->kernel->memory;
+    if (SIM_LIKELY(memory->backing == NULL))
+        return (struct hpa){ at.v };
+    os_guest_touch(self, at, 1);
+    return os_hpa(memory, at);
+}
+/* As os_run(), for a CPU that is about to touch all that lies in the piece. */
+static inline uint64_t os_touched_run(struct k_thread *self, struct kaddr at, uint64_t bytes)
+{
+    if (SIM_LIKELY(self->kernel->memory->backing == NULL))
+        return bytes;
+    const uint64_t here = os_run(self->kernel->memory, at, bytes);
+    os_guest_touch(self, at, here);
+    return here;
+}
 /* Makes a range zero, without time. */
 void os_memory_clear(struct os_memory *memory, struct kaddr at, uint64_t bytes);
 /* K_NODE_LOCAL or a node of the host. */

@@ -4,10 +4,10 @@
  * Models: a guest with CPUs of its own (pinned, nobody else's) and memory of its own in pages of 2
  *   MiB of the host, anywhere there; low memory below the registers, high memory from 4 GiB, as
  *   QEMU's `pc` machine has it.
- * Does not model: memory that is not backed from the start, swapping, ballooning; translation
- *   look-aside buffers (two-dimensional walks); several guests on a CPU; NUMA within a guest; exits
- *   by timers, halts and interrupt controllers.
- * Timing: an access takes as long as one of the host to the host-physical line.
+ * Does not model: memory that is not backed from the start, swapping, ballooning; several guests on
+ *   a CPU; NUMA within a guest; exits by halts and interrupt controllers.
+ * Timing: an access takes as long as one of the host to the host-physical line, and before that
+ *   what its translation takes (vm_mmu.c).
  * Sources: docs/sources.md#kvm; docs/models/vm.md.
  */
 #include <errno.h>
@@ -36,6 +36,31 @@ const struct param_desc vm_params_table[] = {
     PARAM("posted_interrupts", PARAM_BOOL, struct vm_params, posted_interrupts, 1, 0, 1,
           PROV_ESTIMATE, "docs/sources.md#kvm",
           "a running guest takes an interrupt without leaving"),
+    PARAM("guest_page_bytes", PARAM_BYTES, struct vm_params, guest_page_bytes, 2097152, 4096,
+          1073741824, PROV_ESTIMATE, "docs/sources.md#kvm",
+          "pages of the guest's kernel's map of memory: 4 KiB, 2 MiB or 1 GiB"),
+    PARAM("host_page_bytes", PARAM_BYTES, struct vm_params, host_page_bytes, 2097152, 4096, 2097152,
+          PROV_ESTIMATE, "docs/sources.md#kvm",
+          "pages of the host under the guest: 4 KiB or 2 MiB"),
+    PARAM("tlb_4k_entries", PARAM_U32, struct vm_params, tlb_4k_entries, 64, 0, 1024,
+          PROV_DATASHEET, "docs/sources.md#kvm", "first-level data TLB for pages of 4 KiB"),
+    PARAM("tlb_2m_entries", PARAM_U32, struct vm_params, tlb_2m_entries, 32, 0, 1024,
+          PROV_DATASHEET, "docs/sources.md#kvm", "first-level data TLB for pages of 2 MiB"),
+    PARAM("tlb_ways", PARAM_U32, struct vm_params, tlb_ways, 4, 1, 1024, PROV_DATASHEET,
+          "docs/sources.md#kvm", "ways of the first level"),
+    PARAM("tlb_l2_entries", PARAM_U32, struct vm_params, tlb_l2_entries, 1536, 0, 16384,
+          PROV_DATASHEET, "docs/sources.md#kvm", "second-level TLB, for both sizes"),
+    PARAM("tlb_l2_ways", PARAM_U32, struct vm_params, tlb_l2_ways, 6, 1, 16384, PROV_DATASHEET,
+          "docs/sources.md#kvm", "ways of the second level"),
+    PARAM("tlb_l2_cycles", PARAM_U32, struct vm_params, tlb_l2_cycles, 7, 0, 50, PROV_ESTIMATE,
+          "docs/sources.md#kvm", "what is found in the second level, or not, takes so much longer"),
+    PARAM("pde_cache_entries", PARAM_U32, struct vm_params, pde_cache_entries, 24, 0, 128,
+          PROV_ESTIMATE, "docs/sources.md#kvm",
+          "paging-structure cache of entries that cover 2 MiB, of each kind of table"),
+    PARAM("pdpte_cache_entries", PARAM_U32, struct vm_params, pdpte_cache_entries, 4, 0, 128,
+          PROV_ESTIMATE, "docs/sources.md#kvm", "of entries that cover 1 GiB"),
+    PARAM("pml4e_cache_entries", PARAM_U32, struct vm_params, pml4e_cache_entries, 2, 0, 128,
+          PROV_ESTIMATE, "docs/sources.md#kvm", "of entries that cover 512 GiB"),
     { .type = PARAM_END },
 };
 
@@ -86,6 +111,7 @@ static bool is_memory(const struct os_guest *place, uint64_t guest)
 static void memory_release(struct k_vm *vm)
 {
     struct physmem *mem = host_physmem(vm->host->host);
+    vm_mmu_tables_release(vm);
     for (uint64_t i = 0; i < vm->place.n_backing; i++) {
         if (vm->backing[i].v == 0)
             continue;
@@ -157,11 +183,19 @@ const char *k_vm_name(const struct k_vm *vm)
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
+bool vm_pages_possible(uint64_t guest_page_bytes, uint64_t host_page_bytes)
+{
+    return (guest_page_bytes == PAGE_BYTES || guest_page_bytes == OS_HUGE_BYTES ||
+            guest_page_bytes == GIB) &&
+           (host_page_bytes == PAGE_BYTES || host_page_bytes == OS_HUGE_BYTES);
+}
+
 static int check(struct kernel *host, const struct vm_config *config)
 {
     if (config->n_cpus == 0 || config->n_cpus > VM_CPUS_MAX || config->first_cpu >= host->n_cpus ||
         config->n_cpus > host->n_cpus - config->first_cpu || config->memory_bytes == 0 ||
-        config->memory_bytes % OS_HUGE_BYTES != 0 || config->node >= host->n_nodes)
+        config->memory_bytes % OS_HUGE_BYTES != 0 || config->node >= host->n_nodes ||
+        !vm_pages_possible(config->params.guest_page_bytes, config->params.host_page_bytes))
         return -EINVAL;
     for (unsigned c = 0; c < config->n_cpus; c++)
         if (host->cpu[config->first_cpu + c].isolated)
@@ -175,6 +209,7 @@ static void discard(struct k_vm *vm)
         os_free(vm->guest);
     for (unsigned i = 0; i < VM_FUNCTIONS_MAX; i++)
         free(vm->function[i]);
+    vm_mmu_free(vm);
     if (vm->place.space != NULL)
         physmem_free(vm->place.space);
     free(vm->backing);
@@ -206,15 +241,18 @@ int vm_new(struct kernel *host, const struct vm_config *config, struct k_vm **re
     vm->backing = k_zalloc(vm->place.n_backing * sizeof vm->backing[0]);
     vm->pins = k_zalloc(vm->place.n_backing * sizeof vm->pins[0]);
     vm->cpu = k_zalloc(config->n_cpus * sizeof vm->cpu[0]);
+    vm->place.backing = vm->backing;
+    vm->place.space = make_space(&vm->place);
     status = memory_get(vm);
-    if (status == 0 && (status = vm_cpus_start(vm)) != 0)
-        memory_release(vm);
+    if (status == 0)
+        status = vm_mmu_new(vm);
+    if (status == 0)
+        status = vm_cpus_start(vm);
     if (status != 0) {
+        memory_release(vm);
         discard(vm);
         return status;
     }
-    vm->place.backing = vm->backing;
-    vm->place.space = make_space(&vm->place);
     vm->guest = os_guest_new(host->host, &host->params, &vm->place);
     vm->running = true;
     *result = vm;

@@ -29,6 +29,12 @@ struct vm_params {
     uint32_t user_exit_cycles;          /* more of what QEMU handles: to it and back */
     uint32_t eventfd_cycles;            /* of who signals, until the guest's APIC has it */
     bool posted_interrupts;             /* a running guest takes them without an exit */
+    /* vm_mmu.c. Pages of the guest's kernel's map: 4 KiB, 2 MiB, 1 GiB; of the host under them:
+     * 4 KiB, 2 MiB. */
+    uint64_t guest_page_bytes, host_page_bytes;
+    uint32_t tlb_4k_entries, tlb_2m_entries, tlb_ways; /* of data, first level */
+    uint32_t tlb_l2_entries, tlb_l2_ways, tlb_l2_cycles;
+    uint32_t pde_cache_entries, pdpte_cache_entries, pml4e_cache_entries;
 };
 extern const struct param_desc vm_params_table[];
 
@@ -39,12 +45,14 @@ struct vm_config {
     unsigned node;         /* of the host, where its memory is; others if that is full */
     struct vm_params params;
 };
+/* Whether these are page sizes that there are (vm_params). */
+bool vm_pages_possible(uint64_t guest_page_bytes, uint64_t host_page_bytes);
 /* All parameters at their defaults, and the rest zero. */
 struct vm_config vm_config_default(void);
 
 /* [thread] The CPUs are the guest's until it is shut down: threads of the host that run there move
- * away. -EINVAL: no such CPUs, or memory of no size; -EBUSY: they are a guest's already; -ENOMEM.
- */
+ * away. -EINVAL: no such CPUs or pages, or memory of no size; -EBUSY: they are a guest's already;
+ * -ENOMEM. */
 int vm_new(struct kernel *host, const struct vm_config *config, struct k_vm **vm);
 /* Its kernel, for all that runs in it. */
 struct kernel *vm_kernel(struct k_vm *vm);
@@ -66,10 +74,12 @@ void vm_free(struct k_vm *vm);
 
 /* ---- Looking at it --------------------------------------------------------------------------- */
 struct vm_stats {
-    uint64_t exits;      /* accesses that QEMU handled */
-    uint64_t interrupts; /* injected */
-    uint64_t woken;      /* of them, to a CPU that had halted */
-    uint64_t pins;       /* pages pinned now */
+    uint64_t exits;                  /* accesses that QEMU handled */
+    uint64_t interrupts;             /* injected */
+    uint64_t woken;                  /* of them, to a CPU that had halted */
+    uint64_t pins;                   /* pages pinned now */
+    uint64_t tlb_l2_hits, tlb_walks; /* of misses of the first level */
+    uint64_t tlb_reads;              /* of page tables, by these walks */
 };
 struct vm_stats vm_stats(const struct k_vm *vm);
 /* The host-physical address of a guest-physical one; false: no memory is there. */

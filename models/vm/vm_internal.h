@@ -12,6 +12,7 @@
 #include "models/os/os_memory.h"
 #include "models/os/os_pci.h"
 #include "models/vm/vm.h"
+#include "models/vm/vm_tlb.h"
 
 #define VM_MSIX_MAX 256u /* entries of a function's table */
 
@@ -54,12 +55,35 @@ struct vm_function {
     struct k_eventfd eventfd[VM_MSIX_MAX];
 };
 
+/* Page tables: of the guest (by linear address) in its memory, of the host (by guest-physical
+ * address) in the host's. */
+enum { VM_TABLES_GUEST, VM_TABLES_HOST, VM_TABLES };
+struct vm_tables {
+    struct physmem *space; /* where they lie */
+    unsigned node;
+    unsigned leaf; /* level whose entries are pages: 1 (4 KiB) to 3 (1 GiB) */
+    bool of_guest; /* addresses of tables are guest-physical */
+    uint64_t root; /* the table of the top level */
+    uint64_t used; /* bytes of the pieces */
+    size_t n_pieces, pieces_max;
+    uint64_t *piece;
+};
+
+struct vm_mmu_cpu {
+    struct vm_tlb l1, l2;
+    /* Paging-structure caches by level of the entry: where the table below lies. */
+    struct vm_tlb guest_cache[5], host_cache[5];
+};
+
 struct k_vm {
     struct kernel *host, *guest;
     struct vm_config config;
     struct os_guest place;
     struct hpa *backing;
     uint16_t *pins; /* by huge page */
+    struct vm_tables tables[VM_TABLES];
+    unsigned page_shift; /* of the smaller pages: what a TLB's entry covers */
+    struct vm_mmu_cpu *mmu;
     struct vm_cpu *cpu;
     unsigned n_inside; /* threads in or on the way to KVM_RUN */
     bool running, stopping;
@@ -78,6 +102,16 @@ void vm_exit_to(struct k_vm *vm, vm_exit_fn *fn, void *arg);
 void vm_eventfd_init(struct k_eventfd *eventfd, struct k_vm *vm);
 /* Unmasked: what waits goes. */
 void vm_eventfd_mask(struct k_eventfd *eventfd, bool masked);
+
+/* ---- vm_mmu.c -------------------------------------------------------------------------------- */
+/* Makes page tables and TLBs; the guest's memory and its space are there. -ENOMEM: vm_mmu_free()
+ * and vm_mmu_tables_release() are still to be called. */
+int vm_mmu_new(struct k_vm *vm);
+/* The host's tables go back to it; again: does nothing. */
+void vm_mmu_tables_release(struct k_vm *vm);
+void vm_mmu_free(struct k_vm *vm);
+/* The host's memory at an address that such tables have of a table. */
+struct hpa vm_table_at(const struct k_vm *vm, const struct vm_tables *tables, uint64_t at);
 
 /* ---- vm_pci.c -------------------------------------------------------------------------------- */
 /* [thread] Of the host: the guest removes the device, the function is closed. */

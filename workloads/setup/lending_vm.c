@@ -62,6 +62,10 @@ void lending_vm_read(struct lending_host *host, struct config *config,
         config_mistake(group, errors, "`first_cpu` and `cpus`: cores of the host", NULL);
     if (v->params.memory_bytes % HUGE_BYTES != 0)
         config_mistake(group, errors, "`memory_bytes`: a multiple of 2 MiB", NULL);
+    if (!vm_pages_possible(v->config.params.guest_page_bytes, v->config.params.host_page_bytes))
+        config_mistake(group, errors,
+                       "`guest_page_bytes`: 4096, 2 MiB or 1 GiB; `host_page_bytes`: 4096 or 2 MiB",
+                       NULL);
     v->config.name = host->name;
     v->config.first_cpu = v->params.first_cpu;
     v->config.n_cpus = v->params.cpus;

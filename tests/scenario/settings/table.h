@@ -20,6 +20,19 @@ struct base {
     }
 #define TO_ITS_END " measure.duration_us=10000000"
 #define GPU_COPY   "programs.p.transfer_bytes=16384 programs.p.volume_bytes=65536" TO_ITS_END
+#define GUEST_FIO                                                              \
+    "programs.p.type=fio programs.p.span_bytes=4194304 programs.p.on=borrower" \
+    " programs.p.device=ssd programs.p.cpu=0 programs.p.queue_depth=16"        \
+    " measure.warmup_us=6000 measure.duration_us=300"
+#define GUEST_TLB                                \
+    " lending.borrower.vm.tlb_4k_entries=2"      \
+    " lending.borrower.vm.tlb_2m_entries=0"      \
+    " lending.borrower.vm.tlb_ways=1"            \
+    " lending.borrower.vm.tlb_l2_entries=2"      \
+    " lending.borrower.vm.tlb_l2_ways=1"         \
+    " lending.borrower.vm.pde_cache_entries=0"   \
+    " lending.borrower.vm.pdpte_cache_entries=0" \
+    " lending.borrower.vm.pml4e_cache_entries=0"
 #define COPIES(TYPE)                                                                         \
     "programs.p.type=" TYPE " programs.p.message_bytes=65536 programs.p.volume_bytes=262144" \
     " programs.p.by=engine devices.engine.type=dsa.accelerator "
@@ -260,10 +273,9 @@ static const struct base bases[] = {
     { "nvmeof", "nvmeof", "" },
     { "guest", "guest", GPU_COPY },
     { "guest.irq", "guest", "programs.p.timing=interrupt " GPU_COPY },
-    { "guest.fio", "guest",
-      "programs.p.type=fio programs.p.span_bytes=4194304 programs.p.on=borrower"
-      " programs.p.device=ssd programs.p.cpu=0 programs.p.queue_depth=16"
-      " measure.warmup_us=6000 measure.duration_us=300" },
+    { "guest.fio", "guest", GUEST_FIO },
+    { "guest.tlb", "guest", GUEST_FIO GUEST_TLB },
+    { "guest.small", "guest", GUEST_FIO GUEST_TLB " lending.borrower.vm.guest_page_bytes=4096" },
     { "migrate", "migrate", "" },
     { "local", "local", GPU_COPY },
     { "local.peer", "local", "programs.p.direction=peer " GPU_COPY },
@@ -774,6 +786,11 @@ static const struct row rows[] = {
       "exit_cycles=1400 entry_cycles=1400 user_exit_cycles=8000" },
     { "vm", "guest.irq", "lending.borrower.vm", "eventfd_cycles=2000" },
     { "vm", "guest.fio", "lending.borrower.vm", "posted_interrupts=false" },
+    { "vm", "guest.tlb", "lending.borrower.vm", "tlb_2m_entries=32" },
+    { "vm", "guest.small", "lending.borrower.vm",
+      "guest_page_bytes=2097152 host_page_bytes=4096 tlb_4k_entries=64 tlb_ways=2"
+      " tlb_l2_entries=1536 tlb_l2_ways=2 tlb_l2_cycles=50 pde_cache_entries=24"
+      " pdpte_cache_entries=4 pml4e_cache_entries=2" },
     { "cable", "bench", "cables.[1]", "length_m=10" },
     { "engine", "net", "engine", "quantum_ns=200" },
     { "measure", "bench", "measure",
