@@ -8,8 +8,10 @@
 #include "sim/config/config_internal.h"
 #include "sim/config/unit.h"
 
-#define MAX_QUOTED 60  /* characters of a value that a message repeats */
-#define MANY       32u /* names: more are looked up in tables */
+#define MAX_QUOTED      60  /* characters of a value that a message repeats */
+#define MANY            32u /* names: more are looked up in tables */
+#define MISPLACED_MIN   3u  /* unknown settings of one included file: it is in the wrong place */
+#define MISPLACED_NAMED 4u  /* of them in the message */
 
 static void node_free(gpointer data)
 {
@@ -422,6 +424,43 @@ static void report_unknown(const struct config_node *node, struct sim_error_list
                   by_axis ? ")" : "", *suggestion ? "; " : "", suggestion);
 }
 
+static bool is_unknown(const struct config_node *parent, const struct config_node *child)
+{
+    return child->mark == CONFIG_UNREAD && parent->kind == CONFIG_GROUP;
+}
+
+/* A file that describes a host or device, included beside the groups of hosts and devices, not in
+ * one of them: one message for all of its settings. False: this is none of many of one file. */
+static bool report_misplaced(const struct config_node *root, unsigned first,
+                             struct sim_error_list *errors)
+{
+    const struct config_node *node = root->children->pdata[first];
+    g_autoptr(GString) names = g_string_new(NULL);
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < config_count(root); i++) {
+        const struct config_node *child = root->children->pdata[i];
+        if (!is_unknown(root, child) || child->place.origin ||
+            g_strcmp0(child->place.file, node->place.file) != 0)
+            continue;
+        if (i < first)
+            return true; /* said */
+        if (n < MISPLACED_NAMED)
+            g_string_append_printf(names, "%s%s", n > 0 ? ", " : "", child->name);
+        n++;
+    }
+    if (n < MISPLACED_MIN)
+        return false;
+    if (n > MISPLACED_NAMED)
+        g_string_append_printf(names, " and %u more", n - MISPLACED_NAMED);
+    sim_error_add(
+        errors, node->place.file, node->place.line,
+        "%s: unknown settings; of an included file that describes a host or a device they "
+        "are expected within it: hosts = { NAME = { @include \"FILE\" }; };",
+        names->str);
+    return true;
+}
+
 bool config_check_unknown_below(struct config_node *node, struct sim_error_list *errors)
 {
     bool good = true;
@@ -431,8 +470,10 @@ bool config_check_unknown_below(struct config_node *node, struct sim_error_list 
 
         if (child->mark == CONFIG_ASIDE)
             continue;
-        if (child->mark == CONFIG_UNREAD && node->kind == CONFIG_GROUP) {
-            report_unknown(child, errors);
+        if (is_unknown(node, child)) {
+            if (node->parent || g_strcmp0(child->place.file, node->place.file) == 0 ||
+                !report_misplaced(node, i, errors))
+                report_unknown(child, errors);
             good = false;
         } else {
             good &= config_check_unknown_below(child, errors);

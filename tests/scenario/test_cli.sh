@@ -61,6 +61,14 @@ out=$("$nudma" run $size --set workload 2>&1); is "--set without a value" $? 2
 out=$("$nudma" run $size --sett workload.cache=cold 2>&1); is "an option that is none" $? 2
 has "the nearest option" "$out" 'Unknown option --sett; did you mean "--set"\?'
 has "of those that all have" "$("$nudma" list --versoin 2>&1)" 'did you mean "--version"\?'
+printf '@include "platforms/t430.cfg"\nworkload = { type = "pcie_bench"; };\n' >misplaced.cfg
+out=$("$nudma" run misplaced.cfg 2>&1); is "a host that is included in no group" $? 2
+has "its settings in one message" "$out" \
+    't430.cfg:[0-9]+: machine, cpu, core, cache and 8 more: unknown settings; .*hosts = \{ NAME = \{ @include'
+is "and no other about them" "$(grep -c t430.cfg <<<"$out")" 1
+printf '\nmashine = 1;\nmore = 2;\nworkload = { type = "pcie_bench"; };\n@include "platforms/t430.cfg"\n' >misplaced.cfg
+out=$("$nudma" run misplaced.cfg 2>&1); is "settings of the scenario itself" $? 2
+is "each by itself" "$(grep -c 'misplaced.cfg:[23]: m.*: unknown setting' <<<"$out")" 2
 for command in list describe explain import init measure diff calibrate; do
     out=$("$nudma" $command --db x.db 2>&1); is "$command reads no results: --db" $? 2
     has "$command says so" "$out" 'Unknown option --db'
