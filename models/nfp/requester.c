@@ -50,7 +50,8 @@ struct op_queue {
 
 /* A direction between the link and local memory; its operation is the head of a list. */
 struct memory_path {
-    struct sim_event burst; /* pending while an operation is moved: its next burst */
+    struct sim_event burst; /* pending while an operation is moved: its next burst, without banks
+                               its last */
     uint64_t moved_bytes;   /* of it so far */
     bool asked;             /* for the next burst's bank, which is its own from bank_ps on */
     sim_time bank_ps;
@@ -178,6 +179,24 @@ static void path_ask(struct model *model, struct memory_path *path, uint64_t byt
     *free_ps = path->bank_ps + n_words(n) * params->bank_word_ps;
 }
 
+/* What a burst but an operation's last takes the path: it is full. */
+static sim_time full_burst_ps(const struct requester_params *params)
+{
+    return (n_words(params->burst_bytes) + 1) * params->word_ps;
+}
+
+/* All bursts but the last of an operation that is about to begin: without banks, nothing can come
+ * between them, and they take no events. */
+static void path_pass(const struct requester_params *params, struct memory_path *path,
+                      uint64_t bytes)
+{
+    const uint64_t n = (bytes - 1) / params->burst_bytes;
+    const sim_time bursts_ps = n * full_burst_ps(params);
+    path->moved_bytes = n * params->burst_bytes;
+    path->free_ps += bursts_ps;
+    path->busy.ps += bursts_ps;
+}
+
 /* Begins with the next operation of the list, which is ready at ready_ps, when the path is free. */
 static void path_begin(struct model *model, struct memory_path *path, uint64_t bytes,
                        sim_time ready_ps)
@@ -189,6 +208,8 @@ static void path_begin(struct model *model, struct memory_path *path, uint64_t b
     path->begun_ps = SIM_MAX(SIM_MAX(ready_ps, now_ps), path->free_ps);
     path->free_ps = path->begun_ps + state->params.descriptor_ps;
     path->busy.ps += state->params.descriptor_ps;
+    if (state->params.bank_bytes == 0)
+        path_pass(&state->params, path, bytes);
     sim_schedule(model->sim, &path->burst, path->free_ps);
     if (ready_ps <= now_ps)
         path_ask(model, path, bytes);
@@ -335,7 +356,7 @@ static void pull_burst(struct sim *sim, struct sim_event *event)
     struct pcie_requester_op *op = state->writes_decoding.head;
     struct model *model = op->model;
     const uint64_t left = op->bytes - state->pull.moved_bytes;
-    sim_time path_ps = (n_words(params->burst_bytes) + 1) * params->word_ps;
+    sim_time path_ps = full_burst_ps(params);
     (void)sim;
     if (left <= params->burst_bytes && left > LINE_BYTES + WORD_BYTES)
         path_ps += params->line_ps;

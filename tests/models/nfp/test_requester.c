@@ -292,6 +292,64 @@ static void test_directions_share_banks(void **unused)
     assert_period(pair_period_ps(BANKS_OF("0") "3; ", 512), push_ps(512));
 }
 
+static uint64_t stat_of(const struct model *a, const char *name)
+{
+    const struct stat_desc *stat = a->ops->stats;
+    uint64_t value;
+    while (strcmp(stat->name, name) != 0)
+        stat++;
+    memcpy(&value, (const char *)a->state + stat->offset, sizeof(value));
+    return value;
+}
+
+#define MIXED_OPS   40
+#define MIXED_LOOKS 300
+
+struct mixed {
+    sim_time done_ps[MIXED_OPS];
+    uint64_t push_ps[MIXED_LOOKS], pull_ps[MIXED_LOOKS];
+    uint64_t n_events;
+};
+
+/* Reads and writes of all sizes; the statistics are looked at every 37 ns. */
+static void run_mixed(const char *settings, struct mixed *mixed)
+{
+    struct bench bench;
+    struct op op[MIXED_OPS];
+    bench_open(&bench, settings);
+    for (unsigned i = 0; i < MIXED_OPS; i++)
+        submit(&bench, &op[i], i % 3 != 0, PCIE_REQUESTER_BULK, 0x10000, 1 + i * 397 % 2048);
+    for (unsigned i = 0; i < MIXED_LOOKS; i++) {
+        sim_run(bench.rig.sim, (i + 1) * 37 * SIM_PS_PER_NS, NULL);
+        bench.a->ops->settle(bench.a);
+        mixed->push_ps[i] = stat_of(bench.a, "push_busy_ps");
+        mixed->pull_ps[i] = stat_of(bench.a, "pull_busy_ps");
+    }
+    pcie_rig_run(&bench.rig);
+    for (unsigned i = 0; i < MIXED_OPS; i++)
+        mixed->done_ps[i] = op[i].done_ps;
+    mixed->n_events = sim_events_fired(bench.rig.sim);
+    bench_close(&bench);
+}
+
+/* Without banks an operation's bursts are one event; with banks that take no time each has its own.
+ * Nothing else differs, in the middle of an operation neither. */
+static void test_bursts_as_one_event(void **unused)
+{
+    static struct mixed as_one, each;
+    (void)unused;
+    run_mixed(AMPLE, &as_one);
+    run_mixed(AMPLE "bank_bytes = 1024; bank_word_ns = 0; ", &each);
+    assert_true(as_one.n_events + 2 * MIXED_OPS < each.n_events);
+    for (unsigned i = 0; i < MIXED_OPS; i++)
+        assert_int_equal(as_one.done_ps[i], each.done_ps[i]);
+    for (unsigned i = 0; i < MIXED_LOOKS; i++) {
+        assert_int_equal(as_one.push_ps[i], each.push_ps[i]);
+        assert_int_equal(as_one.pull_ps[i], each.pull_ps[i]);
+    }
+    assert_true(each.push_ps[MIXED_LOOKS - 1] != 0 && each.pull_ps[MIXED_LOOKS / 2] != 0);
+}
+
 /* So many reads per time from their request to local memory, so many writes per latency; now and
  * then one waits for a DLLP in each direction. */
 static void test_slots_bound_the_rate(void **unused)
@@ -501,6 +559,7 @@ int main(void)
         BENCH_TEST(test_stores_and_forwards_whole_operations, ""),
         cmocka_unit_test(test_saturated_rates_are_the_bounds),
         cmocka_unit_test(test_directions_share_banks),
+        cmocka_unit_test(test_bursts_as_one_event),
         cmocka_unit_test(test_slots_bound_the_rate),
         BENCH_TEST(test_reads_end_in_order_of_issue, "reads_in_flight = 4; "),
         BENCH_TEST(test_writes_leave_in_order_a_burst_apart, AMPLE),
