@@ -94,7 +94,7 @@ sim_time link_take_wire(struct link_dir *dir, sim_time at_ps, uint32_t bytes)
     return take_wire(dir, at_ps, bytes);
 }
 
-static void owe_ack(struct link_dir *dir, sim_time due_ps)
+static __attribute__((noinline)) void owe_ack(struct link_dir *dir, sim_time due_ps)
 {
     dir->n_unacked = 0;
     link_ring_put(&dir->reverse->owed, due_ps, DLLP_ACK);

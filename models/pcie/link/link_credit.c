@@ -102,22 +102,28 @@ static bool is_low(const struct link_dir *dir, enum tlp_class class)
     return pool->open_header < 1 || pool->open_data < SIM_MAX(data, pool->need_data);
 }
 
-void pcie_port_release(struct pcie_port *port, enum tlp_class class, unsigned data_credits,
-                       sim_time at_ps)
+static bool awaits_credits(const struct link_dir *dir)
 {
-    struct link_dir *dir = port->tx->reverse;
+    return dir->n_queued != 0 || (dir->want & WANT_CREDITS) != 0;
+}
+
+static __attribute__((noinline)) void send_update_and_look(struct link_dir *dir,
+                                                           enum tlp_class class, sim_time at_ps)
+{
+    send_update(dir, class, at_ps);
+    if (awaits_credits(dir))
+        link_arm_for_credits(dir);
+}
+
+/* As pcie_port_release(), but that what was freed before has gone into an UpdateFC if it was due.
+ * Calls only at the end, and then as its last act: it saves no registers. */
+static inline __attribute__((always_inline)) void release(struct pcie_port *port,
+                                                          struct link_dir *dir,
+                                                          enum tlp_class class,
+                                                          unsigned data_credits, sim_time at_ps)
+{
     struct link_pool *pool = &dir->pool[class];
 
-    if ((pool->finite_header | pool->finite_data) == 0)
-        return;
-    SIM_ASSERT(at_ps >= sim_now(dir->sim), "%s: released in the past", port->name);
-    if ((pool->freed_header | pool->freed_data) != 0) {
-        at_ps = SIM_MAX(at_ps, pool->last_freed_ps);
-        if (at_ps > pool->update_deadline_ps)
-            send_update(dir, class, pool->update_deadline_ps);
-    }
-    if ((pool->freed_header | pool->freed_data) == 0)
-        pool->update_deadline_ps = at_ps + link_limit_ps(dir);
     pool->last_freed_ps = at_ps;
     pool->freed_header += pool->finite_header;
     pool->freed_data += data_credits * pool->finite_data;
@@ -127,9 +133,42 @@ void pcie_port_release(struct pcie_port *port, enum tlp_class class, unsigned da
                "%s: more was released than received", port->name);
     if (pool->freed_header >= pool->update_header || pool->freed_data >= pool->update_data ||
         is_low(dir, class))
-        send_update(dir, class, at_ps);
-    if (dir->n_queued != 0 || (dir->want & WANT_CREDITS) != 0)
+        send_update_and_look(dir, class, at_ps);
+    else if (SIM_UNLIKELY(awaits_credits(dir)))
         link_arm_for_credits(dir);
+}
+
+/* The first that is freed since an UpdateFC, or since one has become due. */
+static __attribute__((noinline)) void release_first(struct pcie_port *port, struct link_dir *dir,
+                                                    enum tlp_class class, unsigned data_credits,
+                                                    sim_time at_ps)
+{
+    struct link_pool *pool = &dir->pool[class];
+
+    if ((pool->freed_header | pool->freed_data) != 0)
+        send_update(dir, class, pool->update_deadline_ps);
+    pool->update_deadline_ps = at_ps + link_limit_ps(dir);
+    release(port, dir, class, data_credits, at_ps);
+}
+
+void pcie_port_release(struct pcie_port *port, enum tlp_class class, unsigned data_credits,
+                       sim_time at_ps)
+{
+    struct link_dir *dir = port->tx->reverse;
+    struct link_pool *pool = &dir->pool[class];
+
+    if ((pool->finite_header | pool->finite_data) == 0)
+        return;
+    SIM_ASSERT(at_ps >= sim_now(dir->sim), "%s: released in the past", port->name);
+    if (SIM_UNLIKELY((pool->freed_header | pool->freed_data) == 0)) {
+        release_first(port, dir, class, data_credits, at_ps);
+        return;
+    }
+    at_ps = SIM_MAX(at_ps, pool->last_freed_ps);
+    if (SIM_UNLIKELY(at_ps > pool->update_deadline_ps))
+        release_first(port, dir, class, data_credits, at_ps);
+    else
+        release(port, dir, class, data_credits, at_ps);
 }
 
 /* ---- The sender's side ----------------------------------------------------------------------- */
