@@ -48,6 +48,12 @@ static void *allocate_zeroed(uint64_t bytes)
     return memory;
 }
 
+static void set_horizon(struct sim_queue *q, uint64_t chunk)
+{
+    q->horizon_chunk = chunk;
+    q->step_slot = (chunk - SIM_QUEUE_CHUNKS + 1) << (q->chunk_shift - q->shift);
+}
+
 static void set_shape(struct sim_queue *q, unsigned shift, unsigned slots_log2)
 {
     uint64_t n_slots = UINT64_C(1) << slots_log2;
@@ -64,7 +70,10 @@ static void set_shape(struct sim_queue *q, unsigned shift, unsigned slots_log2)
     q->shift = shift;
     q->chunk_shift = shift + slots_log2 - SIM_QUEUE_CHUNKS_LOG2;
     q->open_slot = q->last_ps >> shift;
-    q->horizon_chunk = (q->last_ps >> q->chunk_shift) + SIM_QUEUE_CHUNKS;
+    /* The horizon is never less than three chunks from the end of the open slot's. */
+    q->near_slots = (n_slots >> SIM_QUEUE_CHUNKS_LOG2) * (SIM_QUEUE_CHUNKS - 1);
+    q->soon_slots = n_slots > SIM_QUEUE_COLD_SLOTS ? SIM_QUEUE_SOON_SLOTS - 1 : UINT64_MAX;
+    set_horizon(q, (q->last_ps >> q->chunk_shift) + SIM_QUEUE_CHUNKS);
 }
 
 void sim_queue_init(struct sim_queue *q)
@@ -297,9 +306,10 @@ static void cascade(struct sim_queue *q, unsigned level, unsigned idx)
 /* Moves the horizon by one chunk: the events of that chunk become near. */
 static void step_horizon(struct sim_queue *q)
 {
-    uint64_t chunk = q->horizon_chunk++;
+    uint64_t chunk = q->horizon_chunk;
     struct sim_event *next;
 
+    set_horizon(q, chunk + 1);
     for (struct sim_event *e = take_far(q, 0, (unsigned)(chunk % SIM_QUEUE_RADIX)); e != NULL;
          e = next) {
         next = e->next;
@@ -524,9 +534,25 @@ static void start_epoch(struct sim_queue *q)
 }
 
 /* The population has outgrown the slots. */
-void sim_queue_grow(struct sim_queue *q)
+static void grow(struct sim_queue *q)
 {
     rebuild(q, q->shift, slots_for(q->n_pending));
+}
+
+/* As sim_queue_place(), wherever the event belongs; the queue may have to grow for it. */
+void sim_queue_place_slow(struct sim_queue *q, struct sim_event *event)
+{
+    if (SIM_UNLIKELY(q->n_pending++ >= q->grow_at))
+        grow(q);
+    const uint64_t number = event->time_ps >> q->shift;
+    if (number <= q->open_slot)
+        sim_queue_insert_open(q, event);
+    else if (event->time_ps >> q->chunk_shift >= q->horizon_chunk)
+        sim_queue_insert_far(q, event);
+    else if (number - q->open_slot - 1 < q->soon_slots)
+        sim_queue_push_near(q, event);
+    else
+        sim_queue_defer(q, event);
 }
 
 /*

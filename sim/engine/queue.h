@@ -12,6 +12,7 @@
  *   - every pending event has time >= last_ps, the time of the event popped last;
  *   - open_slot <= last_ps >> shift or the queue has been empty up to open_slot, and
  *     horizon_chunk <= chunk of (open_slot + 1) + 4: near slot numbers never wrap onto each other;
+ *   - horizon_chunk >= chunk of open_slot + 4: the next three chunks' worth of slots are near;
  *   - a slot that holds events has its bit set in the bitmap. A set bit may be stale (cancelled
  *     events leave it); the search clears it. Same for the wheel;
  *   - clock.next_ps is never later than the earliest pending event.
@@ -57,6 +58,9 @@ struct sim_queue {
     unsigned shift, chunk_shift;
     uint64_t horizon_chunk;
     uint64_t slot_mask;
+    uint64_t near_slots; /* so many behind the open slot are near for certain */
+    uint64_t soon_slots; /* so many are put into without fetching ahead */
+    uint64_t step_slot;  /* opening it, or a later one, moves the horizon */
     uint64_t *bitmap;
     struct sim_event **slot;
     struct sim_event scratch; /* takes the back link that an empty slot has no event for */
@@ -85,10 +89,10 @@ void sim_queue_release(struct sim_queue *queue);
 bool sim_queue_idle_until(struct sim_queue *queue, sim_time at_ps);
 
 /* Cold parts of the inline functions below. */
+void sim_queue_place_slow(struct sim_queue *queue, struct sim_event *event);
 void sim_queue_insert_open(struct sim_queue *queue, struct sim_event *event);
 void sim_queue_insert_far(struct sim_queue *queue, struct sim_event *event);
 void sim_queue_place_deferred(struct sim_queue *queue);
-void sim_queue_grow(struct sim_queue *queue);
 void sim_queue_adapt(struct sim_queue *queue);
 bool sim_queue_jump(struct sim_queue *queue, sim_time limit_ps);
 void sim_queue_advance_horizon(struct sim_queue *queue);
@@ -144,23 +148,32 @@ static inline void sim_queue_defer(struct sim_queue *queue, struct sim_event *ev
         sim_queue_push_near(queue, old);
 }
 
-/* Puts the event, whose seq is set, where it belongs. */
+/* Puts the event, whose seq is set, where it belongs: mostly into a slot not far behind the open
+ * one, which one comparison tells. */
 static inline void sim_queue_place(struct sim_queue *queue, struct sim_event *event, sim_time at_ps)
 {
     event->time_ps = at_ps;
     if (at_ps < queue->clock.next_ps)
         queue->clock.next_ps = at_ps;
-    if (SIM_UNLIKELY(queue->n_pending++ >= queue->grow_at))
-        sim_queue_grow(queue);
-    if (SIM_UNLIKELY(at_ps >> queue->shift <= queue->open_slot))
+    const uint64_t number = at_ps >> queue->shift;
+    const uint64_t ahead = number - queue->open_slot - 1; /* wraps if it is open */
+    if (SIM_UNLIKELY(queue->n_pending >= queue->grow_at)) {
+        sim_queue_place_slow(queue, event);
+    } else if (SIM_LIKELY(ahead < queue->near_slots)) {
+        queue->n_pending++;
+        if (SIM_LIKELY(ahead < queue->soon_slots))
+            sim_queue_push_near(queue, event);
+        else
+            sim_queue_defer(queue, event);
+    } else if (number <= queue->open_slot) {
+        queue->n_pending++;
         sim_queue_insert_open(queue, event);
-    else if (SIM_UNLIKELY(at_ps >> queue->chunk_shift >= queue->horizon_chunk))
+    } else if (at_ps >> queue->chunk_shift >= queue->horizon_chunk) {
+        queue->n_pending++;
         sim_queue_insert_far(queue, event);
-    else if (queue->slot_mask < SIM_QUEUE_COLD_SLOTS ||
-             (at_ps >> queue->shift) - queue->open_slot < SIM_QUEUE_SOON_SLOTS)
-        sim_queue_push_near(queue, event);
-    else
-        sim_queue_defer(queue, event);
+    } else {
+        sim_queue_place_slow(queue, event);
+    }
 }
 
 /* The event is not pending and its time not before the clock's. */
@@ -231,9 +244,10 @@ static inline void sim_queue_prefetch(struct sim_queue *queue, uint64_t idx)
  * if the first event is later than limit_ps: nothing has moved then. */
 static inline struct sim_event *sim_queue_pop_slot(struct sim_queue *queue, sim_time limit_ps)
 {
-    if (SIM_UNLIKELY(queue->clock.next_ps > limit_ps || queue->n_pending == 0))
+    if (SIM_UNLIKELY(queue->clock.next_ps > limit_ps))
         return NULL;
-    if (SIM_UNLIKELY(queue->n_pending == queue->n_far) && !sim_queue_jump(queue, limit_ps))
+    if (SIM_UNLIKELY(queue->n_pending == queue->n_far) &&
+        (queue->n_pending == 0 || !sim_queue_jump(queue, limit_ps)))
         return NULL;
     uint64_t number = sim_queue_first_near(queue);
     uint64_t idx = number & queue->slot_mask;
@@ -251,8 +265,7 @@ static inline struct sim_event *sim_queue_pop_slot(struct sim_queue *queue, sim_
     if (SIM_UNLIKELY((number ^ queue->open_slot) >= 64) && queue->slot_mask >= SIM_QUEUE_COLD_SLOTS)
         sim_queue_prefetch(queue, idx);
     queue->open_slot = number;
-    if (SIM_UNLIKELY((number >> (queue->chunk_shift - queue->shift)) + SIM_QUEUE_CHUNKS >
-                     queue->horizon_chunk))
+    if (SIM_UNLIKELY(number >= queue->step_slot))
         sim_queue_advance_horizon(queue);
     queue->n_opened++;
     if (event->next != NULL)
