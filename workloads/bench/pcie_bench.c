@@ -155,9 +155,12 @@ static uint64_t first_tag(const struct bench_state *bench)
 /* Writes the device's tag into the slot's buffer. */
 static void fill_buffer(struct bench_slot *slot, uint64_t tag)
 {
-    uint64_t bytes = slot->bench->transfer_bytes;
-    for (uint64_t at = first_tag(slot->bench); at < bytes; at += tag_stride(slot->bench))
-        memcpy(slot->buffer + at, &tag, SIM_MIN(sizeof(tag), bytes - at));
+    const uint64_t bytes = slot->bench->transfer_bytes, stride = tag_stride(slot->bench);
+    uint64_t at = first_tag(slot->bench);
+    for (; at + sizeof(tag) <= bytes; at += stride)
+        memcpy(slot->buffer + at, &tag, sizeof(tag));
+    if (at < bytes) /* only the last can be cut off */
+        memcpy(slot->buffer + at, &tag, bytes - at);
 }
 
 /* The bytes of a tag that a transfer of so many bytes carries. */
