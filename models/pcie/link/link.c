@@ -571,6 +571,26 @@ sim_time pcie_port_start(struct pcie_port *port, struct tlp *tlp, sim_time at_ps
     return end_ps;
 }
 
+bool pcie_port_pass(struct pcie_port *in, struct pcie_port *out, struct tlp *tlp, sim_time lead_ps)
+{
+    struct link_dir *dir = out->tx;
+    const sim_time at_ps = sim_now(dir->sim) + lead_ps;
+
+    if (dir->free_ps > at_ps || dir->byte_q32_ps < in->tx->byte_q32_ps ||
+        SIM_UNLIKELY(dir->n_queued != 0 || dir->replay != NULL))
+        return false;
+    const enum tlp_class class = tlp_class_of(tlp);
+    const unsigned dw = tlp_payload_dw(tlp);
+    const uint32_t data = tlp_data_credits_of(dw);
+    if (!link_credits_at_hand(dir, class, data))
+        return false;
+    tlp->sequence = ++dir->sequence;
+    tlp->sent_ps = at_ps;
+    commit(dir, tlp, at_ps, class, dw);
+    pcie_port_release(in, class, data, tlp->tail_ps - dir->latency_ps);
+    return true;
+}
+
 uint32_t pcie_port_waiting(const struct pcie_port *port)
 {
     const struct link_dir *dir = port->tx;

@@ -150,15 +150,20 @@ static inline void link_ring_pop(struct link_ring *ring)
     ring->first = (ring->first + 1) & (ring->capacity - 1);
     ring->n--;
 }
-/* Credits for a TLP of the class; collects UpdateFCs that have arrived. */
-bool link_has_credits_slow(struct link_dir *dir, enum tlp_class class, uint32_t data);
-static inline bool link_has_credits(struct link_dir *dir, enum tlp_class class, uint32_t data)
+/* Credits for a TLP of the class, without a look at UpdateFCs. */
+static inline bool link_credits_at_hand(const struct link_dir *dir, enum tlp_class class,
+                                        uint32_t data)
 {
     const struct link_pool *pool = &dir->pool[class];
 
-    if (SIM_LIKELY(pool->avail_header >= 1 && pool->avail_data >= data))
-        return true;
-    return link_has_credits_slow(dir, class, data);
+    return pool->avail_header >= 1 && pool->avail_data >= data;
+}
+/* The same; collects UpdateFCs that have arrived. */
+bool link_has_credits_slow(struct link_dir *dir, enum tlp_class class, uint32_t data);
+static inline bool link_has_credits(struct link_dir *dir, enum tlp_class class, uint32_t data)
+{
+    return SIM_LIKELY(link_credits_at_hand(dir, class, data)) ||
+           link_has_credits_slow(dir, class, data);
 }
 /* Arms the wake for the next UpdateFC on its way, if there is one. */
 void link_arm_for_credits(struct link_dir *dir);

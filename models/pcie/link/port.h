@@ -129,6 +129,14 @@ sim_time pcie_port_free_ps(const struct pcie_port *port);
 sim_time pcie_port_start(struct pcie_port *port, struct tlp *tlp, sim_time at_ps);
 
 /*
+ * All of these and pcie_port_release() in one, for what needs no second look: the TLP that `in` has
+ * received goes on the wire of `out`, whose link is no faster, at now + lead_ps, and its buffer is
+ * free when it has left. Nothing must wait for `out`. False: nothing has happened, and the TLP is
+ * to be sent by way of the questions above.
+ */
+bool pcie_port_pass(struct pcie_port *in, struct pcie_port *out, struct tlp *tlp, sim_time lead_ps);
+
+/*
  * Frees the receive buffer of a TLP at at_ps (>= now), which returns its credits to the sender.
  * Every received TLP must be released once, by class and data credits, in any order. Buffers of a
  * class are freed in the order of the calls: an at_ps before that of an earlier call counts as the

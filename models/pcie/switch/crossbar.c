@@ -415,8 +415,27 @@ static sim_time ready_for(struct crossbar *xbar, uint32_t egress, const struct t
     return SIM_MAX(now_ps + wire_ps, tlp->tail_ps) - wire_ps;
 }
 
+/* Most TLPs find nothing before them, the wire open and the credits there: neither arbitration nor
+ * the long way would do anything else with them. False: nothing has happened. */
+static inline bool pass(struct crossbar *xbar, uint32_t ingress, uint32_t egress, struct tlp *tlp)
+{
+    struct pcie_port *ports = xbar->model->ports;
+    struct crossbar_port *out = &xbar->port[egress];
+    const enum tlp_class class = tlp_class_of(tlp);
+
+    if (!xbar->same_size || out->waiting_mask != 0 || xbar->port[ingress].coming_first != NULL ||
+        SIM_UNLIKELY(ports[egress].down || tlp->stamp != NULL) ||
+        !pcie_port_pass(&ports[ingress], &ports[egress], tlp, xbar->latency_ps))
+        return false;
+    turn_taken(out, ingress, class);
+    xbar->tlps++;
+    return true;
+}
+
 void crossbar_forward(struct crossbar *xbar, uint32_t ingress, uint32_t egress, struct tlp *tlp)
 {
+    if (SIM_LIKELY(pass(xbar, ingress, egress, tlp)))
+        return;
     const struct pcie_port *ports = xbar->model->ports;
     /* What comes in no faster than it goes out needs no look at its wire time: it is ready now. */
     const bool at_once = xbar->same_size && pcie_port_no_faster(&ports[egress], &ports[ingress]);

@@ -770,16 +770,40 @@ static void mix_check(struct tree *tree, const struct mix *mix, unsigned n_parti
     assert_int_equal(n_got, mix->n);
 }
 
-static void mix_once(uint64_t seed, const char *settings, double bit_error_ratio)
+#define MIX_PARTIES 4
+
+/* How a mix runs: straight tells whether TLPs may pass the switch in one go; down, whether the
+ * cable of the last end is pulled in the middle. */
+struct mix_run {
+    const char *settings;
+    double bit_error_ratio;
+    bool straight, down;
+    /* What arrived, copied, to be freed; NULL: not wanted. */
+    struct arrival *got[MIX_PARTIES];
+    size_t n_got[MIX_PARTIES];
+};
+
+static void no_link_change(struct model *model, uint32_t port)
 {
-    const unsigned n_parties = 4;
+    (void)model, (void)port;
+}
+
+static void mix_run(uint64_t seed, struct mix_run *run)
+{
+    const unsigned n_parties = MIX_PARTIES;
     struct tree tree;
     struct mix *mix = calloc(1, sizeof(*mix));
-    sim_time at_ps[4];
+    struct model_ops ops[MIX_PARTIES];
+    struct pcie_link *last = NULL;
+    sim_time at_ps[MIX_PARTIES];
 
-    tree_init(&tree, settings, 8, n_parties - 1, seed % 2 == 0 ? 8 : 4);
+    tree_init(&tree, run->settings, 8, n_parties - 1, seed % 2 == 0 ? 8 : 4);
+    state_of(tree.sw)->xbar.same_size = run->straight;
     for (unsigned i = 0; i < n_parties; i++) {
         struct end_device *end = party(&tree, i);
+        ops[i] = *end->model.ops;
+        ops[i].link_change = no_link_change;
+        end->model.ops = &ops[i];
         sim_random_init(&end->model.random, seed, end->model.name);
         end->port.advertise = (struct pcie_credits){ { 1, 1, 1 }, { 16, 1, 16 } };
     }
@@ -787,9 +811,9 @@ static void mix_once(uint64_t seed, const char *settings, double bit_error_ratio
         struct pcie_link_params params = pcie_rig_link_params(LINK_PS);
         struct pcie_port *port = &party(&tree, i)->port;
         params.lanes = port->max_lanes;
-        params.bit_error_ratio = bit_error_ratio;
+        params.bit_error_ratio = run->bit_error_ratio;
         params.fc_update_ratio_pct = (uint32_t)(1 + seed % 100);
-        pcie_rig_join(&tree.rig, &tree.sw->ports[i], port, &params);
+        last = pcie_rig_join(&tree.rig, &tree.sw->ports[i], port, &params);
     }
     enumerate(&tree);
     for (unsigned i = 0; i < n_parties; i++) {
@@ -799,10 +823,36 @@ static void mix_once(uint64_t seed, const char *settings, double bit_error_ratio
     for (unsigned k = 0; k < 250; k++)
         for (unsigned i = 0; i < n_parties; i++)
             mix_send(&tree, mix, i, n_parties, &at_ps[i]);
+    if (run->down) {
+        sim_run(tree.rig.sim, sim_now(tree.rig.sim) + 3 * SIM_PS_PER_US, NULL);
+        pcie_link_set_up(last, false);
+    }
     pcie_rig_run(&tree.rig);
-    mix_check(&tree, mix, n_parties);
+    if (!run->down)
+        mix_check(&tree, mix, n_parties);
+    for (unsigned i = 0; i < n_parties; i++) {
+        run->n_got[i] = party(&tree, i)->n_got;
+        run->got[i] = calloc(run->n_got[i] + 1, sizeof(*run->got[i]));
+        memcpy(run->got[i], party(&tree, i)->got, run->n_got[i] * sizeof(*run->got[i]));
+    }
     tree_done(&tree);
     free(mix);
+}
+
+static void mix_run_free(struct mix_run *run)
+{
+    for (unsigned i = 0; i < MIX_PARTIES; i++)
+        free(run->got[i]);
+}
+
+static void mix_once(uint64_t seed, const char *settings, double bit_error_ratio)
+{
+    struct mix_run run = { .settings = settings,
+                           .bit_error_ratio = bit_error_ratio,
+                           .straight = true };
+
+    mix_run(seed, &run);
+    mix_run_free(&run);
 }
 
 static const char tiny[] =
@@ -830,6 +880,52 @@ static void replays_are_not_seen_through_a_switch(void **state)
         mix_once(seed, tiny, 1e-4);
         mix_once(seed, "downstream_ports = 3; lanes = 8; downstream_lanes = 8;", 1e-5);
     }
+}
+
+/* The same mix, with and without passing the switch in one go. */
+static void expect_same(uint64_t seed, const char *settings, double bit_error_ratio, bool down)
+{
+    struct mix_run run[2];
+
+    for (unsigned k = 0; k < 2; k++) {
+        run[k] = (struct mix_run){ .settings = settings,
+                                   .bit_error_ratio = bit_error_ratio,
+                                   .straight = k == 1,
+                                   .down = down };
+        mix_run(seed, &run[k]);
+    }
+    for (unsigned i = 0; i < MIX_PARTIES; i++) {
+        assert_int_equal(run[0].n_got[i], run[1].n_got[i]);
+        for (size_t n = 0; n < run[0].n_got[i]; n++) {
+            const struct arrival *slow = &run[0].got[i][n], *straight = &run[1].got[i][n];
+            assert_int_equal(slow->id, straight->id);
+            assert_int_equal(slow->now_ps, straight->now_ps);
+            assert_int_equal(slow->head_ps, straight->head_ps);
+            assert_int_equal(slow->tail_ps, straight->tail_ps);
+            assert_int_equal(slow->status, straight->status);
+        }
+    }
+    mix_run_free(&run[0]);
+    mix_run_free(&run[1]);
+}
+
+/* Other senders come in between, credits run out, TLPs are replayed, a cable is pulled: whatever
+ * takes the long way leaves when it would if all did. */
+static void straight_through_changes_nothing(void **state)
+{
+    static const char *const settings[] = {
+        tiny, "downstream_ports = 3; lanes = 8; downstream_lanes = 8;",
+        "downstream_ports = 3; lanes = 8; downstream_lanes = 8; posted_header_credits = 2;",
+        "downstream_ports = 3; lanes = 8; downstream_lanes = 8; mode = \"store_and_forward\";"
+    };
+
+    (void)state;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(settings); i++)
+        for (uint64_t seed = 1; seed <= 4; seed++) {
+            expect_same(seed, settings[i], 0, false);
+            expect_same(seed, settings[i], 1e-5, false);
+            expect_same(seed, settings[i], 0, true);
+        }
 }
 
 /* ---- Mistakes, cut short --------------------------------------------------------------------- */
@@ -996,6 +1092,7 @@ int main(void)
         cmocka_unit_test(buffers_are_held_until_the_tail_has_left),
         cmocka_unit_test(random_mixes_keep_the_rules),
         cmocka_unit_test(replays_are_not_seen_through_a_switch),
+        cmocka_unit_test(straight_through_changes_nothing),
         cmocka_unit_test(mistakes_are_named),
         cmocka_unit_test(cut_short),
         cmocka_unit_test(multicast_writes_are_copied),
