@@ -557,6 +557,29 @@ static unsigned nodes(const struct numa_params *params)
     return params->cpu->sockets;
 }
 
+/* Ownership of a line that a remote device writes and that goes home at once; others keep their
+ * lines longer than an entry of the I/O directory cache is to be held. */
+static bool io_directory_used(const struct numa *n)
+{
+    const struct numa_coherence_params *p = n->params->coherence;
+
+    return p->snoop_mode == SNOOP_MODE_DIRECTORY &&
+           (p->remote_dma_write == REMOTE_DMA_OWN_THEN_DRAM ||
+            p->remote_dma_write == REMOTE_DMA_OWN_THEN_BOTH);
+}
+
+/* See struct numa. */
+static bool home_fast(const struct numa *n)
+{
+    const struct numa_coherence_params *p = n->params->coherence;
+    bool fast = n->llc_fast && n->sockets == 2 && p->snoop_mode == SNOOP_MODE_DIRECTORY &&
+                p->remote_trackers == 0 && p->io_trackers == 0;
+
+    for (uint32_t i = 0; i < n->interconnect.n_links; i++)
+        fast = fast && !n->interconnect.link[i].special;
+    return fast;
+}
+
 static void init(struct numa *n)
 {
     const uint64_t lines = UINT64_C(1) << (physmem_stride_log2(n->mem) - LINE_LOG2);
@@ -566,7 +589,7 @@ static void init(struct numa *n)
     for (uint32_t i = 0; i < n->sockets; i++) {
         struct io_directory *io = &n->socket[i].io_directory;
         directory_init(&n->socket[i].directory, lines);
-        io->n = n->params->coherence->io_directory_entries;
+        io->n = io_directory_used(n) ? n->params->coherence->io_directory_entries : 0;
         io->free_ps = io->n != 0 ? sim_zalloc(io->n, sizeof(*io->free_ps)) : NULL;
     }
     agents_init(n);
@@ -578,6 +601,7 @@ static void init(struct numa *n)
         if (n->interconnect.link[i].credits != NULL)
             n->interconnect.link[i].credits->wait_ps =
                 &n->socket[i / n->sockets].counters.link_credit_wait_ps;
+    n->home_fast = home_fast(n);
 }
 
 static void release(struct numa *n)

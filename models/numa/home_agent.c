@@ -43,7 +43,8 @@ struct snoop_path {
 /* One transaction at a home agent. */
 struct request {
     uint64_t line;
-    unsigned from, home; /* sockets */
+    unsigned from, home; /* sockets ... */
+    bool remote;         /* ... that are not the same */
     enum want want;
     enum read_cause cause;
     sim_time home_ps;       /* the home agent has it */
@@ -61,7 +62,34 @@ struct request {
     bool wrote;        /* data were written to the line in DRAM: the directory goes with them */
     bool tracked;      /* by the I/O directory cache: the directory is neither read nor changed */
     bool blind;        /* ownership without a look at the directory: everybody is asked */
+    bool fast;         /* numa.home_fast, and no caches are being warmed */
 };
+
+/*
+ * The functions below are compiled for any machine, and for requests of some kinds on one that is
+ * fast: then `fast`, `want` and whether the requester is another socket are constants.
+ */
+
+static inline __attribute__((always_inline)) sim_time send(struct numa *n, const struct request *q,
+                                                           unsigned from, unsigned to,
+                                                           enum message message, sim_time at_ps)
+{
+    return q->fast ? numa_send_fast(n, from, to, message, at_ps)
+                   : numa_send(n, from, to, message, at_ps);
+}
+
+static inline __attribute__((always_inline)) struct snooped
+look_into(struct numa *n, const struct request *q, unsigned socket)
+{
+    return q->fast ? agent_snoop_fast(n, socket, q->line, snoop_of[q->want])
+                   : agent_snoop(n, socket, q->line, snoop_of[q->want]);
+}
+
+static inline __attribute__((always_inline)) bool has_directory(const struct numa *n,
+                                                                const struct request *q)
+{
+    return q->fast || n->params->coherence->snoop_mode == SNOOP_MODE_DIRECTORY;
+}
 
 /* The home agent writes the line, or its directory alone, and keeps the transaction open until the
  * write queue has accepted that. */
@@ -76,11 +104,11 @@ static inline __attribute__((always_inline)) void write_home(struct numa *n, str
 /* The home agent looks into its own socket's caches for a remote requester. */
 static inline __attribute__((always_inline)) void snoop_home(struct numa *n, struct request *q)
 {
-    const struct snooped s = agent_snoop(n, q->home, q->line, snoop_of[q->want]);
+    const struct snooped s = look_into(n, q, q->home);
     sim_time there_ps = q->home_ps;
 
-    if (n->params->coherence->snoop_mode == SNOOP_MODE_EARLY)
-        there_ps = numa_send(n, q->from, q->home, MESSAGE_SNOOP, q->snoop_ps);
+    if (!q->fast && n->params->coherence->snoop_mode == SNOOP_MODE_EARLY)
+        there_ps = send(n, q, q->from, q->home, MESSAGE_SNOOP, q->snoop_ps);
     q->reply_ps = there_ps + n->params->coherence->snoop_lookup_ps + s.core_ps;
     q->home_had = s.was != LINE_I;
     q->home_dirty = s.was == LINE_M;
@@ -99,30 +127,25 @@ static inline __attribute__((always_inline)) void answer_snoop(struct numa *n, s
     const sim_time t = path.answered_ps;
 
     if (dirty && q->want != WANT_OWN) {
-        q->forward_ps = numa_send(n, socket, q->from, MESSAGE_DATA, t);
+        q->forward_ps = send(n, q, socket, q->from, MESSAGE_DATA, t);
         q->path = path;
-        if (q->from != q->home)
-            numa_send(n, socket, q->home, MESSAGE_RESPONSE, t);
+        if (q->remote)
+            send(n, q, socket, q->home, MESSAGE_RESPONSE, t);
     } else {
         const enum message m = dirty ? MESSAGE_WRITEBACK : MESSAGE_RESPONSE;
-        const sim_time back_ps = numa_send(n, socket, q->home, m, t);
+        const sim_time back_ps = send(n, q, socket, q->home, m, t);
         if (back_ps > q->reply_ps && q->forward_ps == 0)
             q->path = path;
         q->reply_ps = SIM_MAX(q->reply_ps, back_ps);
     }
     if (dirty && (q->want == WANT_READ || q->want == WANT_OWN)) {
-        if (q->want == WANT_READ && q->from != q->home)
-            numa_send(n, socket, q->home, MESSAGE_WRITEBACK, t);
+        if (q->want == WANT_READ && q->remote)
+            send(n, q, socket, q->home, MESSAGE_WRITEBACK, t);
         write_home(n, q, WRITE_SNOOP, t);
         q->wrote = true;
     }
     if (was != LINE_I && q->want != WANT_RFO && q->want != WANT_OWN)
         q->others_keep = true;
-}
-
-static bool has_directory(const struct numa *n)
-{
-    return n->params->coherence->snoop_mode == SNOOP_MODE_DIRECTORY;
 }
 
 /* The home agent may send the socket a snoop before it knows the directory. */
@@ -136,6 +159,8 @@ may_broadcast(const struct numa *n, const struct request *q, unsigned socket)
 static inline __attribute__((always_inline)) bool may_broadcast_to_all(const struct numa *n,
                                                                        const struct request *q)
 {
+    if (q->fast)
+        return may_broadcast(n, q, q->home ^ 1);
     for (unsigned s = 0; s < n->sockets; s++) {
         if (s != q->home && !may_broadcast(n, q, s))
             return false;
@@ -150,7 +175,7 @@ static inline __attribute__((always_inline)) bool broadcast_instead(const struct
 {
     if (q->want != WANT_OWN)
         return false;
-    return !has_directory(n) || (q->from == q->home && may_broadcast_to_all(n, q));
+    return !has_directory(n, q) || (!q->remote && may_broadcast_to_all(n, q));
 }
 
 /* All others have been asked for an agent of the home's socket: what the directory says of them is
@@ -174,53 +199,62 @@ static inline __attribute__((always_inline)) void all_known(const struct numa *n
         q->directory_then = DIRECTORY_S;
 }
 
+/* Another socket is snooped if it must be, or may be before the directory is known. True: it must,
+ * and *found becomes true if it had the line. */
+static inline __attribute__((always_inline)) bool snoop_other(struct numa *n, struct request *q,
+                                                              unsigned s, bool must, bool *found)
+{
+    const bool early = q->blind || !has_directory(n, q) || may_broadcast(n, q, s);
+
+    if (!must && !early)
+        return false;
+    const sim_time send_ps = early ? q->snoop_ps : q->dram_ps;
+    const sim_time there_ps = send(n, q, q->snooper, s, MESSAGE_SNOOP, send_ps);
+    const sim_time looked_ps = there_ps + n->params->coherence->snoop_lookup_ps;
+    if (q->fast || !n->quiet)
+        n->socket[q->home].counters.snoops_sent++;
+    if (!must) { /* nobody waits for the answer, and there is nothing to find */
+        send(n, q, s, q->home, MESSAGE_RESPONSE, looked_ps);
+        return false;
+    }
+    /* What the directory does not know of is not there: no look into the host's memory. */
+    const struct snooped r = q->directory == DIRECTORY_I ? (struct snooped){ LINE_I, 0 }
+                                                         : look_into(n, q, s);
+    *found |= r.was != LINE_I;
+    answer_snoop(n, q, s, r.was, (struct snoop_path){ send_ps, there_ps, looked_ps + r.core_ps });
+    return true;
+}
+
 static inline __attribute__((always_inline)) void snoop_others(struct numa *n, struct request *q)
 {
-    const struct numa_coherence_params *p = n->params->coherence;
     const bool own = q->want == WANT_RFO || q->want == WANT_OWN;
-    const bool blind = q->blind;
-    const bool must = blind || q->directory == DIRECTORY_A || (own && q->directory == DIRECTORY_S);
+    const bool must = q->blind || q->directory == DIRECTORY_A ||
+                      (own && q->directory == DIRECTORY_S);
     bool found = false, asked = false;
 
     if (!must && q->directory == DIRECTORY_S)
         q->others_keep = true;
-    if (n->sockets == 2 && q->from != q->home)
+    if (q->remote && (q->fast || n->sockets == 2))
         return;
-    for (unsigned s = 0; s < n->sockets; s++) {
-        if (s == q->from || s == q->home)
-            continue;
-        const bool early = blind || !has_directory(n) || may_broadcast(n, q, s);
-        if (!must && !early)
-            continue;
-        const sim_time send_ps = early ? q->snoop_ps : q->dram_ps;
-        const sim_time there_ps = numa_send(n, q->snooper, s, MESSAGE_SNOOP, send_ps);
-        const sim_time looked_ps = there_ps + p->snoop_lookup_ps;
-        NUMA_COUNT(n, q->home, snoops_sent);
-        if (!must) { /* nobody waits for the answer, and there is nothing to find */
-            numa_send(n, s, q->home, MESSAGE_RESPONSE, looked_ps);
-            continue;
-        }
-        asked = true;
-        /* What the directory does not know of is not there: no look into the host's memory. */
-        const struct snooped r = q->directory == DIRECTORY_I
-                                     ? (struct snooped){ LINE_I, 0 }
-                                     : agent_snoop(n, s, q->line, snoop_of[q->want]);
-        found |= r.was != LINE_I;
-        answer_snoop(n, q, s, r.was,
-                     (struct snoop_path){ send_ps, there_ps, looked_ps + r.core_ps });
-    }
-    if (!asked || !has_directory(n))
+    if (q->fast)
+        asked = snoop_other(n, q, q->home ^ 1, must, &found);
+    else
+        for (unsigned s = 0; s < n->sockets; s++)
+            if (s != q->from && s != q->home)
+                asked |= snoop_other(n, q, s, must, &found);
+    if (!asked || !has_directory(n, q))
         return;
-    if (q->from == q->home)
+    if (!q->remote)
         all_known(n, q, found);
-    if (!found && q->want == WANT_READ && p->directory_stale == DIRECTORY_STALE_SHARE)
+    if (!found && q->want == WANT_READ &&
+        n->params->coherence->directory_stale == DIRECTORY_STALE_SHARE)
         q->others_keep = true;
 }
 
 /* What the requester may have, and what the directory says then. */
 static inline __attribute__((always_inline)) enum line_state grant(struct request *q)
 {
-    const bool remote = q->from != q->home;
+    const bool remote = q->remote;
 
     if (q->want == WANT_LOOK)
         return LINE_I;
@@ -241,7 +275,7 @@ static inline __attribute__((always_inline)) enum line_state grant(struct reques
 static inline __attribute__((always_inline)) sim_time answer_ps(const struct request *q,
                                                                 enum numa_source *source)
 {
-    const bool remote = q->from != q->home;
+    const bool remote = q->remote;
 
     *source = remote ? NUMA_REMOTE_DRAM : NUMA_LOCAL_DRAM;
     if (q->home_had && q->want != WANT_OWN) {
@@ -275,25 +309,21 @@ mark_wait(const struct request *q, sim_time ready_ps, struct sim_stamp *stamp)
         sim_stamp_mark(stamp, PART_INTERCONNECT, ready_ps);
 }
 
-/* Ownership of a line that a remote device writes and that goes home at once; others keep their
- * lines longer than an entry of the I/O directory cache is to be held. */
+/* The I/O directory cache tracks ownership of a line that a remote device is about to write. */
 static inline __attribute__((always_inline)) bool track(struct numa *n, const struct request *q,
                                                         enum read_cause cause)
 {
     struct io_directory *d = &n->socket[q->home].io_directory;
 
-    const int policy = n->params->coherence->remote_dma_write;
-
-    if (q->want != WANT_OWN || cause != READ_DMA || q->from == q->home || n->quiet || d->n == 0 ||
-        !has_directory(n) ||
-        (policy != REMOTE_DMA_OWN_THEN_DRAM && policy != REMOTE_DMA_OWN_THEN_BOTH))
+    if (q->want != WANT_OWN || cause != READ_DMA || !q->remote || d->n == 0 ||
+        (!q->fast && n->quiet))
         return false;
     const bool taken = (!n->params->coherence->io_directory_gated || may_broadcast_to_all(n, q)) &&
                        io_directory_take(d, q->home_ps);
     if (taken)
-        NUMA_COUNT(n, q->home, io_directory_hits);
+        n->socket[q->home].counters.io_directory_hits++;
     else
-        NUMA_COUNT(n, q->home, io_directory_misses);
+        n->socket[q->home].counters.io_directory_misses++;
     return taken;
 }
 
@@ -302,12 +332,12 @@ static inline __attribute__((always_inline)) void arrive(const struct numa *n, s
                                                          sim_time at_ps, sim_time arrived_ps)
 {
     const struct numa_coherence_params *p = n->params->coherence;
-    const bool early = p->snoop_mode == SNOOP_MODE_EARLY;
+    const bool early = !q->fast && p->snoop_mode == SNOOP_MODE_EARLY;
 
     q->home_ps = q->dram_ps = q->reply_ps = arrived_ps + p->home_agent_ps;
     q->snoop_ps = early ? at_ps : q->home_ps;
     q->snooper = early ? q->from : q->home;
-    q->directory = has_directory(n)
+    q->directory = has_directory(n, q)
                        ? directory_get(&n->socket[q->home].directory, home_line(n, q->line))
                        : DIRECTORY_A;
     q->directory_then = q->directory;
@@ -316,34 +346,34 @@ static inline __attribute__((always_inline)) void arrive(const struct numa *n, s
 /* Compiled without and with a stamp, and with all of the above, so that the request need not be in
  * memory. */
 static inline __attribute__((always_inline)) struct home_answer
-acquire(struct numa *n, unsigned from, uint64_t line, enum want want, enum read_cause cause,
-        sim_time at_ps, struct sim_stamp *stamp)
+acquire(struct numa *n, struct request q, enum read_cause cause, sim_time at_ps,
+        struct sim_stamp *stamp)
 {
-    struct request q = { .line = line, .from = from, .home = home_of(n, line), .want = want };
     struct transaction t;
-    struct directory *directory = &n->socket[q.home].directory;
-    const bool remote = from != q.home;
     struct home_answer a;
 
-    at_ps = numa_begin(n, &t, from, line, cause == READ_DMA, at_ps);
+    at_ps = q.fast ? numa_begin_fast(n, &t, q.from, q.home, q.remote, q.line, at_ps)
+                   : numa_begin(n, &t, q.from, q.line, cause == READ_DMA, at_ps);
     sim_stamp_mark(stamp, PART_CACHE, at_ps);
-    const sim_time there_ps = remote ? numa_send(n, from, q.home, MESSAGE_REQUEST, at_ps) : at_ps;
+    const sim_time there_ps = q.remote ? send(n, &q, q.from, q.home, MESSAGE_REQUEST, at_ps)
+                                       : at_ps;
     sim_stamp_mark(stamp, PART_INTERCONNECT, there_ps);
-    arrive(n, &q, at_ps, numa_arrive(n, &t, MESSAGE_REQUEST, there_ps));
+    arrive(n, &q, at_ps, q.fast ? there_ps : numa_arrive(n, &t, MESSAGE_REQUEST, there_ps));
     sim_stamp_mark(stamp, PART_CACHE, q.home_ps);
     q.tracked = track(n, &q, cause);
     q.blind = q.tracked || broadcast_instead(n, &q);
     if (!q.blind)
-        q.dram_ps = numa_dram_read(n, line, want == WANT_OWN ? READ_DIRECTORY : cause, q.home_ps);
-    if (remote)
+        q.dram_ps = numa_dram_read(n, q.line, q.want == WANT_OWN ? READ_DIRECTORY : cause,
+                                   q.home_ps);
+    if (q.remote)
         snoop_home(n, &q);
-    if (n->sockets > 1)
+    if (q.fast || n->sockets > 1)
         snoop_others(n, &q);
     a.grant = grant(&q);
 
     const sim_time ready_ps = answer_ps(&q, &a.source);
-    if (q.directory_then != q.directory && has_directory(n)) {
-        directory_set(directory, home_line(n, line), q.directory_then);
+    if (q.directory_then != q.directory && has_directory(n, &q)) {
+        directory_set(&n->socket[q.home].directory, home_line(n, q.line), q.directory_then);
         if (!q.wrote)
             write_home(n, &q, WRITE_DIRECTORY, SIM_MAX(ready_ps, q.dram_ps));
     }
@@ -352,23 +382,99 @@ acquire(struct numa *n, unsigned from, uint64_t line, enum want want, enum read_
     if (q.forward_ps != 0) {
         a.done_ps = q.forward_ps;
         a.source = NUMA_REMOTE_CACHE;
-    } else if (remote) {
-        a.done_ps = numa_send(n, q.home, from, want == WANT_OWN ? MESSAGE_RESPONSE : MESSAGE_DATA,
-                              ready_ps);
+    } else if (q.remote) {
+        a.done_ps = send(n, &q, q.home, q.from,
+                         q.want == WANT_OWN ? MESSAGE_RESPONSE : MESSAGE_DATA, ready_ps);
     }
     sim_stamp_mark(stamp, PART_INTERCONNECT, a.done_ps);
     a.done_ps += q.waits_ps;
-    numa_end(n, &t, SIM_MAX(ready_ps, q.dram_ps) + q.waits_ps, a.done_ps);
+    if (q.fast)
+        numa_end_fast(n, &t, a.done_ps);
+    else
+        numa_end(n, &t, SIM_MAX(ready_ps, q.dram_ps) + q.waits_ps, a.done_ps);
     sim_stamp_mark(stamp, PART_DRAM, a.done_ps);
     return a;
+}
+
+/* A request on a fast machine; want, remote: constants. */
+static inline __attribute__((always_inline)) struct home_answer
+acquire_fast(struct numa *n, unsigned from, uint64_t line, enum want want, bool remote,
+             enum read_cause cause, sim_time at_ps)
+{
+    const struct request q = { .line = line,
+                               .from = from,
+                               .home = remote ? from ^ 1 : from,
+                               .remote = remote,
+                               .want = want,
+                               .fast = true };
+
+    return acquire(n, q, cause, at_ps, NULL);
+}
+
+static __attribute__((noinline)) struct home_answer
+read_local(struct numa *n, unsigned from, uint64_t line, enum read_cause cause, sim_time at_ps)
+{
+    return acquire_fast(n, from, line, WANT_READ, false, cause, at_ps);
+}
+
+static __attribute__((noinline)) struct home_answer
+read_remote(struct numa *n, unsigned from, uint64_t line, enum read_cause cause, sim_time at_ps)
+{
+    return acquire_fast(n, from, line, WANT_READ, true, cause, at_ps);
+}
+
+static __attribute__((noinline)) struct home_answer
+rfo_local(struct numa *n, unsigned from, uint64_t line, enum read_cause cause, sim_time at_ps)
+{
+    return acquire_fast(n, from, line, WANT_RFO, false, cause, at_ps);
+}
+
+static __attribute__((noinline)) struct home_answer
+rfo_remote(struct numa *n, unsigned from, uint64_t line, enum read_cause cause, sim_time at_ps)
+{
+    return acquire_fast(n, from, line, WANT_RFO, true, cause, at_ps);
+}
+
+static __attribute__((noinline)) struct home_answer
+own_local(struct numa *n, unsigned from, uint64_t line, enum read_cause cause, sim_time at_ps)
+{
+    return acquire_fast(n, from, line, WANT_OWN, false, cause, at_ps);
+}
+
+static __attribute__((noinline)) struct home_answer
+own_remote(struct numa *n, unsigned from, uint64_t line, enum read_cause cause, sim_time at_ps)
+{
+    return acquire_fast(n, from, line, WANT_OWN, true, cause, at_ps);
+}
+
+static __attribute__((noinline)) struct home_answer
+acquire_any(struct numa *n, unsigned from, uint64_t line, enum want want, enum read_cause cause,
+            sim_time at_ps, struct sim_stamp *stamp)
+{
+    const unsigned home = home_of(n, line);
+    const struct request q = {
+        .line = line, .from = from, .home = home, .remote = from != home, .want = want
+    };
+
+    return stamp == NULL ? acquire(n, q, cause, at_ps, NULL) : acquire(n, q, cause, at_ps, stamp);
 }
 
 struct home_answer home_agent_acquire(struct numa *n, unsigned from, uint64_t line, enum want want,
                                       enum read_cause cause, sim_time at_ps,
                                       struct sim_stamp *stamp)
 {
-    return stamp == NULL ? acquire(n, from, line, want, cause, at_ps, NULL)
-                         : acquire(n, from, line, want, cause, at_ps, stamp);
+    const bool remote = from != home_of(n, line);
+
+    if (SIM_UNLIKELY(!n->home_fast || n->quiet || stamp != NULL || want == WANT_LOOK))
+        return acquire_any(n, from, line, want, cause, at_ps, stamp);
+    if (want == WANT_READ)
+        return remote ? read_remote(n, from, line, cause, at_ps)
+                      : read_local(n, from, line, cause, at_ps);
+    if (want == WANT_RFO)
+        return remote ? rfo_remote(n, from, line, cause, at_ps)
+                      : rfo_local(n, from, line, cause, at_ps);
+    return remote ? own_remote(n, from, line, cause, at_ps)
+                  : own_local(n, from, line, cause, at_ps);
 }
 
 /* The home's part of a write that brings its data: as ownership, then DRAM. */
@@ -393,8 +499,11 @@ static sim_time write_at_home(struct numa *n, struct request *q, bool full, stru
 sim_time home_agent_write(struct numa *n, unsigned from, uint64_t line, bool full, sim_time at_ps,
                           struct sim_stamp *stamp)
 {
-    struct request q = { .line = line, .from = from, .home = home_of(n, line), .want = WANT_OWN };
-    const bool remote = from != q.home;
+    const unsigned home = home_of(n, line);
+    const bool remote = from != home;
+    struct request q = {
+        .line = line, .from = from, .home = home, .remote = remote, .want = WANT_OWN
+    };
     struct transaction held;
 
     at_ps = numa_begin(n, &held, from, line, true, at_ps);
@@ -438,20 +547,37 @@ sim_time home_agent_write_owned(struct numa *n, unsigned socket, uint64_t line,
     return done_ps;
 }
 
-sim_time home_agent_write_kept(struct numa *n, unsigned socket, uint64_t line, sim_time at_ps)
+/* fast: as of a request, a constant. */
+static inline __attribute__((always_inline)) sim_time
+write_kept(struct numa *n, bool fast, unsigned socket, unsigned home, uint64_t line, sim_time at_ps)
 {
-    const unsigned home = home_of(n, line);
     const sim_time home_agent_ps = n->params->coherence->home_agent_ps;
     const sim_time idle_ps = at_ps + interconnect_idle_ps(&n->interconnect, MESSAGE_WRITEBACK) +
                              home_agent_ps;
+    const struct request q = { .fast = fast };
     struct transaction held;
-    sim_time t = numa_begin(n, &held, socket, line, true, at_ps);
+    sim_time t = fast ? numa_begin_fast(n, &held, socket, home, true, line, at_ps)
+                      : numa_begin(n, &held, socket, line, true, at_ps);
 
-    t = numa_arrive(n, &held, MESSAGE_WRITEBACK, numa_send(n, socket, home, MESSAGE_WRITEBACK, t));
-    if (has_directory(n))
+    t = send(n, &q, socket, home, MESSAGE_WRITEBACK, t);
+    if (!fast)
+        t = numa_arrive(n, &held, MESSAGE_WRITEBACK, t);
+    if (has_directory(n, &q))
         directory_set(&n->socket[home].directory, home_line(n, line), DIRECTORY_A);
     t = numa_dram_write(n, line, WRITE_DMA, t + home_agent_ps);
     io_directory_release(&n->socket[home].io_directory, t);
-    numa_end(n, &held, t, numa_send(n, home, socket, MESSAGE_RESPONSE, t));
+    const sim_time done_ps = send(n, &q, home, socket, MESSAGE_RESPONSE, t);
+    if (fast)
+        numa_end_fast(n, &held, done_ps);
+    else
+        numa_end(n, &held, t, done_ps);
     return t > idle_ps ? t - idle_ps : 0;
+}
+
+sim_time home_agent_write_kept(struct numa *n, unsigned socket, uint64_t line, sim_time at_ps)
+{
+    const unsigned home = home_of(n, line);
+
+    return n->home_fast && !n->quiet ? write_kept(n, true, socket, socket ^ 1, line, at_ps)
+                                     : write_kept(n, false, socket, home, line, at_ps);
 }

@@ -191,7 +191,10 @@ struct numa {
     uint64_t lines;           /* their numbers are below */
     uint32_t ddio_mask;
     uint32_t light_ratio_256;
-    bool llc_fast;      /* inclusive, FAST_LLC_*, narrow tags */
+    bool llc_fast; /* inclusive, FAST_LLC_*, narrow tags */
+    bool
+        home_fast; /* home agents: llc_fast, two sockets, a directory in DRAM, no trackers of another
+                         * socket's transactions, flits of one slot, credits that cannot run out */
     bool io_fills_none; /* numa_warm_by_misses() */
     bool quiet;         /* warming: state changes, no time passes, nothing is counted */
     sim_time llc_ps;    /* llc_request and llc_return */
@@ -269,6 +272,21 @@ static inline void numa_count_message(struct numa *n, unsigned from, unsigned to
     counters->to_bytes[to] += bytes;
 }
 
+/* numa_send() with home_fast, while no caches are being warmed. */
+static inline __attribute__((always_inline)) sim_time
+numa_send_fast(struct numa *n, unsigned from, unsigned to, enum message message, sim_time at_ps)
+{
+    struct numa_counters *counters = &n->socket[from].counters;
+    struct interconnect *ic = &n->interconnect;
+    const uint64_t bytes = ic->bytes[message];
+
+    counters->interconnect_bytes += bytes;
+    counters->message_bytes[message] += bytes;
+    counters->to_bytes[to] += bytes;
+    return interconnect_send_flits(ic, &ic->link[from * 2 + to], message, at_ps) +
+           ic->params->one_way_ps;
+}
+
 static inline sim_time numa_send(struct numa *n, unsigned from, unsigned to, enum message message,
                                  sim_time at_ps)
 {
@@ -303,6 +321,24 @@ static inline __attribute__((always_inline)) sim_time numa_begin(struct numa *n,
     return at_ps;
 }
 
+/* The same with home_fast, while no caches are being warmed; numa_arrive() has nothing to do. */
+static inline __attribute__((always_inline)) sim_time
+numa_begin_fast(struct numa *n, struct transaction *t, unsigned from, unsigned home, bool remote,
+                uint64_t line, sim_time at_ps)
+{
+    struct numa_socket *s = &n->socket[from];
+
+    t->table = &s->pools.table[transaction_slice(line, s->llc.slices)];
+    t->other = remote ? &s->pools.ids[home] : &s->pools.tracker[TRACKER_LOCAL];
+    t->tracker = NULL;
+    t->from = from;
+    t->home = home;
+    if (SIM_UNLIKELY(!pool_has(t->table, 1, at_ps) || !pool_has(t->other, 1, at_ps)))
+        at_ps = transaction_wait(n, t, at_ps);
+    t->began_ps = at_ps;
+    return at_ps;
+}
+
 /* The home agent gets it at at_ps; returns when it has a tracker. */
 static inline sim_time numa_arrive(struct numa *n, struct transaction *t, enum message message,
                                    sim_time at_ps)
@@ -322,6 +358,14 @@ static inline void numa_end(struct numa *n, const struct transaction *t, sim_tim
     pool_hold_both(t->table, t->other, t->began_ps, done_ps);
     if (SIM_UNLIKELY(t->tracker != NULL))
         pool_hold_any(t->tracker, 1, t->arrived_ps, at_ps);
+}
+
+/* The same behind numa_begin_fast(). */
+static inline __attribute__((always_inline)) void
+numa_end_fast(struct numa *n, const struct transaction *t, sim_time done_ps)
+{
+    n->socket[t->from].counters.request_entry_held_ps += done_ps - t->began_ps;
+    pool_hold_both(t->table, t->other, t->began_ps, done_ps);
 }
 
 /* +1 on a counter of the socket, unless warming. */
@@ -486,6 +530,10 @@ agent_take_back(const struct numa *n, const struct cache *llc, uint32_t at)
     if (!n->params->cache->writeback_keeps_sharer)
         cache_put_sharers_bit(llc, p, bit, 0);
 }
+/* Snoops the core groups in the mask, which drop the line (invalidate) or make it S. Returns
+ * whether one had it M. */
+bool agent_snoop_groups(struct numa *n, unsigned socket, uint32_t mask, uint64_t line,
+                        bool invalidate);
 /* Snoops the socket for a line already found; it stays with its holder unless SNOOP_INVALIDATE. */
 struct snooped agent_snoop_holder(struct numa *n, unsigned socket, struct holder h, uint64_t line,
                                   enum snoop snoop);
@@ -498,13 +546,37 @@ static inline struct snooped agent_snoop(struct numa *n, unsigned socket, uint64
         return (struct snooped){ LINE_I, 0 };
     return agent_snoop_holder(n, socket, h, line, snoop);
 }
+/* The same with a fast LLC; snoop: a constant. */
+static inline __attribute__((always_inline)) struct snooped
+agent_snoop_fast(struct numa *n, unsigned socket, uint64_t line, enum snoop snoop)
+{
+    struct cache *llc = &n->socket[socket].llc;
+    const struct cache known = llc_fast(llc);
+    const struct cache_place p = cache_place(&known, line);
+    const uint32_t bit = cache_find_bit(&known, p);
+
+    if (bit == 0)
+        return (struct snooped){ LINE_I, 0 };
+    const int way = __builtin_ctz(bit);
+    struct snooped r = { cache_state(p, way), 0 };
+    if ((p.row->shared & bit) != 0) {
+        const struct numa_cache_params *params = n->params->cache;
+        if (snoop != SNOOP_INVALIDATE)
+            return agent_snoop_holder(n, socket, (struct holder){ llc, p, way }, line, snoop);
+        const bool dirty = agent_snoop_groups(n, socket, cache_sharers(&known, p, way), line, true);
+        r.core_ps = dirty ? params->core_snoop_dirty_ps : params->core_snoop_clean_ps;
+        if (dirty)
+            r.was = LINE_M;
+    }
+    if (snoop == SNOOP_INVALIDATE)
+        cache_drop_bits(p, bit);
+    else if (snoop == SNOOP_SHARE)
+        cache_put_state_bit(p, bit, LINE_S);
+    return r;
+}
 /* The same for a look at a line that the socket's LLC owns: how long the core that may have it
  * takes. */
 sim_time agent_look_ps(const struct numa *n, unsigned socket, uint32_t sharers, uint64_t line);
-/* Snoops the core groups in the mask, which drop the line (invalidate) or make it S. Returns
- * whether one had it M. */
-bool agent_snoop_groups(struct numa *n, unsigned socket, uint32_t mask, uint64_t line,
-                        bool invalidate);
 /* What a line displaced. */
 struct victim {
     bool dirty; /* a line that had to be written back */

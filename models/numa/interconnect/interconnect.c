@@ -62,11 +62,6 @@ void interconnect_release(struct interconnect *ic)
     ic->link = NULL;
 }
 
-sim_time interconnect_idle_ps(const struct interconnect *ic, enum message message)
-{
-    return ic->serial_ps[message] + ic->params->one_way_ps;
-}
-
 /* ---- Credits of receive buffers -------------------------------------------------------------- */
 
 static const uint8_t class_of[N_MESSAGES] = {

@@ -113,11 +113,14 @@ void interconnect_follow_credits(struct interconnect *ic, bool stalls);
  * until_ps. */
 void interconnect_stall(struct interconnect *ic, uint32_t from, uint32_t to, enum message message,
                         sim_time at_ps, sim_time until_ps);
-sim_time interconnect_idle_ps(const struct interconnect *ic, enum message message);
-
 /* interconnect_send() where flits have several slots, or credits are followed. */
 sim_time interconnect_send_special(struct interconnect *ic, struct link *link, enum message message,
                                    sim_time at_ps);
+
+static inline sim_time interconnect_idle_ps(const struct interconnect *ic, enum message message)
+{
+    return ic->serial_ps[message] + ic->params->one_way_ps;
+}
 
 static inline void link_count_load(struct link *link, uint32_t flits, sim_time at_ps)
 {

@@ -81,9 +81,10 @@ static inline void pool_hold_both(struct pool *p, struct pool *also, sim_time fr
     const uint64_t count = held_ps >> POOL_SLOT_LOG2;
     const uint32_t at = slot & (POOL_SLOTS - 1);
 
-    if (SIM_UNLIKELY(slot < p->base || slot - p->base + count >= POOL_SLOTS ||
-                     at + count > POOL_SLOTS || p->held == NULL || also->held == NULL ||
-                     slot < also->base || slot - also->base + count >= POOL_SLOTS)) {
+    /* The first bounds `count`, and a slot before the window is one far behind it. */
+    if (SIM_UNLIKELY(at + count > POOL_SLOTS || slot - p->base >= POOL_SLOTS - count ||
+                     slot - also->base >= POOL_SLOTS - count || p->held == NULL ||
+                     also->held == NULL)) {
         pool_hold_each(p, also, from_ps, until_ps);
         return;
     }
