@@ -188,7 +188,6 @@ sim_time agent_write_home(struct numa *n, unsigned socket, uint64_t line, enum w
     return t > idle_ps ? t - idle_ps : 0;
 }
 
-/* Makes room in a way that the caller fills. */
 static inline __attribute__((always_inline)) struct victim evict(struct numa *n, unsigned socket,
                                                                  const struct cache *c,
                                                                  struct cache_place p, int way,
@@ -213,6 +212,12 @@ static inline __attribute__((always_inline)) struct victim evict(struct numa *n,
             NUMA_COUNT(n, socket, ddio_dirty_evictions);
     }
     return victim;
+}
+
+struct victim agent_evict(struct numa *n, unsigned socket, const struct cache *c,
+                          struct cache_place p, int way, bool for_device, sim_time at_ps)
+{
+    return evict(n, socket, c, p, way, for_device, at_ps);
 }
 
 static inline __attribute__((always_inline)) struct victim

@@ -82,6 +82,25 @@ static enum line_state hit_store(struct numa *n, unsigned socket, struct holder 
     return LINE_E;
 }
 
+/* No cache of the core's socket has the line, whose place in a fast LLC is known. The core asks at
+ * t. */
+static inline __attribute__((always_inline)) struct fetched
+miss_fast(struct numa *n, unsigned socket, uint32_t bit, struct cache_place place, uint64_t line,
+          bool store, sim_time t, struct numa_result *result)
+{
+    int way;
+
+    NUMA_COUNT(n, socket, core_llc_misses);
+    const struct home_answer a =
+        store ? home_agent_acquire(n, socket, line, WANT_RFO, READ_RFO, t, NULL)
+              : home_agent_acquire(n, socket, line, WANT_READ, READ_LOAD, t, NULL);
+    const struct victim victim = agent_insert_fast(n, socket, place, a.grant, bit, false, t, &way);
+    *result = (struct numa_result){
+        SIM_MAX(a.done_ps, t + victim.waits_ps) + n->params->cache->llc_return_ps, a.source
+    };
+    return (struct fetched){ a.grant, agent_at(place, way) };
+}
+
 static struct fetched fetch(struct numa *n, unsigned core, uint64_t line, bool store,
                             sim_time at_ps, struct sim_stamp *stamp, struct numa_result *result)
 {
@@ -95,6 +114,8 @@ static struct fetched fetch(struct numa *n, unsigned core, uint64_t line, bool s
 
     /* The host has time until the next line is asked for, if this is a stream. */
     agent_prefetch_next(n, h);
+    if (h.way < 0 && SIM_LIKELY(n->llc_fast && stamp == NULL))
+        return miss_fast(n, socket, bit, h.place, line, store, t, result);
     sim_stamp_mark(stamp, PART_CACHE, t);
     if (h.way < 0) {
         NUMA_COUNT(n, socket, core_llc_misses);
@@ -477,6 +498,28 @@ write_hit(struct numa *n, unsigned socket, const struct cache *llc, uint64_t lin
     return true;
 }
 
+/* own_then_both() of a whole line that the device's socket does not have, with a fast LLC; false:
+ * it has it, and nothing has changed. *t: the slice's answer, then when it is done. */
+static inline __attribute__((always_inline)) bool
+own_then_both_fast(struct numa *n, unsigned socket, uint64_t line, sim_time *t)
+{
+    const struct cache llc = llc_fast(&n->socket[socket].llc);
+    const struct cache_place place = cache_place(&llc, line);
+    int way;
+
+    if (cache_find_bit(&llc, place) != 0)
+        return false;
+    NUMA_COUNT(n, socket, dma_write_allocates);
+    *t = home_agent_acquire(n, socket, line, WANT_OWN, READ_DMA, *t, NULL).done_ps;
+    const struct victim displaced = agent_insert_fast(n, socket, place, LINE_E, 0, true, *t, &way);
+    if (displaced.dirty)
+        *t += n->params->cache->llc_request_ps + n->params->coherence->home_agent_ps;
+    *t += displaced.waits_ps;
+    *t += home_agent_write_kept(n, socket, line, *t);
+    NUMA_COUNT(n, socket, dma_write_to_dram);
+    return true;
+}
+
 static sim_time dma_write(struct numa *n, unsigned socket, uint64_t line, bool full, sim_time at_ps,
                           struct sim_stamp *stamp, enum numa_source *source)
 {
@@ -501,7 +544,9 @@ static struct numa_run_done dma_write_run(struct numa *n, unsigned socket,
     const sim_time hit_ps = p->iio_ps + p->llc_request_ps;
     const struct cache llc = llc_fast(&n->socket[socket].llc);
     struct run_line l = run_first(run);
-    const bool fast = n->llc_fast && write_policy(n, socket, l.line) == REMOTE_DMA_DEVICE_SIDE_LLC;
+    const enum remote_dma_write policy = write_policy(n, socket, l.line);
+    const bool fast = n->llc_fast && policy == REMOTE_DMA_DEVICE_SIDE_LLC;
+    const bool both = n->llc_fast && policy == REMOTE_DMA_OWN_THEN_BOTH && !n->io_fills_none;
     struct numa_run_done done = { 0, 0 };
     uint64_t updates = 0;
     enum numa_source source;
@@ -510,7 +555,7 @@ static struct numa_run_done dma_write_run(struct numa *n, unsigned socket,
         sim_time t = l.at_ps + hit_ps;
         if (fast && SIM_LIKELY(write_hit(n, socket, &llc, l.line, &t)))
             updates++;
-        else
+        else if (!both || l.bytes != LINE_BYTES || !own_then_both_fast(n, socket, l.line, &t))
             t = dma_write_rest(n, socket, l.line, l.bytes == LINE_BYTES, l.at_ps, NULL, &source);
         run_count(&done, run, &l, t);
     } while (run_next(&l, run));

@@ -96,7 +96,8 @@ static inline __attribute__((always_inline)) bool has_directory(const struct num
 static inline __attribute__((always_inline)) void write_home(struct numa *n, struct request *q,
                                                              enum write_cause cause, sim_time at_ps)
 {
-    const sim_time accepted_ps = numa_dram_write(n, q->line, cause, at_ps);
+    const sim_time accepted_ps = q->fast ? numa_dram_write_fast(n, q->home, q->line, cause, at_ps)
+                                         : numa_dram_write(n, q->line, cause, at_ps);
 
     q->waits_ps = SIM_MAX(q->waits_ps, accepted_ps - at_ps);
 }
@@ -362,9 +363,10 @@ acquire(struct numa *n, struct request q, enum read_cause cause, sim_time at_ps,
     sim_stamp_mark(stamp, PART_CACHE, q.home_ps);
     q.tracked = track(n, &q, cause);
     q.blind = q.tracked || broadcast_instead(n, &q);
+    const enum read_cause read_for = q.want == WANT_OWN ? READ_DIRECTORY : cause;
     if (!q.blind)
-        q.dram_ps = numa_dram_read(n, q.line, q.want == WANT_OWN ? READ_DIRECTORY : cause,
-                                   q.home_ps);
+        q.dram_ps = q.fast ? numa_dram_read_fast(n, q.home, q.line, read_for, q.home_ps)
+                           : numa_dram_read(n, q.line, read_for, q.home_ps);
     if (q.remote)
         snoop_home(n, &q);
     if (q.fast || n->sockets > 1)
@@ -411,45 +413,45 @@ acquire_fast(struct numa *n, unsigned from, uint64_t line, enum want want, bool 
     return acquire(n, q, cause, at_ps, NULL);
 }
 
-static __attribute__((noinline)) struct home_answer
-read_local(struct numa *n, unsigned from, uint64_t line, enum read_cause cause, sim_time at_ps)
+struct home_answer home_agent_read_local(struct numa *n, unsigned from, uint64_t line,
+                                         enum read_cause cause, sim_time at_ps)
 {
     return acquire_fast(n, from, line, WANT_READ, false, cause, at_ps);
 }
 
-static __attribute__((noinline)) struct home_answer
-read_remote(struct numa *n, unsigned from, uint64_t line, enum read_cause cause, sim_time at_ps)
+struct home_answer home_agent_read_remote(struct numa *n, unsigned from, uint64_t line,
+                                          enum read_cause cause, sim_time at_ps)
 {
     return acquire_fast(n, from, line, WANT_READ, true, cause, at_ps);
 }
 
-static __attribute__((noinline)) struct home_answer
-rfo_local(struct numa *n, unsigned from, uint64_t line, enum read_cause cause, sim_time at_ps)
+struct home_answer home_agent_rfo_local(struct numa *n, unsigned from, uint64_t line,
+                                        enum read_cause cause, sim_time at_ps)
 {
     return acquire_fast(n, from, line, WANT_RFO, false, cause, at_ps);
 }
 
-static __attribute__((noinline)) struct home_answer
-rfo_remote(struct numa *n, unsigned from, uint64_t line, enum read_cause cause, sim_time at_ps)
+struct home_answer home_agent_rfo_remote(struct numa *n, unsigned from, uint64_t line,
+                                         enum read_cause cause, sim_time at_ps)
 {
     return acquire_fast(n, from, line, WANT_RFO, true, cause, at_ps);
 }
 
-static __attribute__((noinline)) struct home_answer
-own_local(struct numa *n, unsigned from, uint64_t line, enum read_cause cause, sim_time at_ps)
+struct home_answer home_agent_own_local(struct numa *n, unsigned from, uint64_t line,
+                                        enum read_cause cause, sim_time at_ps)
 {
     return acquire_fast(n, from, line, WANT_OWN, false, cause, at_ps);
 }
 
-static __attribute__((noinline)) struct home_answer
-own_remote(struct numa *n, unsigned from, uint64_t line, enum read_cause cause, sim_time at_ps)
+struct home_answer home_agent_own_remote(struct numa *n, unsigned from, uint64_t line,
+                                         enum read_cause cause, sim_time at_ps)
 {
     return acquire_fast(n, from, line, WANT_OWN, true, cause, at_ps);
 }
 
-static __attribute__((noinline)) struct home_answer
-acquire_any(struct numa *n, unsigned from, uint64_t line, enum want want, enum read_cause cause,
-            sim_time at_ps, struct sim_stamp *stamp)
+struct home_answer home_agent_acquire_any(struct numa *n, unsigned from, uint64_t line,
+                                          enum want want, enum read_cause cause, sim_time at_ps,
+                                          struct sim_stamp *stamp)
 {
     const unsigned home = home_of(n, line);
     const struct request q = {
@@ -457,24 +459,6 @@ acquire_any(struct numa *n, unsigned from, uint64_t line, enum want want, enum r
     };
 
     return stamp == NULL ? acquire(n, q, cause, at_ps, NULL) : acquire(n, q, cause, at_ps, stamp);
-}
-
-struct home_answer home_agent_acquire(struct numa *n, unsigned from, uint64_t line, enum want want,
-                                      enum read_cause cause, sim_time at_ps,
-                                      struct sim_stamp *stamp)
-{
-    const bool remote = from != home_of(n, line);
-
-    if (SIM_UNLIKELY(!n->home_fast || n->quiet || stamp != NULL || want == WANT_LOOK))
-        return acquire_any(n, from, line, want, cause, at_ps, stamp);
-    if (want == WANT_READ)
-        return remote ? read_remote(n, from, line, cause, at_ps)
-                      : read_local(n, from, line, cause, at_ps);
-    if (want == WANT_RFO)
-        return remote ? rfo_remote(n, from, line, cause, at_ps)
-                      : rfo_local(n, from, line, cause, at_ps);
-    return remote ? own_remote(n, from, line, cause, at_ps)
-                  : own_local(n, from, line, cause, at_ps);
 }
 
 /* The home's part of a write that brings its data: as ownership, then DRAM. */
@@ -564,7 +548,9 @@ write_kept(struct numa *n, bool fast, unsigned socket, unsigned home, uint64_t l
         t = numa_arrive(n, &held, MESSAGE_WRITEBACK, t);
     if (has_directory(n, &q))
         directory_set(&n->socket[home].directory, home_line(n, line), DIRECTORY_A);
-    t = numa_dram_write(n, line, WRITE_DMA, t + home_agent_ps);
+    t += home_agent_ps;
+    t = fast ? numa_dram_write_fast(n, home, line, WRITE_DMA, t)
+             : numa_dram_write(n, line, WRITE_DMA, t);
     io_directory_release(&n->socket[home].io_directory, t);
     const sim_time done_ps = send(n, &q, home, socket, MESSAGE_RESPONSE, t);
     if (fast)

@@ -259,6 +259,27 @@ sim_time numa_dram_read(struct numa *n, uint64_t line, enum read_cause cause, si
  * bound. */
 sim_time numa_dram_write(struct numa *n, uint64_t line, enum write_cause cause, sim_time at_ps)
     __attribute__((warn_unused_result));
+/* The same while no caches are being warmed, with the line's home. */
+static inline __attribute__((always_inline)) sim_time
+numa_dram_read_fast(struct numa *n, unsigned home, uint64_t line, enum read_cause cause,
+                    sim_time at_ps)
+{
+    struct numa_socket *h = &n->socket[home];
+
+    h->counters.dram_read_bytes += LINE_BYTES;
+    h->counters.read_bytes[cause] += LINE_BYTES;
+    return dram_read(&h->dram, home_line(n, line), at_ps);
+}
+static inline __attribute__((always_inline)) sim_time
+numa_dram_write_fast(struct numa *n, unsigned home, uint64_t line, enum write_cause cause,
+                     sim_time at_ps)
+{
+    struct numa_socket *h = &n->socket[home];
+
+    h->counters.dram_write_bytes += LINE_BYTES;
+    h->counters.write_bytes[cause] += LINE_BYTES;
+    return dram_write(&h->dram, home_line(n, line), at_ps);
+}
 /* Counts bytes that from put on the interconnect (from == to: on its front-side bus). */
 static inline void numa_count_message(struct numa *n, unsigned from, unsigned to,
                                       enum message message, uint64_t bytes)
@@ -592,6 +613,27 @@ struct victim agent_insert(struct numa *n, unsigned socket, uint64_t line, enum 
 struct victim agent_insert_at(struct numa *n, unsigned socket, struct cache *c,
                               struct cache_place p, enum line_state state, uint32_t sharers,
                               sim_time at_ps, int *way);
+/* Makes room in a way that the caller fills, for a device or for a core group. */
+struct victim agent_evict(struct numa *n, unsigned socket, const struct cache *c,
+                          struct cache_place p, int way, bool for_device, sim_time at_ps);
+/* agent_insert_at() into a fast LLC; for_device: a constant. */
+static inline __attribute__((always_inline)) struct victim
+agent_insert_fast(struct numa *n, unsigned socket, struct cache_place p, enum line_state state,
+                  uint32_t sharers, bool for_device, sim_time at_ps, int *way)
+{
+    struct numa_socket *s = &n->socket[socket];
+    const struct cache llc = llc_fast(&s->llc);
+    const uint32_t bit = cache_victim_bit(p, for_device ? n->ddio_mask : llc.all_ways);
+    struct victim victim = { false, 0 };
+
+    *way = __builtin_ctz(bit);
+    if (SIM_UNLIKELY((p.row->valid & (p.row->shared | p.row->dirty) & bit) != 0))
+        victim = agent_evict(n, socket, &s->llc, p, *way, for_device, at_ps);
+    else if (for_device && (p.row->valid & bit) != 0)
+        NUMA_COUNT(n, socket, ddio_evictions);
+    cache_fill_bit(&llc, p, bit, state, sharers);
+    return victim;
+}
 /* A dirty line goes home: over the interconnect if it must, into DRAM. Returns how much later than
  * on an idle machine the write queue of DRAM accepts it: the buffer that holds the line is taken
  * until then. */
@@ -625,11 +667,42 @@ struct home_answer {
     enum line_state grant; /* what the requester may have: E, S or (WANT_LOOK) I */
 };
 
+/* The requests of home_agent_acquire() with home_fast, while no caches are being warmed. */
+struct home_answer home_agent_read_local(struct numa *n, unsigned from, uint64_t line,
+                                         enum read_cause cause, sim_time at_ps);
+struct home_answer home_agent_read_remote(struct numa *n, unsigned from, uint64_t line,
+                                          enum read_cause cause, sim_time at_ps);
+struct home_answer home_agent_rfo_local(struct numa *n, unsigned from, uint64_t line,
+                                        enum read_cause cause, sim_time at_ps);
+struct home_answer home_agent_rfo_remote(struct numa *n, unsigned from, uint64_t line,
+                                         enum read_cause cause, sim_time at_ps);
+struct home_answer home_agent_own_local(struct numa *n, unsigned from, uint64_t line,
+                                        enum read_cause cause, sim_time at_ps);
+struct home_answer home_agent_own_remote(struct numa *n, unsigned from, uint64_t line,
+                                         enum read_cause cause, sim_time at_ps);
+/* Any request. */
+struct home_answer home_agent_acquire_any(struct numa *n, unsigned from, uint64_t line,
+                                          enum want want, enum read_cause cause, sim_time at_ps,
+                                          struct sim_stamp *stamp);
 /* Asks the home of a line that socket `from` does not have as wanted. The request leaves the
  * caching agent at at_ps. The caller puts the line where it belongs; what others had is settled. */
-struct home_answer home_agent_acquire(struct numa *n, unsigned from, uint64_t line, enum want want,
-                                      enum read_cause cause, sim_time at_ps,
-                                      struct sim_stamp *stamp);
+static inline __attribute__((always_inline)) struct home_answer
+home_agent_acquire(struct numa *n, unsigned from, uint64_t line, enum want want,
+                   enum read_cause cause, sim_time at_ps, struct sim_stamp *stamp)
+{
+    const bool remote = from != home_of(n, line);
+
+    if (SIM_UNLIKELY(!n->home_fast || n->quiet || stamp != NULL || want == WANT_LOOK))
+        return home_agent_acquire_any(n, from, line, want, cause, at_ps, stamp);
+    if (want == WANT_READ)
+        return remote ? home_agent_read_remote(n, from, line, cause, at_ps)
+                      : home_agent_read_local(n, from, line, cause, at_ps);
+    if (want == WANT_RFO)
+        return remote ? home_agent_rfo_remote(n, from, line, cause, at_ps)
+                      : home_agent_rfo_local(n, from, line, cause, at_ps);
+    return remote ? home_agent_own_remote(n, from, line, cause, at_ps)
+                  : home_agent_own_local(n, from, line, cause, at_ps);
+}
 /* Sends the home a device's write with its data; no cache of socket `from` has the line. All copies
  * go, and DRAM has the line. Returns when `from` knows. full: the write covers the line. */
 sim_time home_agent_write(struct numa *n, unsigned from, uint64_t line, bool full, sim_time at_ps,
