@@ -57,11 +57,14 @@ void dram_init(struct dram *dram, const struct numa_dram_params *params, struct 
     dram->row_log2 = (uint32_t)__builtin_ctz(params->row_lines);
     dram->n_groups = SIM_MIN(params->bank_groups, params->banks);
     dram->group_log2 = dram->n_groups > 1 ? 1 : 0;
+    dram->whole_turns = dram->group_log2 + dram->row_log2 >= RANK_LINES_LOG2;
     dram->write_high = SIM_MAX(params->write_queue * 3 / 4, 1u);
     dram->write_low = params->write_queue / 4;
     dram->write_read_ps = params->twtr_ps + params->tcl_ps;
     dram->write_read_slots = (uint32_t)SIM_MIN(dram->write_read_ps / dram->burst_ps + 1, 64u);
     dram->rank_switch_clocks = clocks_of(dram, params->rank_switch_ps);
+    dram->rank_switches = dram->rank_switch_clocks > 0 && params->ranks > 1;
+    dram->group_mask = (1u << dram->group_log2) - 1;
     dram->channel_reciprocal = params->channels > 1 ? UINT64_MAX / params->channels + 1 : 0;
     for (uint32_t i = 0; i < SIM_N_ELEMENTS(dram->channel_of); i++)
         dram->channel_of[i] = (uint8_t)(i % params->channels);
@@ -107,18 +110,8 @@ void dram_release(struct dram *dram)
  * skx_edac decodes open pages; channel numbers are hashed with higher bits, so that strides do not
  * fall onto one.
  */
-static inline __attribute__((always_inline)) struct dram_place place_of(const struct dram *dram,
-                                                                        uint64_t line)
+static struct dram_place place_in_rank(const struct dram *dram, uint64_t q)
 {
-    struct dram_place p = { 0, 0, 0 };
-    uint64_t q = line;
-
-    if (dram->params->channels > 1) {
-        q = (uint64_t)(((unsigned __int128)line * dram->channel_reciprocal) >> 64);
-        const uint64_t hashed = (line - q * dram->params->channels) +
-                                ((q ^ (q >> 3) ^ (q >> 7) ^ (q >> 11)) & CHANNEL_HASH_MAX);
-        p.channel = dram->channel_of[hashed];
-    }
     const uint64_t turn = q >> RANK_LINES_LOG2;
     const uint32_t rank = (uint32_t)turn & (dram->params->ranks - 1);
     const uint64_t of_rank = (turn >> dram->rank_log2 << RANK_LINES_LOG2) |
@@ -129,8 +122,39 @@ static inline __attribute__((always_inline)) struct dram_place place_of(const st
     const uint32_t high = (uint32_t)(banks >> dram->bank_log2);
     const uint32_t bank = (group ^ (uint32_t)banks ^ high) & (dram->params->banks - 1);
 
-    p.row = high << LOW_ROWS_LOG2 | ((uint32_t)rows & ((1u << LOW_ROWS_LOG2) - 1));
-    p.bank = rank << dram->bank_log2 | bank;
+    return (struct dram_place){
+        .row = high << LOW_ROWS_LOG2 | ((uint32_t)rows & ((1u << LOW_ROWS_LOG2) - 1)),
+        .bank = rank << dram->bank_log2 | bank,
+    };
+}
+
+static __attribute__((noinline)) void find_turn(const struct dram *dram, struct dram_turn *turn,
+                                                uint64_t number)
+{
+    const struct dram_place p = place_in_rank(dram, number << RANK_LINES_LOG2);
+
+    *turn = (struct dram_turn){ number + 1, p.bank, p.row, (uint32_t)(number ^ (number >> 4)) };
+}
+
+static inline __attribute__((always_inline)) struct dram_place place_of(struct dram *dram,
+                                                                        uint64_t line)
+{
+    const uint32_t channels = dram->params->channels;
+    const uint64_t q = channels > 1
+                           ? (uint64_t)(((unsigned __int128)line * dram->channel_reciprocal) >> 64)
+                           : line;
+    const uint64_t number = q >> RANK_LINES_LOG2;
+    struct dram_turn *turn = &dram->turn[number % DRAM_TURNS];
+
+    if (SIM_UNLIKELY(turn->key != number + 1))
+        find_turn(dram, turn, number);
+    struct dram_place p = { 0, turn->bank ^ ((uint32_t)q & dram->group_mask), turn->row };
+    if (SIM_UNLIKELY(!dram->whole_turns))
+        p = place_in_rank(dram, q);
+    /* q ^ (q >> 3) ^ (q >> 7) ^ (q >> 11) */
+    const uint32_t hash = ((uint32_t)(q ^ (q >> 3)) ^ turn->hash) & CHANNEL_HASH_MAX;
+    if (channels > 1)
+        p.channel = dram->channel_of[line - q * channels + hash];
     return p;
 }
 
@@ -327,7 +351,7 @@ take_bus(struct dram *dram, struct dram_place p, sim_time column_ps, sim_time si
 
     const sim_time waited_ps = start_ps - dram->params->tcl_ps - since_ps;
     note_wait(dram, channel, data_ps, waited_ps);
-    if (dram->rank_switch_clocks > 0 && dram->params->ranks > 1) {
+    if (dram->rank_switches) {
         struct dram_mix *mix = mix_of(channel, slot);
         const uint32_t changes = more_changes(mix, rank_of(dram, p));
         channel->gap_due += dram->rank_switch_clocks * collected(dram, mix, changes, waited_ps);
@@ -398,7 +422,7 @@ static sim_time row_between(struct dram *dram, struct dram_bank *bank, uint32_t 
 static sim_time read_bank(struct dram *dram, struct dram_place p, sim_time at_ps)
 {
     const struct numa_dram_params *params = dram->params;
-    struct dram_bank *bank = &dram->bank[p.channel * dram->n_banks + p.bank];
+    struct dram_bank *bank = &dram->channel[p.channel].bank[p.bank];
     const sim_time closed_ps = params->trcd_ps + dram->burst_ps;
 
     sim_time column_ps = open_before(dram, bank, p.row, at_ps), open_ps;
@@ -426,8 +450,9 @@ static sim_time read_bank(struct dram *dram, struct dram_place p, sim_time at_ps
 
 /* Reserves bank (from at_ps on) and bus (from bus_ps on) for one write, and notes that its rank has
  * been written; returns the end of its data. */
-static sim_time write_bank(struct dram *dram, struct dram_channel *channel, struct dram_bank *bank,
-                           struct dram_write write, sim_time at_ps, sim_time bus_ps)
+static inline __attribute__((always_inline)) sim_time
+write_bank(struct dram *dram, struct dram_channel *channel, struct dram_bank *bank,
+           struct dram_write write, sim_time at_ps, sim_time bus_ps)
 {
     const struct numa_dram_params *params = dram->params;
     struct dram_rank *of = &channel->rank[write.bank >> dram->bank_log2];

@@ -161,6 +161,15 @@ struct dram_counts {
 
 struct fbdimm_branch;
 
+/* Where the lines of a rank's turn are: 128 of each channel that follow each other. */
+struct dram_turn {
+    uint64_t key;  /* number of the turn, plus 1; 0: none is kept here */
+    uint32_t bank; /* of the channel; group 0 */
+    uint32_t row;
+    uint32_t hash; /* the turn's part of what channel numbers are hashed with */
+};
+#define DRAM_TURNS 64u /* kept, by number */
+
 /* What fbdimm.c works out once. */
 struct fbdimm_shape {
     uint32_t banks_log2, banks_mask, rank_mask, dimm_mask; /* of a branch */
@@ -182,16 +191,20 @@ struct dram {
     sim_time burst_ps;
     uint32_t n_banks; /* per channel, ranks included; a power of two */
     uint32_t rank_log2, bank_log2, row_log2,
-        group_log2;     /* bank: of a rank; group: interleaved by line */
-    uint32_t n_groups;  /* per rank */
-    sim_time column_ps; /* between column commands of a group */
+        group_log2;      /* bank: of a rank; group: interleaved by line */
+    uint32_t n_groups;   /* per rank */
+    sim_time column_ps;  /* between column commands of a group */
+    uint32_t group_mask; /* of a line's number in its channel */
     uint32_t rank_switch_clocks;
+    bool rank_switches;             /* cost something */
     uint32_t write_high, write_low; /* writes queued: write mode begins, ends */
     sim_time write_read_ps;         /* end of a write's data to those of a read of its rank */
     uint32_t write_read_slots;      /* in how many slots, the last one included, a write may be */
     uint64_t channel_reciprocal;
     /* Of a line's number among the channels and up to 7 of a hash: the channel. */
     uint8_t channel_of[DRAM_MAX_CHANNELS + 8];
+    bool whole_turns; /* a turn lies in one row of a bank of each group */
+    struct dram_turn turn[DRAM_TURNS];
     uint64_t trefi_reciprocal; /* 2^64 / tREFI, rounded up */
     /* FB-DIMM: of each rank of each DIMM of each branch: tREFI less the offset of its refreshes. */
     sim_time refresh_ps[DRAM_MAX_CHANNELS * DRAM_MAX_RANKS];
