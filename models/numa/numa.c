@@ -61,6 +61,9 @@ static void init_core_groups(struct numa *n)
         n->core_group[i].own = &n->socket[n->core_group[i].socket];
         n->core_group[i].count = &n->private_count[i << n->l2_cores_log2];
     }
+    n->group_of = sim_zalloc(n->cores, sizeof(*n->group_of));
+    for (uint32_t i = 0; i < n->cores; i++)
+        n->group_of[i] = &n->core_group[core_group_of(n, i)];
 }
 
 struct numa *numa_new(struct sim *sim, const char *name, const struct numa_params *params)
@@ -99,6 +102,7 @@ void numa_free(struct numa *n)
     for (uint32_t i = 0; i < n->sockets; i++)
         dram_release(&n->socket[i].dram);
     physmem_free(n->mem);
+    free(n->group_of);
     free(n->core_group);
     free(n->private_count);
     free(n->socket);

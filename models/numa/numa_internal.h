@@ -128,6 +128,10 @@ struct numa_counters {
 };
 extern const struct stat_desc numa_counter_table[];
 
+struct core_group;
+typedef struct numa_result numa_access(struct numa *n, struct core_group *c, unsigned core,
+                                       uint64_t line, sim_time at_ps);
+
 /*
  * A core group: the cores that share one L2 (one core where L2 is private), with their L1s.
  * Invariant: L2 holds every line of its L1s; a line that is M in an L1 is M in the L2 and in no
@@ -135,6 +139,8 @@ extern const struct stat_desc numa_counter_table[];
  * S.
  */
 struct core_group {
+    /* numa_load() and numa_store() without a latency stamp, of this kind of group. */
+    numa_access *load, *store;
     struct cache l2;
     struct cache *l1; /* l2_cores L1Ds, and then as many L1Is if there are any */
     uint32_t n_l1;
@@ -178,6 +184,7 @@ struct numa {
     struct physmem *mem;
     struct numa_socket *socket;
     struct core_group *core_group;
+    struct core_group **group_of;             /* by core */
     struct numa_private_count *private_count; /* by core */
     struct interconnect interconnect;         /* protocols with links between sockets */
     void *protocol; /* what else the coherence protocol keeps; may be NULL */

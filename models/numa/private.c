@@ -47,6 +47,8 @@ static bool is_pair(const struct numa *n, const struct core_group *c)
             (!c->l1[2].narrow && c->l1[2].ways == PAIR_L1_WAYS && c->l1[2].sets == PAIR_L1_SETS));
 }
 
+static void choose_accesses(struct core_group *c);
+
 void core_group_init(struct numa *n, struct core_group *c)
 {
     const struct numa_cache_params *p = n->params->cache;
@@ -70,6 +72,7 @@ void core_group_init(struct numa *n, struct core_group *c)
     }
     c->fast = n->llc_fast && all_fast(c, p);
     c->pair = is_pair(n, c);
+    choose_accesses(c);
     if (c->fast)
         c->llc_at = sim_zeroed_new(LLC_AT_BYTES);
 }
@@ -726,43 +729,59 @@ access_fast(struct numa *n, struct core_group *c, unsigned core, uint64_t line, 
     return access_in(&a);
 }
 
-static __attribute__((noinline)) struct numa_result
-load_fast(struct numa *n, struct core_group *c, unsigned core, uint64_t line, sim_time at_ps)
+static struct numa_result load_fast(struct numa *n, struct core_group *c, unsigned core,
+                                    uint64_t line, sim_time at_ps)
 {
     return access_fast(n, c, core, line, false, at_ps);
 }
 
-static __attribute__((noinline)) struct numa_result
-store_fast(struct numa *n, struct core_group *c, unsigned core, uint64_t line, sim_time at_ps)
+static struct numa_result store_fast(struct numa *n, struct core_group *c, unsigned core,
+                                     uint64_t line, sim_time at_ps)
 {
     return access_fast(n, c, core, line, true, at_ps);
 }
 
-/* These only branch to others, which save the registers that they need. */
+static struct numa_result load_slow(struct numa *n, struct core_group *c, unsigned core,
+                                    uint64_t line, sim_time at_ps)
+{
+    (void)c;
+    return access_slow(n, core, line, false, at_ps, NULL);
+}
+
+static struct numa_result store_slow(struct numa *n, struct core_group *c, unsigned core,
+                                     uint64_t line, sim_time at_ps)
+{
+    (void)c;
+    return access_slow(n, core, line, true, at_ps, NULL);
+}
+
+static void choose_accesses(struct core_group *c)
+{
+    c->load = c->fast ? load_fast : c->pair ? load_of_pair : load_slow;
+    c->store = c->fast ? store_fast : c->pair ? store_of_pair : store_slow;
+}
+
+/* These only branch to others. */
 struct numa_result numa_load(struct numa *n, unsigned core, struct hpa hpa, sim_time at_ps,
                              struct sim_stamp *stamp)
 {
-    struct core_group *c = &n->core_group[core_group_of(n, core)];
+    struct core_group *c = n->group_of[core];
     const uint64_t line = hpa.v >> LINE_LOG2;
 
     if (SIM_UNLIKELY(stamp != NULL))
         return access_slow(n, core, line, false, at_ps, stamp);
-    return SIM_LIKELY(c->fast) ? load_fast(n, c, core, line, at_ps)
-           : c->pair           ? load_of_pair(n, c, core, line, at_ps)
-                               : access_slow(n, core, line, false, at_ps, NULL);
+    return c->load(n, c, core, line, at_ps);
 }
 
 struct numa_result numa_store(struct numa *n, unsigned core, struct hpa hpa, sim_time at_ps,
                               struct sim_stamp *stamp)
 {
-    struct core_group *c = &n->core_group[core_group_of(n, core)];
+    struct core_group *c = n->group_of[core];
     const uint64_t line = hpa.v >> LINE_LOG2;
 
     if (SIM_UNLIKELY(stamp != NULL))
         return access_slow(n, core, line, true, at_ps, stamp);
-    return SIM_LIKELY(c->fast) ? store_fast(n, c, core, line, at_ps)
-           : c->pair           ? store_of_pair(n, c, core, line, at_ps)
-                               : access_slow(n, core, line, true, at_ps, NULL);
+    return c->store(n, c, core, line, at_ps);
 }
 
 static __attribute__((noinline)) struct numa_result
