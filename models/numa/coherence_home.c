@@ -500,23 +500,16 @@ write_hit(struct numa *n, unsigned socket, const struct cache *llc, uint64_t lin
 
 /* own_then_both() of a whole line that the device's socket does not have, with a fast LLC; false:
  * it has it, and nothing has changed. *t: the slice's answer, then when it is done. */
-static inline __attribute__((always_inline)) bool
-own_then_both_fast(struct numa *n, unsigned socket, uint64_t line, sim_time *t)
+static inline __attribute__((always_inline)) bool own_then_both_fast(struct numa *n,
+                                                                     unsigned socket,
+                                                                     const struct cache *llc,
+                                                                     uint64_t line, sim_time *t)
 {
-    const struct cache llc = llc_fast(&n->socket[socket].llc);
-    const struct cache_place place = cache_place(&llc, line);
-    int way;
+    const struct cache_place place = cache_place(llc, line);
 
-    if (cache_find_bit(&llc, place) != 0)
+    if (cache_find_bit(llc, place) != 0)
         return false;
-    NUMA_COUNT(n, socket, dma_write_allocates);
-    *t = home_agent_acquire(n, socket, line, WANT_OWN, READ_DMA, *t, NULL).done_ps;
-    const struct victim displaced = agent_insert_fast(n, socket, place, LINE_E, 0, true, *t, &way);
-    if (displaced.dirty)
-        *t += n->params->cache->llc_request_ps + n->params->coherence->home_agent_ps;
-    *t += displaced.waits_ps;
-    *t += home_agent_write_kept(n, socket, line, *t);
-    NUMA_COUNT(n, socket, dma_write_to_dram);
+    *t = home_agent_own_then_both(n, socket, place, line, *t);
     return true;
 }
 
@@ -546,7 +539,8 @@ static struct numa_run_done dma_write_run(struct numa *n, unsigned socket,
     struct run_line l = run_first(run);
     const enum remote_dma_write policy = write_policy(n, socket, l.line);
     const bool fast = n->llc_fast && policy == REMOTE_DMA_DEVICE_SIDE_LLC;
-    const bool both = n->llc_fast && policy == REMOTE_DMA_OWN_THEN_BOTH && !n->io_fills_none;
+    const bool both = n->home_fast && !n->quiet && policy == REMOTE_DMA_OWN_THEN_BOTH &&
+                      !n->io_fills_none;
     struct numa_run_done done = { 0, 0 };
     uint64_t updates = 0;
     enum numa_source source;
@@ -555,7 +549,7 @@ static struct numa_run_done dma_write_run(struct numa *n, unsigned socket,
         sim_time t = l.at_ps + hit_ps;
         if (fast && SIM_LIKELY(write_hit(n, socket, &llc, l.line, &t)))
             updates++;
-        else if (!both || l.bytes != LINE_BYTES || !own_then_both_fast(n, socket, l.line, &t))
+        else if (!both || l.bytes != LINE_BYTES || !own_then_both_fast(n, socket, &llc, l.line, &t))
             t = dma_write_rest(n, socket, l.line, l.bytes == LINE_BYTES, l.at_ps, NULL, &source);
         run_count(&done, run, &l, t);
     } while (run_next(&l, run));

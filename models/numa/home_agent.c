@@ -567,3 +567,19 @@ sim_time home_agent_write_kept(struct numa *n, unsigned socket, uint64_t line, s
     return n->home_fast && !n->quiet ? write_kept(n, true, socket, socket ^ 1, line, at_ps)
                                      : write_kept(n, false, socket, home, line, at_ps);
 }
+
+sim_time home_agent_own_then_both(struct numa *n, unsigned socket, struct cache_place place,
+                                  uint64_t line, sim_time at_ps)
+{
+    struct numa_counters *counters = &n->socket[socket].counters;
+    int way;
+    sim_time t = acquire_fast(n, socket, line, WANT_OWN, true, READ_DMA, at_ps).done_ps;
+    const struct victim displaced = agent_insert_fast(n, socket, place, LINE_E, 0, true, t, &way);
+
+    counters->dma_write_allocates++;
+    counters->dma_write_to_dram++;
+    if (displaced.dirty)
+        t += n->params->cache->llc_request_ps + n->params->coherence->home_agent_ps;
+    t += displaced.waits_ps;
+    return t + write_kept(n, true, socket, socket ^ 1, line, t);
+}

@@ -723,6 +723,13 @@ sim_time home_agent_write_owned(struct numa *n, unsigned socket, uint64_t line,
  * accepts them. */
 sim_time home_agent_write_kept(struct numa *n, unsigned socket, uint64_t line, sim_time at_ps);
 
+/* With home_fast, while no caches are being warmed: a device writes a whole line that its socket
+ * does not have, whose place in its LLC is known, and whose home is the other one: ownership, the
+ * line in the LLC, and home_agent_write_kept(). at_ps: the slice's answer. Returns when it is
+ * done. */
+sim_time home_agent_own_then_both(struct numa *n, unsigned socket, struct cache_place place,
+                                  uint64_t line, sim_time at_ps);
+
 /* ---- Lines of devices in runs ---------------------------------------------------------------- */
 /* The lines of a run, in order: all but the first and the last are whole. */
 struct run_line {

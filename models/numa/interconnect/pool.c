@@ -32,6 +32,7 @@ void pool_release(struct pool *p)
     free(p->held);
     p->held = NULL;
     p->known = NULL;
+    p->hold_end = 0;
 }
 
 /* Whether it had to be made. */
@@ -40,6 +41,7 @@ static bool make(struct pool *p)
     if (p->held != NULL || p->n == 0)
         return false;
     p->known = p->held = sim_zalloc(POOL_SLOTS + POOL_LANES, sizeof(*p->held));
+    p->hold_end = p->base + POOL_SLOTS;
     return true;
 }
 
@@ -53,6 +55,8 @@ static void advance(struct pool *p, uint64_t slot)
          i += STEP) /* few enough for instructions without a call */
         memset(&p->held[(p->base + i) & SLOT_MASK], 0, STEP * sizeof(*p->held));
     p->base = base;
+    if (p->held != NULL)
+        p->hold_end = base + POOL_SLOTS;
 }
 
 sim_time pool_wait_any(struct pool *p, uint32_t entries, sim_time at_ps)

@@ -31,6 +31,7 @@ struct pool {
     uint32_t n; /* entries; 0: without bound, and nothing is kept */
     uint32_t carry_ps;
     uint64_t base;
+    uint64_t hold_end;           /* base + POOL_SLOTS, or 0 as long as `held` is NULL */
     uint64_t full_from, full_to; /* slots that are known to have no entry left */
     const uint16_t *known;       /* `held`, or zeros */
     uint16_t *held; /* of each slot; POOL_LANES more that stay 0; NULL: no entry ever was */
@@ -81,10 +82,10 @@ static inline void pool_hold_both(struct pool *p, struct pool *also, sim_time fr
     const uint64_t count = held_ps >> POOL_SLOT_LOG2;
     const uint32_t at = slot & (POOL_SLOTS - 1);
 
-    /* The first bounds `count`, and a slot before the window is one far behind it. */
-    if (SIM_UNLIKELY(at + count > POOL_SLOTS || slot - p->base >= POOL_SLOTS - count ||
-                     slot - also->base >= POOL_SLOTS - count || p->held == NULL ||
-                     also->held == NULL)) {
+    /* The first bounds `count`; a slot before the window, or of no window, is far behind it. */
+    if (SIM_UNLIKELY(at + count > POOL_SLOTS ||
+                     slot + POOL_SLOTS - p->hold_end >= POOL_SLOTS - count ||
+                     slot + POOL_SLOTS - also->hold_end >= POOL_SLOTS - count)) {
         pool_hold_each(p, also, from_ps, until_ps);
         return;
     }
