@@ -17,6 +17,8 @@
     X("home_snoop_directory", coherence_home_ops) \
     X("front_side_bus", coherence_fsb_ops)
 
+struct core_group;
+
 /* A line granted to a core group: its state there (E or S), and its place in the LLC
  * (core_group.llc_at). */
 struct fetched {
@@ -50,6 +52,11 @@ struct coherence_ops {
      * *result. The caller puts the line into the private caches. */
     struct fetched (*fetch)(struct numa *n, unsigned core, uint64_t line, bool store,
                             sim_time at_ps, struct sim_stamp *stamp, struct numa_result *result);
+    /* The same without a latency stamp, where the socket has a fast LLC (numa_internal.h) that does
+     * not have the line, and where it would be is known. NULL: there are no fast LLCs. */
+    struct fetched (*fetch_missed)(struct numa *n, const struct core_group *group,
+                                   struct cache_place place, uint64_t line, bool store,
+                                   sim_time at_ps, struct numa_result *result);
     /* Takes a line evicted from the core group: dirty ones, and clean ones unless the LLC is
      * inclusive. llc_at: as fetch() returned it, if the core group keeps it. Returns how long full
      * queues hold it up: what displaced it waits as long. */

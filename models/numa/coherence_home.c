@@ -101,6 +101,16 @@ miss_fast(struct numa *n, unsigned socket, uint32_t bit, struct cache_place plac
     return (struct fetched){ a.grant, agent_at(place, way) };
 }
 
+static struct fetched fetch_missed(struct numa *n, const struct core_group *group,
+                                   struct cache_place place, uint64_t line, bool store,
+                                   sim_time at_ps, struct numa_result *result)
+{
+    const sim_time t = at_ps + n->params->cache->llc_request_ps;
+
+    agent_prefetch_next(n, (struct holder){ &group->own->llc, place, -1 });
+    return miss_fast(n, group->socket, group->sharer_bit, place, line, store, t, result);
+}
+
 static struct fetched fetch(struct numa *n, unsigned core, uint64_t line, bool store,
                             sim_time at_ps, struct sim_stamp *stamp, struct numa_result *result)
 {
@@ -683,6 +693,7 @@ const struct coherence_ops coherence_home_ops = {
     .init = init,
     .release = release,
     .fetch = fetch,
+    .fetch_missed = fetch_missed,
     .writeback = agent_writeback,
     .store_nt = store_nt,
     .flush = flush,

@@ -27,17 +27,11 @@ void directory_release(struct directory *d)
     d->block = NULL;
 }
 
-void directory_set(struct directory *d, uint64_t line, enum directory_state state)
+uint64_t *directory_make_block(struct directory *d, uint64_t line)
 {
-    uint64_t **block = &d->block[line / DIRECTORY_BLOCK_LINES];
+    uint64_t *block = sim_zalloc(DIRECTORY_BLOCK_WORDS, sizeof(*block));
 
-    if (*block == NULL) {
-        if (state == DIRECTORY_I)
-            return;
-        *block = sim_zalloc(DIRECTORY_BLOCK_WORDS, sizeof(**block));
-        d->n_touched++;
-    }
-    uint64_t *word = &(*block)[(line % DIRECTORY_BLOCK_LINES) >> 5];
-    const uint32_t shift = (uint32_t)(line & 31) * 2;
-    *word = (*word & ~(UINT64_C(3) << shift)) | ((uint64_t)state << shift);
+    d->block[line / DIRECTORY_BLOCK_LINES] = block;
+    d->n_touched++;
+    return block;
 }

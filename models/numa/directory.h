@@ -47,6 +47,21 @@ static inline void directory_prefetch(const struct directory *d, uint64_t line)
     if (block != NULL)
         __builtin_prefetch(&block[(line % DIRECTORY_BLOCK_LINES) >> 5], 1);
 }
-void directory_set(struct directory *d, uint64_t line, enum directory_state state);
+/* Makes the block of a line that is not DIRECTORY_I. */
+uint64_t *directory_make_block(struct directory *d, uint64_t line);
+
+static inline void directory_set(struct directory *d, uint64_t line, enum directory_state state)
+{
+    uint64_t *block = d->block[line / DIRECTORY_BLOCK_LINES];
+
+    if (SIM_UNLIKELY(block == NULL)) {
+        if (state == DIRECTORY_I)
+            return;
+        block = directory_make_block(d, line);
+    }
+    uint64_t *word = &block[(line % DIRECTORY_BLOCK_LINES) >> 5];
+    const uint32_t shift = (uint32_t)(line & 31) * 2;
+    *word = (*word & ~(UINT64_C(3) << shift)) | ((uint64_t)state << shift);
+}
 
 #endif

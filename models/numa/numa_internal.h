@@ -128,10 +128,6 @@ struct numa_counters {
 };
 extern const struct stat_desc numa_counter_table[];
 
-struct core_group;
-typedef struct numa_result numa_access(struct numa *n, struct core_group *c, unsigned core,
-                                       uint64_t line, sim_time at_ps);
-
 /*
  * A core group: the cores that share one L2 (one core where L2 is private), with their L1s.
  * Invariant: L2 holds every line of its L1s; a line that is M in an L1 is M in the L2 and in no
@@ -140,7 +136,10 @@ typedef struct numa_result numa_access(struct numa *n, struct core_group *c, uns
  */
 struct core_group {
     /* numa_load() and numa_store() without a latency stamp, of this kind of group. */
-    numa_access *load, *store;
+    struct numa_result (*load)(struct numa *n, struct core_group *c, unsigned core, uint64_t line,
+                               sim_time at_ps);
+    struct numa_result (*store)(struct numa *n, struct core_group *c, unsigned core, uint64_t line,
+                                sim_time at_ps);
     struct cache l2;
     struct cache *l1; /* l2_cores L1Ds, and then as many L1Is if there are any */
     uint32_t n_l1;
@@ -518,21 +517,15 @@ static inline void agent_prefetch_next(const struct numa *n, struct holder h)
     }
 }
 /*
- * The common case of fetch(): a fast LLC has the line, no other core group shares it and, for a
- * store, no other socket may have it. llc: of the group's socket, from llc_fast(). True: the line
- * is granted exactly as by coherence_ops.fetch, after llc_request and llc_return. False: nothing
- * has changed.
+ * The common case of fetch(): a fast LLC has the line, at p, in the way of `bit`, no other core
+ * group shares it and, for a store, no other socket may have it. llc: of the group's socket, from
+ * llc_fast(). True: the line is granted exactly as by coherence_ops.fetch, after llc_request and
+ * llc_return. False: nothing has changed.
  */
-static inline __attribute__((always_inline)) bool agent_give(struct numa *n,
-                                                             const struct core_group *c,
-                                                             const struct cache *llc, uint64_t line,
-                                                             bool store, struct fetched *got)
+static inline __attribute__((always_inline)) bool
+agent_give(struct numa *n, const struct core_group *c, const struct cache *llc,
+           struct cache_place p, uint32_t bit, bool store, struct fetched *got)
 {
-    const struct cache_place p = cache_place(llc, line);
-    const uint32_t bit = cache_find_bit(llc, p);
-
-    if (SIM_UNLIKELY(bit == 0))
-        return false;
     const int way = __builtin_ctz(bit);
     const bool owned = (p.row->owned & bit) != 0;
     if ((cache_sharers(llc, p, way) & ~c->sharer_bit) != 0 || (store && !owned))

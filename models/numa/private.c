@@ -501,12 +501,22 @@ static inline __attribute__((always_inline)) struct fetched fetch(const struct a
 {
     struct numa_result result; /* not *r, which then needs no place in memory on the fast path */
     struct fetched got;
+    bool missed = false; /* the socket's LLC */
 
-    if (a->fast && SIM_LIKELY(agent_give(a->n, a->c, a->llc, a->line, a->store, &got))) {
-        *r = (struct numa_result){ r->done_ps + a->n->llc_ps, NUMA_LLC };
-        return got;
+    if (a->fast) {
+        const struct cache_place p = cache_place(a->llc, a->line);
+        const uint32_t bit = cache_find_bit(a->llc, p);
+        if (SIM_LIKELY(bit != 0) &&
+            SIM_LIKELY(agent_give(a->n, a->c, a->llc, p, bit, a->store, &got))) {
+            *r = (struct numa_result){ r->done_ps + a->n->llc_ps, NUMA_LLC };
+            return got;
+        }
+        missed = bit == 0;
+        if (missed)
+            got = a->n->ops->fetch_missed(a->n, a->c, p, a->line, a->store, r->done_ps, &result);
     }
-    got = a->n->ops->fetch(a->n, a->core, a->line, a->store, r->done_ps, a->stamp, &result);
+    if (!missed)
+        got = a->n->ops->fetch(a->n, a->core, a->line, a->store, r->done_ps, a->stamp, &result);
     a->n->private_count[a->core].llc_misses += result.source >= NUMA_REMOTE_CACHE;
     if (a->store)
         a->c->observed_ps = a->n->observed_ps;
