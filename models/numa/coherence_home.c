@@ -499,7 +499,7 @@ write_hit(struct numa *n, unsigned socket, const struct cache *llc, uint64_t lin
     if ((bit & place.row->shared) != 0) {
         const struct numa_cache_params *p = n->params->cache;
         const uint32_t sharers = cache_sharers(llc, place, __builtin_ctz(bit));
-        const bool dirty = agent_snoop_groups(n, socket, sharers, line, true);
+        const bool dirty = agent_drop_from_groups(n, socket, sharers, line);
         *t += dirty ? p->core_snoop_dirty_ps : p->core_snoop_clean_ps;
     }
     cache_put_state_bit(place, bit, LINE_M);

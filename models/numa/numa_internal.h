@@ -555,6 +555,19 @@ agent_take_back(const struct numa *n, const struct cache *llc, uint32_t at)
  * whether one had it M. */
 bool agent_snoop_groups(struct numa *n, unsigned socket, uint32_t mask, uint64_t line,
                         bool invalidate);
+/* The same to invalidate. */
+static inline bool agent_drop_from_groups(struct numa *n, unsigned socket, uint32_t mask,
+                                          uint64_t line)
+{
+    const unsigned first = socket * n->groups_per_socket;
+    bool dirty = false;
+
+    for (; mask != 0; mask &= mask - 1) {
+        dirty |= core_group_invalidate(n, first + (unsigned)__builtin_ctz(mask), line) == LINE_M;
+        NUMA_COUNT(n, socket, core_snoops);
+    }
+    return dirty;
+}
 /* Snoops the socket for a line already found; it stays with its holder unless SNOOP_INVALIDATE. */
 struct snooped agent_snoop_holder(struct numa *n, unsigned socket, struct holder h, uint64_t line,
                                   enum snoop snoop);
@@ -584,7 +597,7 @@ agent_snoop_fast(struct numa *n, unsigned socket, uint64_t line, enum snoop snoo
         const struct numa_cache_params *params = n->params->cache;
         if (snoop != SNOOP_INVALIDATE)
             return agent_snoop_holder(n, socket, (struct holder){ llc, p, way }, line, snoop);
-        const bool dirty = agent_snoop_groups(n, socket, cache_sharers(&known, p, way), line, true);
+        const bool dirty = agent_drop_from_groups(n, socket, cache_sharers(&known, p, way), line);
         r.core_ps = dirty ? params->core_snoop_dirty_ps : params->core_snoop_clean_ps;
         if (dirty)
             r.was = LINE_M;
