@@ -188,10 +188,11 @@ void core_load(struct core *core, struct sim_task *task, struct hpa hpa, struct 
     sim_stamp_mark(stamp, PART_CORE, sim_task_now(task));
 }
 
-/* A store that could ask for its line at at_ps. */
-static inline struct numa_result store_line(struct core *core, struct hpa hpa, sim_time at_ps)
+/* A store that could ask for its line at at_ps. in_order: core_params.stores_in_order. */
+static inline __attribute__((always_inline)) struct numa_result
+store_line(struct core *core, struct hpa hpa, bool in_order, sim_time at_ps)
 {
-    if (SIM_LIKELY(!core->params->stores_in_order))
+    if (SIM_LIKELY(!in_order))
         return numa_store(core->numa, core->idx, hpa, at_ps, NULL);
     *core->observed_ps = 0;
     const struct numa_result result = numa_store(core->numa, core->idx, hpa,
@@ -205,9 +206,9 @@ static void access_async(struct core *core, struct sim_task *task, struct hpa hp
 {
     stay_near(core, task);
     sim_time *buffer = wait_for_buffer(core, task, hpa, store, n_buffers);
-    struct numa_result result = store ? store_line(core, hpa, sim_task_now(task))
-                                      : numa_load(core->numa, core->idx, hpa, sim_task_now(task),
-                                                  NULL);
+    struct numa_result result =
+        store ? store_line(core, hpa, core->params->stores_in_order, sim_task_now(task))
+              : numa_load(core->numa, core->idx, hpa, sim_task_now(task), NULL);
     take_buffer(core, buffer, result, store ? CORE_NO_LINE : hpa.v >> LINE_LOG2);
     if (store)
         arrives(&core->stored, result);
@@ -304,8 +305,9 @@ void core_announce(const struct core *core, struct hpa hpa)
 /* ---- Copies ---------------------------------------------------------------------------------- */
 
 /* One access of a copy whose clock is *t. */
-static inline struct numa_result copy_access(struct core *core, struct hpa hpa, bool store,
-                                             unsigned n_buffers, sim_time *t)
+static inline __attribute__((always_inline)) struct numa_result
+copy_access(struct core *core, struct hpa hpa, bool store, bool in_order, unsigned n_buffers,
+            sim_time *t)
 {
     sim_time *buffer = free_buffer(core, n_buffers, *t);
 
@@ -313,7 +315,7 @@ static inline struct numa_result copy_access(struct core *core, struct hpa hpa, 
         core->wait_ps[source_in(core, buffer)] += *buffer - *t;
         *t = *buffer;
     }
-    const struct numa_result result = store ? store_line(core, hpa, *t)
+    const struct numa_result result = store ? store_line(core, hpa, in_order, *t)
                                             : numa_load(core->numa, core->idx, hpa, *t, NULL);
     take_buffer(core, buffer, result, CORE_NO_LINE);
     return store ? result : fetched(core, hpa, result);
@@ -374,7 +376,7 @@ static void stores_ask_due(struct core *core, struct copy_stores *s, sim_time un
         sim_time at_ps = s->ready_ps[i];
         if (*buffer > at_ps && !numa_private_hit(core->numa, core->idx, s->line[i], true))
             at_ps = *buffer;
-        s->got[i] = store_line(core, s->line[i], at_ps);
+        s->got[i] = store_line(core, s->line[i], core->params->stores_in_order, at_ps);
         take_buffer(core, buffer, s->got[i], CORE_NO_LINE);
         if (s->asked_to != s->first)
             arrives(&s->got[i], s->got[(s->asked_to - 1) % STORED_LINES]);
@@ -419,7 +421,7 @@ static void copy_bounded(struct core *core, struct sim_task *task, struct hpa to
         stores_ask(core, &s, t);
         if (load < from_end) {
             const unsigned n_buffers = n < demand ? demand : core->params->superqueue_entries;
-            const struct numa_result result = copy_access(core, (struct hpa){ load }, false,
+            const struct numa_result result = copy_access(core, (struct hpa){ load }, false, false,
                                                           n_buffers, &t);
             arrives(arrived, result);
             data_ps = SIM_MAX(data_ps, result.done_ps);
@@ -442,13 +444,39 @@ static void copy_bounded(struct core *core, struct sim_task *task, struct hpa to
 /* Lines of a copy's source of which the host is told before the first is asked for. */
 #define ANNOUNCED_LINES 3u
 
+/* n lines of a copy that is loaded and stored through the caches; its clock is *at_ps. */
+static void copy_lines(struct core *core, struct sim_task *task, uint64_t load, uint64_t store,
+                       unsigned n, sim_time line_ps, struct numa_result *arrived, sim_time *at_ps)
+{
+    const unsigned demand = core->params->line_fill_buffers;
+    struct numa_result last = *arrived;
+    unsigned n_buffers = demand;
+    sim_time t = *at_ps;
+
+    for (unsigned i = 0; i < n; i++, load += LINE_BYTES, store += LINE_BYTES) {
+        const sim_time then_ps = t + line_ps;
+        /* The prefetcher follows what the first misses ask for. */
+        if (i == demand)
+            n_buffers = core->params->superqueue_entries;
+        arrives(&last, copy_access(core, (struct hpa){ load }, false, false, n_buffers, &t));
+        copy_access(core, (struct hpa){ store }, true, false, demand, &t);
+        t = SIM_MAX(t, then_ps);
+        sim_task_charge_until(task, t);
+        stay_near(core, task);
+    }
+    *arrived = last;
+    *at_ps = t;
+}
+
 void core_copy(struct core *core, struct sim_task *task, struct hpa to, struct hpa from,
                uint64_t bytes, sim_time line_ps, bool past_caches, struct numa_result *arrived)
 {
     const unsigned demand = core->params->line_fill_buffers;
     const uint64_t from_end = from.v + bytes, to_end = to.v + bytes;
     uint64_t load = from.v & ~(LINE_BYTES - 1), store = to.v & ~(LINE_BYTES - 1);
+    const bool in_order = core->params->stores_in_order;
     sim_time t = sim_task_now(task);
+    unsigned n = 0;
 
     if (SIM_UNLIKELY(core->copies_by_rate)) {
         sim_task_charge(task, (from_end - load + LINE_BYTES - 1) / LINE_BYTES *
@@ -462,12 +490,18 @@ void core_copy(struct core *core, struct sim_task *task, struct hpa to, struct h
         copy_bounded(core, task, to, from, bytes, line_ps, arrived);
         return;
     }
-    for (unsigned n = 0; load < from_end || store < to_end; n++) {
+    if (SIM_LIKELY(!past_caches && !in_order)) {
+        n = (unsigned)((SIM_MIN(from_end - load, to_end - store) + LINE_BYTES - 1) / LINE_BYTES);
+        copy_lines(core, task, load, store, n, line_ps, arrived, &t);
+        load += n * LINE_BYTES;
+        store += n * LINE_BYTES;
+    }
+    for (; load < from_end || store < to_end; n++) {
         sim_time then_ps = t + line_ps, data_ps = 0;
         if (load < from_end) {
             /* The prefetcher follows what the first misses ask for. */
             const unsigned n_buffers = n < demand ? demand : core->params->superqueue_entries;
-            const struct numa_result result = copy_access(core, (struct hpa){ load }, false,
+            const struct numa_result result = copy_access(core, (struct hpa){ load }, false, false,
                                                           n_buffers, &t);
             arrives(arrived, result);
             data_ps = result.done_ps;
@@ -476,7 +510,7 @@ void core_copy(struct core *core, struct sim_task *task, struct hpa to, struct h
         if (SIM_UNLIKELY(past_caches) && store >= to.v && store + LINE_BYTES <= to_end)
             arrives(arrived, copy_store_nt(core, (struct hpa){ store }, data_ps, &t));
         else if (store < to_end)
-            copy_access(core, (struct hpa){ store }, true, demand, &t);
+            copy_access(core, (struct hpa){ store }, true, in_order, demand, &t);
         store += LINE_BYTES;
         t = SIM_MAX(t, then_ps);
         sim_task_charge_until(task, t);
