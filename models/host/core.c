@@ -65,6 +65,16 @@ void core_compute(struct core *core, struct sim_task *task, uint64_t cycles)
     sim_task_charge(task, cycles * core->cycle_ps);
 }
 
+/* The first of n buffers that is free; NULL: none is. n: a constant, for which the loop unrolls. */
+static inline __attribute__((always_inline)) sim_time *first_free(struct core *core, unsigned n,
+                                                                  sim_time now_ps)
+{
+    for (size_t i = 0; i < n; i++)
+        if (core->buffer_done_ps[i] <= now_ps)
+            return &core->buffer_done_ps[i];
+    return NULL;
+}
+
 /* Any that is free, or else the one that is first. */
 static inline sim_time *free_buffer(struct core *core, unsigned n_buffers, sim_time now_ps)
 {
@@ -78,9 +88,11 @@ static inline sim_time *free_buffer(struct core *core, unsigned n_buffers, sim_t
         if (free != 0)
             return &core->buffer_done_ps[__builtin_ctzll(free)];
     } else {
-        for (size_t i = 0; i < n_buffers; i++)
-            if (core->buffer_done_ps[i] <= now_ps)
-                return &core->buffer_done_ps[i];
+        sim_time *free = n_buffers == 16   ? first_free(core, 16, now_ps)
+                         : n_buffers == 10 ? first_free(core, 10, now_ps)
+                                           : first_free(core, n_buffers, now_ps);
+        if (SIM_LIKELY(free != NULL))
+            return free;
     }
     /* Without a branch on which is the less: nobody could predict it. */
     for (size_t i = 1; i < n_buffers; i++) {
