@@ -575,11 +575,13 @@ static void write_idle(struct dram *dram, struct dram_channel *channel, sim_time
     const uint64_t first = calendar_slot_of(bus, channel->queued[0].at_ps);
     const uint64_t idle = idle_before(bus, slot, SIM_MIN(first, slot));
     const sim_time idle_ps = (slot - idle) * dram->burst_ps;
+    const sim_time until_ps = slot * dram->burst_ps;
+    const uint32_t most = (uint32_t)SIM_MIN(channel->n_arrived, idle);
     uint32_t n = 0;
-    for (; n < SIM_MIN(channel->n_arrived, idle); n++) {
+    for (; n < most; n++) {
         const struct dram_write write = channel->queued[n];
         const sim_time from_ps = SIM_MAX(write.at_ps + dram->params->tcwl_ps, idle_ps);
-        if (from_ps + dram->burst_ps > slot * dram->burst_ps)
+        if (from_ps + dram->burst_ps > until_ps)
             break;
         write_bank(dram, channel, &channel->bank[write.bank], write, write.at_ps, from_ps);
     }
