@@ -95,14 +95,10 @@ static void copy_in_pages(uint8_t *to, uint64_t to_in_page, const uint8_t *from,
 /* Addresses are the host's, the source lies in one page. */
 static void copy_content(struct physmem *mem, uint64_t to, uint64_t from, uint64_t bytes)
 {
-    const uint8_t *source = physmem_bytes(mem, (struct hpa){ from & ~(PAGE_BYTES - 1) });
-
     while (bytes > 0) {
         const uint64_t in_page = to % PAGE_BYTES, here = SIM_MIN(bytes, PAGE_BYTES - in_page);
         uint8_t *page = physmem_bytes_made(mem, (struct hpa){ to - in_page });
-        /* The page may be the source's and have appeared just now. */
-        if ((to ^ from) < PAGE_BYTES)
-            source = page;
+        const uint8_t *source = physmem_bytes(mem, (struct hpa){ from & ~(PAGE_BYTES - 1) });
         copy_in_pages(page, in_page, source, from % PAGE_BYTES, here);
         to += here;
         from += here;

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "models/base/payload.h"
 #include "models/numa/physmem.h"
 #include "tests/support/numa_fixture.h"
 
@@ -282,13 +283,82 @@ static void test_faults(void **state)
     physmem_free(mem);
 }
 
+/* More pages than lie open: those that hold marks become small, and all keep what is in them. */
+static void test_many_pages(void **state)
+{
+    enum { N_PAGES = 40000 };
+    const uint64_t bytes[] = { 8 * GIB };
+    struct physmem *mem = physmem_new(1, bytes);
+    uint8_t in[4096] = { 0 }, out[4096];
+
+    (void)state;
+    for (uint64_t i = 0; i < N_PAGES; i++) {
+        for (uint64_t line = 0; line < 64; line++) {
+            const uint64_t word = i % 16 == 0 ? i + line * line
+                                              : payload_word(payload_mark(3, i * 4096 + line * 64));
+            memcpy(in + line * 64, &word, sizeof(word));
+        }
+        physmem_write(mem, at(i * 4096), in, sizeof(in));
+        physmem_write64(mem, at(i * 4096 + 1000), i); /* in the midst of a line */
+    }
+    assert_true(physmem_resident_bytes(mem) < N_PAGES * UINT64_C(4096) / 2);
+    for (unsigned round = 0; round < 2; round++) {
+        for (uint64_t i = 0; i < N_PAGES; i++) {
+            physmem_read(mem, at(i * 4096), out, sizeof(out));
+            for (uint64_t line = 0; line < 64; line++) {
+                const uint64_t word = i % 16 == 0
+                                          ? i + line * line
+                                          : payload_word(payload_mark(3, i * 4096 + line * 64));
+                assert_memory_equal(out + line * 64, &word, sizeof(word));
+            }
+            assert_int_equal(physmem_read64(mem, at(i * 4096 + 1000)), i);
+        }
+    }
+    /* A page that is packed is cleared whole and in part. */
+    physmem_clear(mem, at(4096), 4096);
+    assert_int_equal(physmem_read64(mem, at(4096)), 0);
+    physmem_clear(mem, at(2 * 4096), 64);
+    assert_int_equal(physmem_read64(mem, at(2 * 4096)), 0);
+    assert_int_equal(physmem_read64(mem, at(2 * 4096 + 1000)), 2);
+    physmem_free(mem);
+}
+
+/* What physmem_bytes_made() returned stays where it is while another page is opened. */
+static void test_made_page_stays(void **state)
+{
+    enum { N_PAGES = 30000 };
+    const uint64_t bytes[] = { 8 * GIB };
+    struct physmem *mem = physmem_new(1, bytes);
+
+    (void)state;
+    for (uint64_t i = 0; i < N_PAGES; i++)
+        physmem_write64(mem, at(i * 4096), i + 1);
+    for (uint64_t i = 0; i < N_PAGES; i++) {
+        const uint64_t other = (i + N_PAGES / 2) % N_PAGES;
+        uint8_t *made = physmem_bytes_made(mem, at(i * 4096));
+        assert_int_equal(*(const uint64_t *)(const void *)physmem_bytes(mem, at(other * 4096)),
+                         other + 1);
+        memcpy(made + 8, &i, sizeof(i));
+    }
+    for (uint64_t i = 0; i < N_PAGES; i++) {
+        assert_int_equal(physmem_read64(mem, at(i * 4096)), i + 1);
+        assert_int_equal(physmem_read64(mem, at(i * 4096 + 8)), i);
+    }
+    physmem_free(mem);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_layout),       cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_tags),         cmocka_unit_test(test_alloc),
-        cmocka_unit_test(test_alloc_zones),  cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_layout),
+        cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_tags),
+        cmocka_unit_test(test_alloc),
+        cmocka_unit_test(test_alloc_zones),
+        cmocka_unit_test(test_faults),
         cmocka_unit_test(test_alloc_random),
+        cmocka_unit_test(test_many_pages),
+        cmocka_unit_test(test_made_page_stays),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
