@@ -12,6 +12,10 @@
  */
 #define LARGE_PAGE_BYTES ((size_t)2 << 20)
 #define PAGE_BYTES_MAX   ((size_t)64 << 10)
+/* Of a table of several large pages a few lines may be in use, as of the caches of one idle host
+ * among many: so many bytes of such tables are to be in large pages. An array of one is taken for
+ * one that fills. */
+#define ADVISED_BYTES_MAX ((size_t)64 << 20)
 
 /* An array that is kept; its first bytes. */
 struct kept {
@@ -22,6 +26,8 @@ static _Thread_local struct {
     struct kept *first;
     size_t most_bytes, bytes, least_bytes;
 } kept;
+
+static _Thread_local size_t table_bytes; /* of arrays of several large pages that are there */
 
 static void give_back(size_t down_to_bytes)
 {
@@ -82,6 +88,11 @@ static size_t mapped_bytes(size_t bytes)
     return (bytes + page - 1) & ~(page - 1);
 }
 
+static bool is_table(size_t bytes)
+{
+    return mapped_bytes(bytes) > LARGE_PAGE_BYTES;
+}
+
 void *sim_zeroed_new(size_t bytes)
 {
     const size_t spare = bytes >= LARGE_PAGE_BYTES ? LARGE_PAGE_BYTES : 0;
@@ -103,12 +114,17 @@ void *sim_zeroed_new(size_t bytes)
         munmap(mapping, before);
     char *memory = mapping + before;
     munmap(memory + end, spare - before);
-    madvise(memory, end, MADV_HUGEPAGE); /* a hint: without it all works the same */
+    table_bytes += is_table(bytes) ? end : 0;
+    if (!is_table(bytes) || table_bytes <= ADVISED_BYTES_MAX)
+        madvise(memory, end, MADV_HUGEPAGE); /* a hint: without it all works the same */
     return memory;
 }
 
 void sim_zeroed_free(void *memory, size_t bytes)
 {
-    if (memory != NULL && !keep(memory, bytes))
-        munmap(memory, mapped_bytes(bytes));
+    if (memory == NULL || keep(memory, bytes))
+        return;
+    if (is_table(bytes))
+        table_bytes -= SIM_MIN(table_bytes, mapped_bytes(bytes)); /* another thread's, maybe */
+    munmap(memory, mapped_bytes(bytes));
 }
