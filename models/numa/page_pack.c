@@ -37,9 +37,33 @@ static size_t put_line(uint8_t *to, const uint64_t *word)
     return bytes;
 }
 
-static inline uint64_t rest_of(const uint64_t *word)
+static inline uint64_t word_at(const uint8_t *line, unsigned i)
 {
-    return word[1] | word[2] | word[3] | word[4] | word[5] | word[6] | word[7];
+    uint64_t word;
+
+    memcpy(&word, line + i * sizeof(word), sizeof(word));
+    return word;
+}
+
+/* Zero: all words but the first are. */
+static inline uint64_t rest_of(const uint8_t *line)
+{
+    return word_at(line, 1) | word_at(line, 2) | word_at(line, 3) | word_at(line, 4) |
+           word_at(line, 5) | word_at(line, 6) | word_at(line, 7);
+}
+
+/* How many of n lines go on from what is before them; *w: what goes on, there and behind them. */
+static __attribute__((noinline)) unsigned lines_that_go_on(const uint8_t *page, unsigned n,
+                                                           struct payload_words *w)
+{
+    struct payload_words next = *w; /* in registers */
+    unsigned i;
+
+    for (i = 0; i < n; i++, page += LINE_BYTES, payload_words_line(&next))
+        if ((rest_of(page) | (word_at(page, 0) ^ payload_words_here(&next))) != 0)
+            break;
+    *w = next;
+    return i;
 }
 
 bool page_pack(const uint8_t *page, uint8_t **packed, size_t *bytes)
@@ -50,18 +74,20 @@ bool page_pack(const uint8_t *page, uint8_t **packed, size_t *bytes)
     size_t n = sizeof(goes_on);
 
     for (unsigned i = 0; i < LINES; i++, page += LINE_BYTES) {
+        const unsigned run = lines_that_go_on(page, LINES - i, &w);
+        if (run == LINES - i) {
+            goes_on |= UINT64_MAX << i;
+            break;
+        }
+        goes_on |= ((UINT64_C(1) << run) - 1) << i;
+        i += run;
+        page += run * LINE_BYTES;
         uint64_t word[LINE_WORDS];
         memcpy(word, page, sizeof(word));
-        const uint64_t rest = rest_of(word);
-        if (SIM_LIKELY((rest | (word[0] ^ payload_words_here(&w))) == 0)) {
-            goes_on |= UINT64_C(1) << i;
-            payload_words_line(&w);
-            continue;
-        }
         n += put_line(out + n, word);
         if (n > PAGE_PACKED_BYTES_MAX)
             return false;
-        w = behind(word, rest == 0);
+        w = behind(word, rest_of(page) == 0);
     }
     *packed = NULL;
     *bytes = goes_on == UINT64_MAX ? 0 : n;
@@ -83,13 +109,13 @@ size_t page_unpack(const uint8_t *packed, uint8_t *page)
 
     memcpy(&goes_on, packed, sizeof(goes_on));
     for (unsigned i = 0; i < LINES; i++, page += LINE_BYTES, goes_on >>= 1) {
-        uint64_t word[LINE_WORDS] = { 0 };
+        uint64_t word[LINE_WORDS] = { payload_words_here(&w) };
         if (SIM_LIKELY((goes_on & 1) != 0)) {
-            word[0] = payload_words_here(&w);
             memcpy(page, word, sizeof(word[0]));
             payload_words_line(&w);
             continue;
         }
+        word[0] = 0;
         unsigned mask = *at++;
         for (unsigned left = mask; left != 0; left &= left - 1, at += sizeof(word[0]))
             memcpy(&word[__builtin_ctz(left)], at, sizeof(word[0]));
