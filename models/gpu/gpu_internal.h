@@ -119,8 +119,9 @@ struct gpu_device {
     struct gpu_params params;
     struct model *model;
     struct pcie_function function;
-    uint8_t **block; /* of memory; NULL: zeros */
-    uint64_t n_blocks;
+    struct page_region **region; /* of memory; NULL: zeros */
+    uint64_t n_regions;
+    struct page_store *store;
     struct sim_pool *chunks, *posts, *reads;
     struct gpu_channel channel[GPU_CHANNELS_MAX];
     uint32_t n_channels;

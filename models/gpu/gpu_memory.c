@@ -12,28 +12,38 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "models/base/page_store.h"
 #include "models/gpu/gpu_internal.h"
-#include "sim/engine/zeroed.h"
 
-#define BLOCK_LOG2  21
-#define BLOCK_BYTES (UINT64_C(1) << BLOCK_LOG2)
-#define TAG_BYTES   PAYLOAD_MARK_BYTES
+#define TAG_BYTES PAYLOAD_MARK_BYTES
 
-/* ---- Contents: blocks that appear when they are first written -------------------------------- */
+/* ---- Contents: pages that appear when they are first written --------------------------------- */
 
-/* The bytes from `offset` on and, in *n, how many of `bytes` lie in its block; NULL: all zero. */
+static const uint8_t
+    *const no_page; /* stays open: none does longer than until the next is opened */
+
+/* The bytes from `offset` on and, in *n, how many of `bytes` lie in its page; NULL: all zero. */
 static uint8_t *bytes_at(const struct gpu_device *gpu, uint64_t offset, uint64_t bytes, uint64_t *n)
 {
-    uint8_t *block = gpu->block[offset >> BLOCK_LOG2];
-    *n = SIM_MIN(bytes, BLOCK_BYTES - (offset & (BLOCK_BYTES - 1)));
-    return block == NULL ? NULL : block + (offset & (BLOCK_BYTES - 1));
+    struct page_region *region = gpu->region[offset >> PAGE_REGION_LOG2];
+    const uint32_t idx = (uint32_t)(offset / PAGE_BYTES) % PAGE_REGION_PAGES;
+    *n = SIM_MIN(bytes, PAGE_BYTES - offset % PAGE_BYTES);
+    if (region == NULL)
+        return NULL;
+    uint8_t *page = region->page[idx];
+    if (page == NULL && page_is_packed(region, idx))
+        page = page_store_open(gpu->store, region, idx);
+    return page == NULL ? NULL : page + offset % PAGE_BYTES;
 }
 
 static uint8_t *bytes_made(struct gpu_device *gpu, uint64_t offset, uint64_t bytes, uint64_t *n)
 {
-    uint8_t **block = &gpu->block[offset >> BLOCK_LOG2];
-    if (*block == NULL)
-        *block = sim_zeroed_new(BLOCK_BYTES);
+    struct page_region **region = &gpu->region[offset >> PAGE_REGION_LOG2];
+    const uint32_t idx = (uint32_t)(offset / PAGE_BYTES) % PAGE_REGION_PAGES;
+    if (*region == NULL)
+        *region = sim_zalloc(1, sizeof(**region));
+    if ((*region)->page[idx] == NULL)
+        page_store_open(gpu->store, *region, idx);
     return bytes_at(gpu, offset, bytes, n);
 }
 
@@ -158,10 +168,22 @@ void gpu_aperture_request(struct pcie_function *function, uint64_t offset, struc
 
 void gpu_memory_init(struct gpu_device *gpu)
 {
-    gpu->n_blocks = (gpu->params.memory_bytes + BLOCK_BYTES - 1) >> BLOCK_LOG2;
-    gpu->block = sim_zalloc(gpu->n_blocks, sizeof(*gpu->block));
+    const uint64_t region_bytes = UINT64_C(1) << PAGE_REGION_LOG2;
+    gpu->n_regions = (gpu->params.memory_bytes + region_bytes - 1) >> PAGE_REGION_LOG2;
+    gpu->region = sim_zalloc(gpu->n_regions, sizeof(struct page_region *));
+    gpu->store = page_store_new(&no_page);
     gpu->write_tail = &gpu->write_head;
     sim_event_init(&gpu->write_event, write_lands);
+}
+
+static void free_pages(struct gpu_device *gpu)
+{
+    for (uint64_t i = 0; i < gpu->n_regions; i++) {
+        page_region_free(gpu->region[i]);
+        gpu->region[i] = NULL;
+    }
+    page_store_free(gpu->store);
+    gpu->store = NULL;
 }
 
 void gpu_memory_clear(struct gpu_device *gpu)
@@ -170,20 +192,15 @@ void gpu_memory_clear(struct gpu_device *gpu)
     tlp_free_list(gpu->model->pcie, gpu->write_head);
     gpu->write_head = NULL;
     gpu->write_tail = &gpu->write_head;
-    for (uint64_t i = 0; i < gpu->n_blocks; i++) {
-        if (gpu->block[i] != NULL)
-            sim_zeroed_free(gpu->block[i], BLOCK_BYTES);
-        gpu->block[i] = NULL;
-    }
+    free_pages(gpu);
+    gpu->store = page_store_new(&no_page);
 }
 
 void gpu_memory_release(struct gpu_device *gpu)
 {
     sim_cancel(gpu->model->sim, &gpu->write_event);
-    for (uint64_t i = 0; i < gpu->n_blocks; i++)
-        if (gpu->block[i] != NULL)
-            sim_zeroed_free(gpu->block[i], BLOCK_BYTES);
-    free(gpu->block);
+    free_pages(gpu);
+    free(gpu->region);
 }
 
 void gpu_memory_stamp(struct model *model, uint64_t offset, uint64_t tag, uint64_t bytes)

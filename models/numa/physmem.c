@@ -2,8 +2,7 @@
  * Sparse physical memory with real bytes.
  *
  * Models: nodes of memory with a hole for memory-mapped I/O below 4 GiB; pages that appear when
- *   first written; a page allocator per node. Of many pages those that were opened first lie packed
- *   (page_pack.h) until somebody wants them, if they fit; most bulk payload does.
+ *   first written (models/base/page_store.h); a page allocator per node.
  * Does not model: ECC, firmware's reserved areas. Released pages keep their content.
  * Timing: see numa.h.
  */
@@ -12,66 +11,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "models/base/page_store.h"
 #include "models/base/payload.h"
 #include "models/numa/page_alloc.h"
-#include "models/numa/page_pack.h"
-#include "sim/engine/zeroed.h"
 
-#define HOLE_FIRST   UINT64_C(0xF0000000)
-#define HOLE_END     UINT64_C(0x100000000)
-#define MIN_STRIDE   UINT64_C(0x100000000)
-#define REGION_LOG2  21 /* 2 MiB: 512 pages */
-#define REGION_PAGES 512u
-#define TAG_BYTES    PAYLOAD_MARK_BYTES
-/* Pages come from slabs, each twice as large as the one before, up to a large page of the host. */
-#define SLAB_PAGES_MIN 16u
-#define SLAB_PAGES_MAX 512u
-
-/* So many pages lie open before any is packed: more than most hosts ever write. */
-#ifdef SIM_HOSTILE
-#define OPEN_PAGES 2u
-#else
-#define OPEN_PAGES 10240u /* 40 MiB */
-#endif
-#define PACK_TRIES 8u /* pages that are looked at before there is to be another open one */
-
-struct region {
-    uint8_t *page[REGION_PAGES];
-    uint8_t **packed; /* by page, of those that are not open; NULL: none ever was */
-};
-
-struct slab {
-    struct slab *next;
-    uint8_t *page;
-    size_t n_pages;
-};
-
+#define HOLE_FIRST UINT64_C(0xF0000000)
+#define HOLE_END   UINT64_C(0x100000000)
+#define MIN_STRIDE UINT64_C(0x100000000)
+#define TAG_BYTES  PAYLOAD_MARK_BYTES
 struct node {
     uint64_t base, bytes;
-    struct region **region;
+    struct page_region **region;
     uint64_t n_regions;
     struct page_alloc pages; /* page numbers of the whole address space */
-};
-
-/* Pages that lie open, in a ring: the hand points at the one that is looked at next. */
-struct open_pages {
-    struct open_page {
-        struct region *region;
-        uint32_t idx; /* in the region */
-    } * ring;
-    uint32_t n, max, hand;
-    const uint8_t *held;   /* stays open */
-    struct slab *slabs;    /* the newest first */
-    size_t n_fresh;        /* of its pages, the last ones, are not in use */
-    uint64_t packed_bytes; /* of all that are packed */
 };
 
 struct physmem {
     unsigned n_nodes;
     unsigned stride_log2;
     struct node *node;
-    struct open_pages *open; /* reading opens pages, too */
-    uint64_t n_regions;      /* that exist */
+    struct page_store *store; /* reading opens pages, too */
+    const uint8_t *held;      /* the page that physmem_bytes_made() gave last */
+    uint64_t n_regions;       /* that exist */
     struct physmem_watch *watches;
 };
 
@@ -94,13 +55,13 @@ struct physmem *physmem_new(unsigned n_nodes, const uint64_t *node_bytes)
     if ((largest & (largest - 1)) != 0)
         mem->stride_log2++;
     mem->node = sim_zalloc(n_nodes, sizeof(*mem->node));
-    mem->open = sim_zalloc(1, sizeof(*mem->open));
+    mem->store = page_store_new(&mem->held);
     for (unsigned i = 0; i < n_nodes; i++) {
         struct node *node = &mem->node[i];
         node->base = (uint64_t)i << mem->stride_log2;
         node->bytes = node_bytes[i];
-        node->n_regions = (node->bytes + (UINT64_C(1) << REGION_LOG2) - 1) >> REGION_LOG2;
-        node->region = sim_zalloc(node->n_regions, sizeof(struct region *));
+        node->n_regions = (node->bytes + (UINT64_C(1) << PAGE_REGION_LOG2) - 1) >> PAGE_REGION_LOG2;
+        node->region = sim_zalloc(node->n_regions, sizeof(struct page_region *));
         page_alloc_init(&node->pages);
         const uint64_t end = node->base + (node->bytes & ~(PAGE_BYTES - 1));
         if (node->base <= HOLE_FIRST) {
@@ -113,27 +74,6 @@ struct physmem *physmem_new(unsigned n_nodes, const uint64_t *node_bytes)
     return mem;
 }
 
-static void region_free(struct region *region)
-{
-    for (unsigned i = 0; region != NULL && region->packed != NULL && i < REGION_PAGES; i++)
-        free(region->packed[i]);
-    if (region != NULL)
-        free(region->packed);
-    free(region);
-}
-
-static void open_pages_free(struct open_pages *open)
-{
-    while (open->slabs != NULL) {
-        struct slab *slab = open->slabs;
-        open->slabs = slab->next;
-        sim_zeroed_free(slab->page, slab->n_pages * PAGE_BYTES);
-        free(slab);
-    }
-    free(open->ring);
-    free(open);
-}
-
 void physmem_free(struct physmem *mem)
 {
     if (mem == NULL)
@@ -141,11 +81,11 @@ void physmem_free(struct physmem *mem)
     for (unsigned i = 0; i < mem->n_nodes; i++) {
         struct node *node = &mem->node[i];
         for (uint64_t r = 0; r < node->n_regions; r++)
-            region_free(node->region[r]);
+            page_region_free(node->region[r]);
         free(node->region);
         page_alloc_release(&node->pages);
     }
-    open_pages_free(mem->open);
+    page_store_free(mem->store);
     free(mem->node);
     free(mem);
 }
@@ -210,80 +150,12 @@ static inline uint8_t *find_open(const struct physmem *mem, uint64_t hpa)
 {
     const struct node *node = &mem->node[hpa >> mem->stride_log2];
     const uint64_t offset = hpa - node->base;
-    const struct region *region = node->region[offset >> REGION_LOG2];
+    const struct page_region *region = node->region[offset >> PAGE_REGION_LOG2];
 
     if (region == NULL)
         return NULL;
-    uint8_t *page = region->page[(offset >> PAGE_LOG2) % REGION_PAGES];
+    uint8_t *page = region->page[(offset >> PAGE_LOG2) % PAGE_REGION_PAGES];
     return page == NULL ? NULL : page + offset % PAGE_BYTES;
-}
-
-static uint8_t *fresh_page(struct open_pages *open)
-{
-    if (open->n_fresh == 0) {
-        struct slab *slab = sim_zalloc(1, sizeof(*slab));
-
-        slab->n_pages = open->slabs == NULL ? SLAB_PAGES_MIN
-                                            : SIM_MIN(2 * open->slabs->n_pages, SLAB_PAGES_MAX);
-        slab->page = sim_zeroed_new(slab->n_pages * PAGE_BYTES);
-        slab->next = open->slabs;
-        open->slabs = slab;
-        open->n_fresh = slab->n_pages;
-    }
-    return open->slabs->page + (open->slabs->n_pages - open->n_fresh--) * PAGE_BYTES;
-}
-
-static void put_packed(struct region *region, uint32_t idx, uint8_t *packed)
-{
-    if (packed == NULL && region->packed == NULL)
-        return;
-    if (region->packed == NULL)
-        region->packed = sim_zalloc(REGION_PAGES, sizeof(*region->packed));
-    region->packed[idx] = packed;
-}
-
-/* Packs the first of the next few open pages that fits: returns it, zeroed, and its place in *ring;
- * NULL: none fits. */
-static uint8_t *pack_one(struct open_pages *open, struct open_page **ring)
-{
-    for (unsigned tries = 0; tries < PACK_TRIES; tries++) {
-        struct open_page *at = &open->ring[open->hand];
-        uint8_t **page = &at->region->page[at->idx], *freed = *page, *packed;
-        size_t bytes;
-        open->hand = open->hand + 1 < open->n ? open->hand + 1 : 0;
-        if (freed == open->held || !page_pack(freed, &packed, &bytes))
-            continue;
-        put_packed(at->region, at->idx, packed);
-        open->packed_bytes += bytes;
-        *page = NULL;
-        memset(freed, 0, PAGE_BYTES);
-        *ring = at;
-        return freed;
-    }
-    return NULL;
-}
-
-/* Opens a page that is not: what was packed, or zeros. */
-static uint8_t *open_page(struct open_pages *open, struct region *region, uint32_t idx)
-{
-    struct open_page *at;
-    uint8_t *page = open->n >= OPEN_PAGES ? pack_one(open, &at) : NULL;
-
-    if (page == NULL) {
-        if (open->n == open->max) {
-            open->max = SIM_MAX(2 * open->max, SLAB_PAGES_MIN);
-            open->ring = sim_grow(open->ring, open->max, sizeof(*open->ring));
-        }
-        at = &open->ring[open->n++];
-        page = fresh_page(open);
-    }
-    if (region->packed != NULL && region->packed[idx] != NULL) {
-        open->packed_bytes -= page_unpack(region->packed[idx], page);
-        free(region->packed[idx]);
-        region->packed[idx] = NULL;
-    }
-    *at = (struct open_page){ region, idx };
-    return region->page[idx] = page;
 }
 
 /* A page that is not open: NULL if it does not exist, else it is now. */
@@ -291,12 +163,12 @@ static __attribute__((noinline)) uint8_t *find_packed(const struct physmem *mem,
 {
     const struct node *node = &mem->node[hpa >> mem->stride_log2];
     const uint64_t offset = hpa - node->base;
-    struct region *region = node->region[offset >> REGION_LOG2];
-    const uint32_t idx = (uint32_t)(offset >> PAGE_LOG2) % REGION_PAGES;
+    struct page_region *region = node->region[offset >> PAGE_REGION_LOG2];
+    const uint32_t idx = (uint32_t)(offset >> PAGE_LOG2) % PAGE_REGION_PAGES;
 
-    if (region == NULL || region->packed == NULL || region->packed[idx] == NULL)
+    if (region == NULL || !page_is_packed(region, idx))
         return NULL;
-    return open_page(mem->open, region, idx) + offset % PAGE_BYTES;
+    return page_store_open(mem->store, region, idx) + offset % PAGE_BYTES;
 }
 
 /* The host memory of an address, or NULL if its page does not exist. hpa must be memory. */
@@ -311,14 +183,14 @@ static __attribute__((noinline)) uint8_t *make_page(struct physmem *mem, uint64_
 {
     struct node *node = &mem->node[hpa >> mem->stride_log2];
     const uint64_t offset = hpa - node->base;
-    struct region **region = &node->region[offset >> REGION_LOG2];
+    struct page_region **region = &node->region[offset >> PAGE_REGION_LOG2];
 
     if (*region == NULL) {
         *region = sim_zalloc(1, sizeof(**region));
         mem->n_regions++;
     }
-    const uint32_t idx = (uint32_t)(offset >> PAGE_LOG2) % REGION_PAGES;
-    return open_page(mem->open, *region, idx) + offset % PAGE_BYTES;
+    const uint32_t idx = (uint32_t)(offset >> PAGE_LOG2) % PAGE_REGION_PAGES;
+    return page_store_open(mem->store, *region, idx) + offset % PAGE_BYTES;
 }
 
 static inline uint8_t *make(struct physmem *mem, uint64_t hpa)
@@ -334,19 +206,6 @@ static inline void check(const struct physmem *mem, struct hpa hpa, uint64_t byt
                (unsigned long long)hpa.v, (unsigned long long)bytes);
 }
 
-/* Whether the page was packed, and is gone. */
-static bool drop_packed(struct open_pages *open, struct region *region, uint32_t idx)
-{
-    uint8_t page[PAGE_BYTES];
-
-    if (region == NULL || region->packed == NULL || region->packed[idx] == NULL)
-        return false;
-    open->packed_bytes -= page_unpack(region->packed[idx], page);
-    free(region->packed[idx]);
-    region->packed[idx] = NULL;
-    return true;
-}
-
 void physmem_clear(struct physmem *mem, struct hpa hpa, uint64_t bytes)
 {
     uint64_t at = hpa.v;
@@ -354,11 +213,13 @@ void physmem_clear(struct physmem *mem, struct hpa hpa, uint64_t bytes)
     check(mem, hpa, bytes);
     while (bytes > 0) {
         const struct node *node = &mem->node[at >> mem->stride_log2];
-        struct region *region = node->region[(at - node->base) >> REGION_LOG2];
-        const uint64_t unit = region == NULL ? UINT64_C(1) << REGION_LOG2 : PAGE_BYTES;
+        struct page_region *region = node->region[(at - node->base) >> PAGE_REGION_LOG2];
+        const uint64_t unit = region == NULL ? UINT64_C(1) << PAGE_REGION_LOG2 : PAGE_BYTES;
         const uint64_t here = SIM_MIN(bytes, unit - at % unit);
-        const uint32_t idx = (uint32_t)((at - node->base) >> PAGE_LOG2) % REGION_PAGES;
-        if (here < PAGE_BYTES || !drop_packed(mem->open, region, idx)) {
+        const uint32_t idx = (uint32_t)((at - node->base) >> PAGE_LOG2) % PAGE_REGION_PAGES;
+        if (here == PAGE_BYTES && region != NULL && page_is_packed(region, idx)) {
+            page_store_drop(mem->store, region, idx);
+        } else {
             uint8_t *page = find(mem, at);
             if (page != NULL)
                 memset(page, 0, here);
@@ -381,7 +242,7 @@ uint8_t *physmem_bytes_made(struct physmem *mem, struct hpa hpa)
 {
     check(mem, hpa, 1);
     uint8_t *bytes = make(mem, hpa.v);
-    mem->open->held = bytes - hpa.v % PAGE_BYTES;
+    mem->held = bytes - hpa.v % PAGE_BYTES;
     return bytes;
 }
 
@@ -536,8 +397,7 @@ void physmem_write_marks(struct physmem *mem, struct hpa hpa, const void *from, 
 
 uint64_t physmem_resident_bytes(const struct physmem *mem)
 {
-    return mem->open->n * PAGE_BYTES + mem->open->packed_bytes +
-           mem->n_regions * sizeof(struct region);
+    return page_store_bytes(mem->store) + mem->n_regions * sizeof(struct page_region);
 }
 
 /* ---- Allocation ------------------------------------------------------------------------------ */

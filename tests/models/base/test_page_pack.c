@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
+#include "models/base/page_pack.h"
 #include "models/base/payload.h"
-#include "models/numa/page_pack.h"
 #include "tests/support/numa_fixture.h"
 
 /* Packs, unpacks and compares; returns the size, SIZE_MAX: it did not fit. */

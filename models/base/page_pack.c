@@ -3,7 +3,7 @@
  * payload does, or as zeros do; then each other line: a mask of its words that are not zero, and
  * these. Zeros are before the first line.
  */
-#include "models/numa/page_pack.h"
+#include "models/base/page_pack.h"
 
 #include <stdlib.h>
 #include <string.h>

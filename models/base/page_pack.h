@@ -1,7 +1,7 @@
 /* Pages of simulated memory in few bytes, for those that nobody has used for long: what goes on
  * from the line before, as most bulk payload does (models/base/payload.h), costs a bit a line. */
-#ifndef MODELS_NUMA_PAGE_PACK_H
-#define MODELS_NUMA_PAGE_PACK_H
+#ifndef MODELS_BASE_PAGE_PACK_H
+#define MODELS_BASE_PAGE_PACK_H
 
 #include <stdbool.h>
 #include <stddef.h>
