@@ -40,7 +40,7 @@ void cache_init(struct cache *c, uint32_t slices, uint32_t sets, uint32_t ways, 
  * the same sets of the real machine's caches, and drive each other out. */
 static bool is_small(const struct cache *c)
 {
-    return bytes_of(c) <= SMALL_BYTES;
+    return bytes_of(c) < SMALL_BYTES;
 }
 
 void cache_release(struct cache *c)
