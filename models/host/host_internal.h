@@ -65,13 +65,13 @@ struct host {
     char **port_name; /* "s0.rp0", NULL-terminated */
     struct pcie_port **port;
     unsigned n_ports;
-    struct pcie_found function[HOST_FUNCTIONS_MAX];
-    unsigned n_functions;
-    struct host_domain domain[HOST_DOMAINS_MAX];
-    unsigned n_domains;
+    unsigned n_functions, n_domains;
     uint64_t next_iova;
     bool booted;
     const char *boot_error;
+    /* Last, since most stay unused, and take no memory of the real machine. */
+    struct pcie_found function[HOST_FUNCTIONS_MAX];
+    struct host_domain domain[HOST_DOMAINS_MAX];
 };
 
 #endif
