@@ -36,6 +36,24 @@ static void kept_free(gpointer memory)
     g_free(kept);
 }
 
+static unsigned kept_hash(const void *kept)
+{
+    return g_str_hash(((const struct config_kept *)kept)->path);
+}
+
+static int kept_equal(const void *a, const void *b)
+{
+    return g_str_equal(((const struct config_kept *)a)->path,
+                       ((const struct config_kept *)b)->path);
+}
+
+struct config_kept *config_kept_of(const struct config *config, const char *path)
+{
+    const struct config_kept key = { .path = path };
+
+    return g_hash_table_lookup(config->resolved, &key);
+}
+
 struct config *config_new(void)
 {
     struct config *config = g_new0(struct config, 1);
@@ -45,7 +63,7 @@ struct config *config_new(void)
     config->varied = g_ptr_array_new();
     config->outputs = g_array_new(FALSE, FALSE, sizeof(struct config_output));
     config->point = "";
-    config->resolved = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, kept_free);
+    config->resolved = g_hash_table_new_full(kept_hash, kept_equal, kept_free, NULL);
     config->root = config_node_new(config, NULL, NULL, CONFIG_GROUP, (struct config_place){ 0 },
                                    -1);
     return config;
@@ -531,7 +549,7 @@ void config_mistake_at(struct config_node *group, const char *key, struct sim_er
         return;
     }
     g_autofree char *path = g_strdup_printf("%s%s%s", group->path, *group->path ? "." : "", key);
-    kept = g_hash_table_lookup(group->config->resolved, path);
+    kept = config_kept_of(group->config, path);
     const char *quote = kept && config_resolved_of(kept).is_string ? "\"" : "";
     g_autofree char *found = kept ? g_strdup_printf("%s%s%s (the default)", quote, kept->value,
                                                     quote)

@@ -74,7 +74,7 @@ struct config {
     GStringChunk *strings;
     GPtrArray *nodes; /* owned, replaced ones too, so that pointers stay valid */
     struct config_node *root;
-    GHashTable *resolved; /* path -> struct config_kept, owned */
+    GHashTable *resolved; /* a set of struct config_kept by path, owned */
     GPtrArray *varied;    /* paths that axes set, in this point or in another; of the strings */
     const char *point;    /* of the scenario; of the strings */
     GArray *outputs;      /* struct config_output */
@@ -82,6 +82,8 @@ struct config {
 
 struct config *config_new(void);
 struct config_resolved config_resolved_of(const struct config_kept *kept);
+/* What is kept of the parameter at the path; NULL: nothing. */
+struct config_kept *config_kept_of(const struct config *config, const char *path);
 /* Says which point of its scenario the configuration is. */
 void config_name_point(struct config *config, const char *point);
 /* Some axis sets this path. */

@@ -196,7 +196,7 @@ static void record(struct config *config, const char *path, const struct param_d
         resolved->hi = setting->hi;
         kept->all = resolved;
     }
-    g_hash_table_replace(config->resolved, (gpointer)kept->path, kept);
+    g_hash_table_add(config->resolved, kept);
 }
 
 /* One entry of the table; its default is in *value already. */
@@ -269,7 +269,7 @@ bool config_read_params(struct config *config, struct config_node *group, const 
 
 const struct param_desc *config_param_desc(const struct config *config, const char *path)
 {
-    const struct config_kept *kept = g_hash_table_lookup(config->resolved, path);
+    const struct config_kept *kept = config_kept_of(config, path);
 
     return kept ? kept->desc : NULL;
 }

@@ -86,7 +86,7 @@ void config_settle(struct config *config, const struct config_node *group, const
 {
     g_autofree char *path = g_strdup_printf("%s.%s", group->path, key);
     g_autofree char *text = g_strdup_printf("%u", value);
-    struct config_kept *kept = g_hash_table_lookup(config->resolved, path);
+    struct config_kept *kept = config_kept_of(config, path);
 
     if (kept == NULL)
         return;
@@ -150,7 +150,7 @@ void config_print(const struct config *config, FILE *out)
 void config_idle(struct config *config, const struct config_node *group, const char *key)
 {
     g_autofree char *path = g_strdup_printf("%s.%s", group->path, key);
-    struct config_kept *kept = g_hash_table_lookup(config->resolved, path);
+    struct config_kept *kept = config_kept_of(config, path);
 
     if (kept != NULL)
         kept->idle = true;
