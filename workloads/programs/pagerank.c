@@ -20,8 +20,10 @@
 
 #define DAMPING           0.85
 #define VERTICES_PER_POLL 8u
-#define EDGES_AHEAD       16u /* memory of this process that is asked for so early */
-#define GATHERS_AHEAD     8u  /* what the simulator keeps of a gathered line: so early */
+#define EDGES_AHEAD       16u  /* memory of this process that is asked for so early */
+#define EDGES_DRAWN       256u /* at a time */
+#define EDGES_KEPT        (2 * EDGES_DRAWN)
+#define GATHERS_AHEAD     8u /* what the simulator keeps of a gathered line: so early */
 
 struct pagerank;
 
@@ -30,6 +32,9 @@ struct pagerank_thread {
     uint64_t first, end;                                      /* vertices */
     struct kaddr contribution, next, degrees, edges, offsets; /* of its part */
     struct hpa gather[GATHERS_AHEAD]; /* a ring by number of the edge: those that come next */
+    struct sim_random begin, random;  /* draws its first edge; edge `drawn` */
+    uint64_t drawn;
+    uint32_t edge[EDGES_KEPT]; /* a ring like that of gathers */
 };
 
 struct pagerank {
@@ -43,7 +48,7 @@ struct pagerank {
     struct pagerank_thread *thread;
     unsigned n_threads, n_sockets, at_barrier, generation;
     uint64_t n_vertices, part; /* vertices of a thread */
-    uint32_t *edge, *out_degree;
+    uint32_t *out_degree;
     float *contribution, *next;
     struct k_wait_queue barrier;
     sim_time begin_ps, end_ps;
@@ -118,12 +123,40 @@ static float contribution(const struct pagerank *pagerank, uint64_t v, float sco
     return pagerank->out_degree[v] != 0 ? score / (float)pagerank->out_degree[v] : 0.0f;
 }
 
+/* Where the next edge comes from. Edges are drawn when they are wanted, in each iteration anew: all
+ * of them would take more memory than everything else. */
+static inline uint32_t draw_edge(const struct pagerank *pagerank, struct sim_random *random)
+{
+    const double u = sim_random_unit(random);
+    const double power = pagerank->skew == 2 ? u * u : pow(u, pagerank->skew); /* 2: the default */
+    const uint64_t rank = (uint64_t)((double)pagerank->n_vertices * power);
+
+    return (uint32_t)(rank * UINT64_C(0x9e3779b1) & (pagerank->n_vertices - 1));
+}
+
+/* Counts the edges of a thread's vertices, which are drawn next. */
+static void count_edges(struct pagerank *pagerank, struct pagerank_thread *thread,
+                        struct sim_random *random)
+{
+    const uint64_t n = thread->end > thread->first
+                           ? (thread->end - thread->first) * pagerank->degree
+                           : 0;
+
+    thread->begin = *random;
+    for (uint64_t e = 0; e < n; e++) {
+        if (e >= EDGES_AHEAD)
+            pagerank->out_degree[thread->edge[(e - EDGES_AHEAD) % EDGES_KEPT]]++;
+        thread->edge[e % EDGES_KEPT] = draw_edge(pagerank, random);
+        __builtin_prefetch(&pagerank->out_degree[thread->edge[e % EDGES_KEPT]], 1);
+    }
+    for (uint64_t e = n < EDGES_AHEAD ? 0 : n - EDGES_AHEAD; e < n; e++)
+        pagerank->out_degree[thread->edge[e % EDGES_KEPT]]++;
+}
+
 static void make_graph(struct pagerank *pagerank)
 {
-    uint64_t n = pagerank->n_vertices, n_edges = n * pagerank->degree;
+    uint64_t n = pagerank->n_vertices;
     struct sim_random random;
-    pagerank->edge = program_zalloc_large(pagerank->program, n_edges + EDGES_AHEAD,
-                                          sizeof(*pagerank->edge));
     pagerank->contribution = program_zalloc_large(pagerank->program, n,
                                                   sizeof(*pagerank->contribution));
     pagerank->next = program_zalloc_large(pagerank->program, n, sizeof(*pagerank->next));
@@ -132,16 +165,8 @@ static void make_graph(struct pagerank *pagerank)
     if (program_failed(pagerank->program))
         return;
     sim_random_init(&random, sim_seed(pagerank->program->workload->sim), "pagerank");
-    for (uint64_t e = 0; e < n_edges; e++) {
-        double u = pow(sim_random_unit(&random), pagerank->skew);
-        uint64_t rank = (uint64_t)((double)n * u);
-        pagerank->edge[e] = (uint32_t)(rank * UINT64_C(0x9e3779b1) & (n - 1));
-        __builtin_prefetch(&pagerank->out_degree[pagerank->edge[e]], 1);
-        if (e >= EDGES_AHEAD)
-            pagerank->out_degree[pagerank->edge[e - EDGES_AHEAD]]++;
-    }
-    for (uint64_t e = n_edges < EDGES_AHEAD ? 0 : n_edges - EDGES_AHEAD; e < n_edges; e++)
-        pagerank->out_degree[pagerank->edge[e]]++;
+    for (unsigned t = 0; t < pagerank->n_threads; t++)
+        count_edges(pagerank, &pagerank->thread[t], &random);
     for (uint64_t v = 0; v < n; v++)
         pagerank->contribution[v] = contribution(pagerank, v, 1.0f / (float)n);
 }
@@ -159,10 +184,30 @@ static struct hpa vertex_at(const struct pagerank *pagerank, uint64_t v, bool ne
 /* Computes where edge e gathers from, and has the real machine fetch the state of that line. */
 static inline void announce(struct pagerank_thread *thread, const struct core *core, uint64_t e)
 {
-    const struct hpa at = vertex_at(thread->pagerank, thread->pagerank->edge[e], false);
+    const struct hpa at = vertex_at(thread->pagerank, thread->edge[e % EDGES_KEPT], false);
 
     thread->gather[e % GATHERS_AHEAD] = at;
     core_announce(core, at);
+}
+
+/* The edges from e on; what is drawn beyond the last one is of no use. */
+static __attribute__((noinline)) void draw_edges(struct pagerank_thread *thread, uint64_t e)
+{
+    struct sim_random random = thread->random;
+
+    for (unsigned i = 0; i < EDGES_DRAWN; i++)
+        thread->edge[(e + i) % EDGES_KEPT] = draw_edge(thread->pagerank, &random);
+    thread->random = random;
+}
+
+/* At the begin of an iteration; e: of the first edge. */
+static void draw_first(struct pagerank_thread *thread, const struct core *core, uint64_t e)
+{
+    thread->random = thread->begin;
+    draw_edges(thread, e);
+    thread->drawn = e + EDGES_DRAWN;
+    for (unsigned i = 0; i < GATHERS_AHEAD; i++)
+        announce(thread, core, e + i);
 }
 
 /* One vertex: gathers, adds, stores. */
@@ -173,8 +218,7 @@ static void pull(struct pagerank_thread *thread, struct core *core, struct sim_t
     uint64_t e = v * pagerank->degree, local = (v - thread->first) * pagerank->degree;
     float sum = 0;
     if (v == thread->first)
-        for (unsigned i = 0; i < GATHERS_AHEAD; i++)
-            announce(thread, core, e + i);
+        draw_first(thread, core, e);
     if ((v - thread->first) % (LINE_BYTES / 8) == 0)
         core_load_stream(core, task, (struct hpa){ thread->offsets.v + (v - thread->first) * 8 });
     core_compute(core, task, pagerank->vertex_cycles);
@@ -182,11 +226,15 @@ static void pull(struct pagerank_thread *thread, struct core *core, struct sim_t
         if (local % (LINE_BYTES / sizeof(uint32_t)) == 0)
             core_load_stream(core, task,
                              (struct hpa){ thread->edges.v + local * sizeof(uint32_t) });
-        __builtin_prefetch(&pagerank->contribution[pagerank->edge[e + EDGES_AHEAD]]);
+        if (SIM_UNLIKELY(e + EDGES_AHEAD == thread->drawn)) {
+            draw_edges(thread, thread->drawn);
+            thread->drawn += EDGES_DRAWN;
+        }
+        __builtin_prefetch(&pagerank->contribution[thread->edge[(e + EDGES_AHEAD) % EDGES_KEPT]]);
         core_load_async(core, task, thread->gather[e % GATHERS_AHEAD]);
         announce(thread, core, e + GATHERS_AHEAD);
         core_compute(core, task, pagerank->edge_cycles);
-        sum += pagerank->contribution[pagerank->edge[e]];
+        sum += pagerank->contribution[thread->edge[e % EDGES_KEPT]];
     }
     core_store(core, task, vertex_at(pagerank, v, true));
     pagerank->next[v] = (float)((1.0 - DAMPING) / (double)pagerank->n_vertices + DAMPING * sum);
