@@ -454,6 +454,7 @@ static bool report_misplaced(const struct config_node *root, unsigned first,
 {
     const struct config_node *node = root->children->pdata[first];
     g_autoptr(GString) names = g_string_new(NULL);
+    bool said = false;
     unsigned n = 0;
 
     for (unsigned i = 0; i < config_count(root); i++) {
@@ -461,14 +462,15 @@ static bool report_misplaced(const struct config_node *root, unsigned first,
         if (!is_unknown(root, child) || child->place.origin ||
             g_strcmp0(child->place.file, node->place.file) != 0)
             continue;
-        if (i < first)
-            return true; /* said */
+        said |= i < first;
         if (n < MISPLACED_NAMED)
             g_string_append_printf(names, "%s%s", n > 0 ? ", " : "", child->name);
         n++;
     }
-    if (n < MISPLACED_MIN)
+    if (n < MISPLACED_MIN || node->place.origin)
         return false;
+    if (said)
+        return true;
     if (n > MISPLACED_NAMED)
         g_string_append_printf(names, " and %u more", n - MISPLACED_NAMED);
     sim_error_add(

@@ -69,6 +69,10 @@ is "and no other about them" "$(grep -c t430.cfg <<<"$out")" 1
 printf '\nmashine = 1;\nmore = 2;\nworkload = { type = "pcie_bench"; };\n@include "platforms/t430.cfg"\n' >misplaced.cfg
 out=$("$nudma" run misplaced.cfg 2>&1); is "settings of the scenario itself" $? 2
 is "each by itself" "$(grep -c 'misplaced.cfg:[23]: m.*: unknown setting' <<<"$out")" 2
+printf 'mashine = 1;\nmore = 2;\n' >part.cfg
+printf '@include "part.cfg"\nworkload = { type = "pcie_bench"; };\n' >misplaced.cfg
+out=$("$nudma" run misplaced.cfg 2>&1); is "two mistakes in an included file" $? 2
+is "each by itself, too" "$(grep -c 'part.cfg:[12]: m.*: unknown setting' <<<"$out")" 2
 for command in list describe explain import init measure diff calibrate; do
     out=$("$nudma" $command --db x.db 2>&1); is "$command reads no results: --db" $? 2
     has "$command says so" "$out" 'Unknown option --db'
