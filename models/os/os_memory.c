@@ -103,21 +103,30 @@ void os_guest_touch(struct k_thread *self, struct kaddr at, uint64_t bytes)
         guest->touch(guest, self->on->idx, self->on->core, self->task, page);
 }
 
-static inline void load_lines(struct k_thread *self, struct kaddr at, size_t bytes)
+/* Loads a range of which the first `touched` bytes are what os_touched_run() has just returned. */
+static inline void load_touched(struct k_thread *self, struct kaddr at, size_t bytes,
+                                uint64_t touched)
 {
     const struct os_memory *memory = self->kernel->memory;
+    for (;;) {
+        core_load_range(self->on->core, self->task, os_hpa(memory, at), touched);
+        at.v += touched;
+        bytes -= touched;
+        if (bytes == 0)
+            break;
+        touched = os_touched_run(self, at, bytes);
+    }
+    os_interrupts_of(self);
+}
+
+static inline void load_lines(struct k_thread *self, struct kaddr at, size_t bytes)
+{
     if (SIM_LIKELY(in_one_line(at, bytes))) {
         core_load(self->on->core, self->task, os_touched(self, at), NULL);
         os_interrupts_of(self);
         return;
     }
-    while (bytes > 0) {
-        const uint64_t here = os_touched_run(self, at, bytes);
-        core_load_range(self->on->core, self->task, os_hpa(memory, at), here);
-        at.v += here;
-        bytes -= here;
-    }
-    os_interrupts_of(self);
+    load_touched(self, at, bytes, os_touched_run(self, at, bytes));
 }
 
 static inline void store_lines(struct k_thread *self, struct kaddr at, size_t bytes)
@@ -175,10 +184,10 @@ void k_load(struct kernel *kernel, struct kaddr from, void *to, size_t bytes)
         os_interrupts_of(self);
         return;
     }
-    os_touched_run(self, from, bytes); /* before the bytes are looked at */
+    const uint64_t touched = os_touched_run(self, from, bytes); /* before they are looked at */
     sim_task_sync(self->task);
     read_bytes(kernel->memory, from, to, bytes);
-    load_lines(self, from, bytes);
+    load_touched(self, from, bytes, touched);
 }
 
 void k_store(struct kernel *kernel, struct kaddr to, const void *from, size_t bytes)

@@ -332,6 +332,43 @@ static void test_accesses(void **state)
     rig_close(&r);
 }
 
+static void load_body(void *arg)
+{
+    struct rig *r = arg;
+    struct kernel *guest = vm_kernel(r->vm);
+    uint8_t bytes[256];
+    r->walks = vm_stats(r->vm).tlb_walks;
+    r->l2_hits = vm_stats(r->vm).tlb_l2_hits;
+    k_load(guest, r->buffer, bytes, 8);
+    assert_int_equal(vm_stats(r->vm).tlb_walks, r->walks + 1);
+    assert_int_equal(vm_stats(r->vm).tlb_l2_hits, r->l2_hits);
+    k_load(guest, r->buffer, bytes, 8);
+    assert_int_equal(vm_stats(r->vm).tlb_l2_hits, r->l2_hits + 1);
+    k_load(guest, r->buffer, bytes, sizeof(bytes));
+    assert_int_equal(vm_stats(r->vm).tlb_l2_hits, r->l2_hits + 2);
+    k_touch(guest, r->buffer, sizeof(bytes));
+    assert_int_equal(vm_stats(r->vm).tlb_l2_hits, r->l2_hits + 3);
+    k_load(guest, kaddr_add(r->buffer, HUGE_SIZE - 128), bytes, sizeof(bytes)); /* two pages */
+    assert_int_equal(vm_stats(r->vm).tlb_walks, r->walks + 2);
+    assert_int_equal(vm_stats(r->vm).tlb_l2_hits, r->l2_hits + 4);
+}
+
+/* A load of several lines pays for the translation of a page once, as one of a line does, also
+ * where the first level does not keep it. */
+static void test_load_pays_once(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_open(&r);
+    r.config.params.tlb_2m_entries = 0;
+    boot(&r);
+    r.bytes = 2 * HUGE_SIZE;
+    kernel_call(&r.w, vm_kernel(r.vm), alloc_body, &r);
+    kernel_call(&r.w, vm_kernel(r.vm), load_body, &r);
+    halt(&r);
+    rig_close(&r);
+}
+
 static void test_refusals(void **state)
 {
     static const uint64_t bad[][2] = { { 8192, 4096 }, { 4096, 1 << 30 }, { HUGE_SIZE, 65536 } };
@@ -358,6 +395,7 @@ int main(void)
         cmocka_unit_test(test_timing),
         cmocka_unit_test(test_reach),
         cmocka_unit_test(test_accesses),
+        cmocka_unit_test(test_load_pays_once),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
