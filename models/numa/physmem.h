@@ -56,8 +56,8 @@ void physmem_clear(struct physmem *mem, struct hpa hpa, uint64_t bytes);
  * page. Zeros if the page was never written; the pointer is valid until any bytes of the memory are
  * asked for again. */
 const uint8_t *physmem_bytes(const struct physmem *mem, struct hpa hpa);
-/* Like physmem_bytes(), but writable: allocates the page. Valid until this is called again, or
- * bytes are copied. */
+/* Like physmem_bytes(), but writable: allocates the page. Valid until this is called again,
+ * whatever other bytes are asked for, written or cleared meanwhile. */
 uint8_t *physmem_bytes_made(struct physmem *mem, struct hpa hpa);
 /* Prefetches, on the real machine, the part of the range that lies in the page of its first byte.
  * The range must be memory. No simulated effect. */
