@@ -19,8 +19,8 @@
 
 /* ---- Contents: pages that appear when they are first written --------------------------------- */
 
-static const uint8_t
-    *const no_page; /* stays open: none does longer than until the next is opened */
+/* The page that stays open: NULL, none does longer than until the next is opened. */
+static const uint8_t *const no_page;
 
 /* The bytes from `offset` on and, in *n, how many of `bytes` lie in its page; NULL: all zero. */
 static uint8_t *bytes_at(const struct gpu_device *gpu, uint64_t offset, uint64_t bytes, uint64_t *n)

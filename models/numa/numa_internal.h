@@ -198,9 +198,9 @@ struct numa {
     uint32_t ddio_mask;
     uint32_t light_ratio_256;
     bool llc_fast; /* inclusive, FAST_LLC_*, narrow tags */
-    bool
-        home_fast; /* home agents: llc_fast, two sockets, a directory in DRAM, no trackers of another
-                         * socket's transactions, flits of one slot, credits that cannot run out */
+    /* Home agents: llc_fast, two sockets, a directory in DRAM, no trackers of another socket's
+     * transactions, flits of one slot, credits that cannot run out. */
+    bool home_fast;
     bool io_fills_none; /* numa_warm_by_misses() */
     bool quiet;         /* warming: state changes, no time passes, nothing is counted */
     sim_time llc_ps;    /* llc_request and llc_return */
