@@ -20,6 +20,8 @@ is "says where it stands" "$out" \
     "nudma: --scenarios: options stand behind the command: nudma run --scenarios . ... (see nudma --help)"
 is "without a command" "$("$nudma" --db x.db 2>&1)" \
     "nudma: --db: options stand behind the command: nudma COMMAND --db x.db (see nudma --help)"
+is "a command that may not have it" "$("$nudma" --db x.db list 2>&1)" \
+    "nudma: --db: options stand behind the command (nudma list --help shows those of list)"
 out=$(env -u NUDMA_SCENARIOS "$nudma" run pcie_bench/none 2>&1)
 has "a scenario that is none" "$out" '^no scenario "pcie_bench/none" in /.*scenarios.*; did you mean "pcie_bench"'
 is "where it was looked for is a plain path" "$(grep -c '/\.\./' <<<"$out")" 0
