@@ -149,13 +149,18 @@ static void test_invariants_inclusive(void **state)
 
 /* The sizes that the inner loops are compiled for; one slice, of whose sets few are used: every
  * cache overflows all the same. */
-static struct numa *usual_sizes(struct fixture *f)
+static void usual_params(struct fixture *f)
 {
     fixture_r730(f);
     f->cpu.cores_per_socket = 2;
     f->cache.llc_slices = 1;
     f->cache.llc_bytes = UINT64_C(64) * FAST_LLC_SETS * FAST_LLC_WAYS;
     f->dram.node_bytes = UINT64_C(1) << 30;
+}
+
+static struct numa *usual_sizes(struct fixture *f)
+{
+    usual_params(f);
     struct numa *n = fixture_new(f);
     assert_true(n->llc_fast && n->core_group[0].fast);
     return n;
@@ -186,6 +191,46 @@ static void test_invariants_usual_sizes(void **state)
     assert_true(n->socket[0].counters.llc_back_invalidations > 0);
     assert_true(n->socket[0].counters.write_bytes[WRITE_VICTIM] > 0);
     numa_free(n);
+}
+
+/* Home agents that are compiled for usual machines against those for any: nobody can tell, whatever
+ * devices' writes do. */
+static void test_usual_homes_change_nothing(void **state)
+{
+    static const int policies[] = { REMOTE_DMA_DEVICE_SIDE_LLC, REMOTE_DMA_DRAM_INVALIDATE,
+                                    REMOTE_DMA_HOME_LLC, REMOTE_DMA_OWN_THEN_DRAM,
+                                    REMOTE_DMA_OWN_THEN_BOTH };
+    (void)state;
+    for (unsigned i = 0; i < 4 * SIM_N_ELEMENTS(policies); i++) {
+        struct fixture f[2];
+        struct numa *n[2];
+        uint64_t random[2] = { 11 + i, 11 + i };
+        sim_time t[2] = { 1000000, 1000000 }, done[2];
+        for (unsigned k = 0; k < 2; k++) {
+            usual_params(&f[k]);
+            f[k].coherence.remote_dma_write = policies[i / 4];
+            f[k].coherence.opportunistic_broadcast = i % 2 == 0;
+            f[k].coherence.io_directory_entries = i % 4 < 2 ? 16 : 0;
+            f[k].cache.writeback_keeps_sharer = i % 4 != 1;
+            f[k].cache.ddio = i % 4 != 2;
+            n[k] = fixture_new(&f[k]);
+            assert_true(n[k]->home_fast);
+        }
+        n[1]->home_fast = false;
+        for (unsigned j = 0; j < 5000; j++) {
+            for (unsigned k = 0; k < 2; k++)
+                done[k] = step_at(n[k], usual_line(n[k], &random[k], 40), &random[k], &t[k], NULL);
+            assert_int_equal(done[0], done[1]);
+        }
+        for (unsigned s = 0; s < 2; s++)
+            assert_memory_equal(&n[0]->socket[s].counters, &n[1]->socket[s].counters,
+                                sizeof(struct numa_counters));
+        assert_true(n[0]->socket[0].counters.snoops_sent > 100);
+        for (unsigned k = 0; k < 2; k++) {
+            assert_invariants(n[k]);
+            numa_free(n[k]);
+        }
+    }
 }
 
 /* Stamped accesses of cores take the general way through the caches, those of DMA the same one with
@@ -682,6 +727,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_invariants_inclusive),
         cmocka_unit_test(test_invariants_usual_sizes),
+        cmocka_unit_test(test_usual_homes_change_nothing),
         cmocka_unit_test(test_stamps_change_nothing),
         cmocka_unit_test(test_runs_are_their_lines),
         cmocka_unit_test(test_invariants_non_inclusive),
