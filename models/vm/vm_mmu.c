@@ -199,7 +199,7 @@ static void touch(const struct os_guest *place, unsigned cpu, struct core *core,
     struct k_vm *vm = SIM_CONTAINER(place, struct k_vm, place);
     struct vm_mmu_cpu *mmu = &vm->mmu[cpu];
     const uint64_t page = guest >> vm->page_shift;
-    uint64_t there;
+    uint64_t there = 0;
     if (vm_tlb_find(&mmu->l1, page, NULL))
         return;
     core_compute(core, task, vm->config.params.tlb_l2_cycles);

