@@ -546,6 +546,15 @@ char *result_sampled(struct results_db *db, const char *scenario)
         return NULL;
     GString *text = g_string_new(NULL);
     g_string_printf(text, "%u of %u points", n, count_names(results_points(db, scenario)));
+    /* Parts of a series are simulated by a plan, whatever its swings (workloads/base/sampler.c). */
+    bool in_parts = false;
+    cursor = results_noted(db, scenario, RESULT_NOTE_SAMPLED);
+    for (const char *note; (note = results_next_name(cursor)) != NULL;)
+        in_parts = in_parts || g_str_has_prefix(note, "series:");
+    if (!cli_end(cursor) || in_parts) {
+        g_string_append(text, ", parts of their time");
+        return g_string_free(text, FALSE);
+    }
     const char *before = ", to ";
     cursor = results_noted(db, scenario, "measure.precision_ratio");
     for (const char *ratio; (ratio = results_next_name(cursor)) != NULL; before = ", ") {
