@@ -11,6 +11,7 @@ nudma=${NUDMA:-build/nudma}
 page=docs/whatif.md
 check=
 if [ "${1:-}" = --check ]; then check=1; shift; fi
+case ${1:-} in -*) sed -n '2,7s/^# //p' "$0" >&2; exit 2 ;; esac
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
