@@ -12,7 +12,7 @@
 #include "models/os/os_memory.h"
 #include "models/os/os_pci.h"
 #include "models/pcie/endpoint/pcie_function.h"
-#include "models/vm/vm_internal.h"
+#include "tests/support/vm_rig.h"
 
 #define HOST(NAME, IOMMU)                                                  \
     NAME " = { ports = ( { name = \"rp0\"; socket = 0; lanes = 8; } );"    \
@@ -31,58 +31,11 @@
 #define GIB       (UINT64_C(1) << 30)
 #define HUGE_SIZE (2 * (uint64_t)MIB)
 
-struct rig {
-    struct world_fixture w;
-    struct kernel *host;
-    struct k_vm *vm;
-    struct vm_config config;
-    int status, expect;
-};
-
-static void new_body(void *arg)
-{
-    struct rig *r = arg;
-    r->status = vm_new(r->host, &r->config, &r->vm);
-}
-
-static void shutdown_body(void *arg)
-{
-    struct rig *r = arg;
-    r->status = vm_shutdown(r->vm);
-}
-
-static void rig_open(struct rig *r, const char *iommu)
+static void rig_open(struct vm_rig *r, const char *iommu)
 {
     char *text = g_strdup_printf(WORLD, iommu);
-    fixture_open(&r->w, text);
+    vm_rig_open(r, text, 2);
     g_free(text);
-    r->host = os_new(r->w.host, host_os_params(r->w.host));
-    r->config = vm_config_default();
-    r->config.name = "guest";
-    r->config.first_cpu = 2;
-    r->config.n_cpus = 2;
-    r->config.memory_bytes = 64 * MIB;
-}
-
-static void boot(struct rig *r)
-{
-    kernel_call(&r->w, r->host, new_body, r);
-    assert_int_equal(r->status, 0);
-}
-
-static void rig_shutdown(struct rig *r)
-{
-    kernel_call(&r->w, r->host, shutdown_body, r);
-    assert_int_equal(r->status, 0);
-    assert_false(vm_running(r->vm));
-    assert_int_equal(vm_stats(r->vm).pins, 0);
-}
-
-static void rig_close(struct rig *r)
-{
-    vm_free(r->vm);
-    os_free(r->host);
-    fixture_close(&r->w);
 }
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
@@ -90,7 +43,7 @@ static void rig_close(struct rig *r)
 /* Every other huge page is in use: the guest gets none that follows on another. */
 static void scatter_body(void *arg)
 {
-    struct rig *r = arg;
+    struct vm_rig *r = arg;
     struct physmem *mem = host_physmem(os_host(r->host));
     struct hpa at[128];
     for (unsigned i = 0; i < 128; i++)
@@ -101,7 +54,7 @@ static void scatter_body(void *arg)
 
 static void memory_body(void *arg)
 {
-    struct rig *r = arg;
+    struct vm_rig *r = arg;
     struct kernel *guest = vm_kernel(r->vm);
     uint8_t out[3000], in[3000];
     uint64_t first, second;
@@ -131,23 +84,23 @@ static void memory_body(void *arg)
 
 static void test_memory(void **state)
 {
-    struct rig r = { 0 };
+    struct vm_rig r = { 0 };
     (void)state;
     rig_open(&r, "false");
     kernel_call(&r.w, r.host, scatter_body, &r);
     const uint64_t free_bytes = physmem_free_bytes(host_physmem(r.w.host), 0);
-    boot(&r);
+    vm_rig_boot(&r);
     assert_int_equal(physmem_free_bytes(host_physmem(r.w.host), 0),
                      free_bytes - 64 * MIB - 256 * KIB); /* and page tables */
     kernel_call(&r.w, vm_kernel(r.vm), memory_body, &r);
-    rig_shutdown(&r);
+    vm_rig_shutdown(&r);
     assert_int_equal(physmem_free_bytes(host_physmem(r.w.host), 0), free_bytes);
-    rig_close(&r);
+    vm_rig_close(&r);
 }
 
 static void split_body(void *arg)
 {
-    struct rig *r = arg;
+    struct vm_rig *r = arg;
     uint64_t page, bytes, base;
     assert_true(k_vm_memory(r->vm, 0, &base, &bytes));
     assert_true(base == 0 && bytes == 3 * GIB);
@@ -177,36 +130,36 @@ static void split_body(void *arg)
 
 static void test_split_memory(void **state)
 {
-    struct rig r = { 0 };
+    struct vm_rig r = { 0 };
     (void)state;
     rig_open(&r, "false");
     r.config.memory_bytes = 4 * GIB;
-    boot(&r);
+    vm_rig_boot(&r);
     kernel_call(&r.w, r.host, split_body, &r);
-    rig_shutdown(&r);
-    rig_close(&r);
+    vm_rig_shutdown(&r);
+    vm_rig_close(&r);
 }
 
 /* ---- Refusals -------------------------------------------------------------------------------- */
 
-static void expect_new(struct rig *r, int status)
+static void expect_new(struct vm_rig *r, int status)
 {
     struct k_vm *first = r->vm;
-    kernel_call(&r->w, r->host, new_body, r);
+    kernel_call(&r->w, r->host, vm_rig_new_body, r);
     assert_int_equal(r->status, status);
     r->vm = first;
 }
 
 static void spin_body(void *arg)
 {
-    struct rig *r = arg;
+    struct vm_rig *r = arg;
     for (unsigned i = 0; i < 1500 * 1000; i++)
         k_compute(vm_kernel(r->vm), 2000); /* 1 us */
 }
 
 static void test_refusals(void **state)
 {
-    struct rig r = { 0 };
+    struct vm_rig r = { 0 };
     (void)state;
     rig_open(&r, "false");
     r.config.memory_bytes = 64 * MIB + 4 * KIB;
@@ -226,22 +179,22 @@ static void test_refusals(void **state)
     r.config.n_cpus = 3;
     expect_new(&r, -EINVAL);
     r.config.n_cpus = 2;
-    boot(&r);
+    vm_rig_boot(&r);
     r.config.first_cpu = 1;
     expect_new(&r, -EBUSY);
     /* A program in it computes for longer than a second. */
     k_thread_new(vm_kernel(r.vm), "spin", 1, spin_body, &r);
-    kernel_call(&r.w, r.host, shutdown_body, &r);
+    kernel_call(&r.w, r.host, vm_rig_shutdown_body, &r);
     assert_int_equal(r.status, -EBUSY);
     assert_true(vm_running(r.vm));
-    rig_shutdown(&r);
+    vm_rig_shutdown(&r);
     /* Its CPUs are the host's again. */
     r.config.first_cpu = 2;
     struct k_vm *first = r.vm;
-    boot(&r);
-    rig_shutdown(&r);
+    vm_rig_boot(&r);
+    vm_rig_shutdown(&r);
     vm_free(first);
-    rig_close(&r);
+    vm_rig_close(&r);
 }
 
 /* ---- What leaving the guest costs, and interrupts -------------------------------------------- */
@@ -315,7 +268,7 @@ static const struct k_vm_function_ops empty_ops = { empty_open, empty_close, emp
                                                     empty_read, empty_write, empty_irq };
 
 struct empty_rig {
-    struct rig r;
+    struct vm_rig r;
     struct empty empty;
     struct k_irq *irq;
     sim_time signalled_ps, handled_ps, access_ps;
@@ -402,7 +355,7 @@ static void empty_timing(bool posted)
                                .ops = &empty_ops, .name = "empty", .bar_bytes = { 4096 } } };
     rig_open(&s.r, "false");
     s.r.config.params.posted_interrupts = posted;
-    boot(&s.r);
+    vm_rig_boot(&s.r);
     const struct vm_params *vm = &s.r.config.params;
     const struct os_params *os = host_os_params(s.r.w.host);
     kernel_call(&s.r.w, s.r.host, empty_add, &s);
@@ -438,9 +391,9 @@ static void empty_timing(bool posted)
     assert_int_equal(s.n_irqs, 3);
     s.stop = true;
     kernel_call(&s.r.w, vm_kernel(s.r.vm), empty_irq_free, &s);
-    rig_shutdown(&s.r);
+    vm_rig_shutdown(&s.r);
     assert_int_equal(s.empty.n_closes, 1);
-    rig_close(&s.r);
+    vm_rig_close(&s.r);
 }
 
 static void test_timing_posted(void **state)
@@ -458,7 +411,7 @@ static void test_timing_by_exit(void **state)
 /* ---- Timers ---------------------------------------------------------------------------------- */
 
 struct timer_rig {
-    struct rig r;
+    struct vm_rig r;
     struct k_timer timer;
     sim_time late_ps, due_ps, fired_ps;
 };
@@ -496,7 +449,7 @@ static void test_timers(void **state)
     struct timer_rig s = { .late_ps = 0 };
     (void)state;
     rig_open(&s.r, "false");
-    boot(&s.r);
+    vm_rig_boot(&s.r);
     const struct vm_params *vm = &s.r.config.params;
     const struct os_params *os = host_os_params(s.r.w.host);
     const uint32_t round_cycles = vm->exit_cycles + vm->entry_cycles;
@@ -509,14 +462,14 @@ static void test_timers(void **state)
     assert_int_equal(s.fired_ps - s.due_ps, (os->costs.hard_irq_cycles + 2 * round_cycles +
                                              os->costs.soft_irq_cycles + os->costs.timer_cycles) *
                                                 CYCLE_PS);
-    rig_shutdown(&s.r);
-    rig_close(&s.r);
+    vm_rig_shutdown(&s.r);
+    vm_rig_close(&s.r);
 }
 
 /* ---- VFIO ------------------------------------------------------------------------------------ */
 
 struct nic_rig {
-    struct rig r;
+    struct vm_rig r;
     struct vfio *vfio;
     struct k_vm_function *fn;
     struct party guest, client;
@@ -591,13 +544,13 @@ static void expect_nothing_left(struct nic_rig *n)
 static void nic_close(struct nic_rig *n)
 {
     sim_run(n->r.w.sim, sim_now(n->r.w.sim) + 300 * SIM_PS_PER_MS, NULL);
-    rig_shutdown(&n->r);
+    vm_rig_shutdown(&n->r);
     party_end(&n->guest); /* nothing of it runs any more */
     expect_nothing_left(n);
     kernel_call(&n->r.w, n->client.kernel, party_remove, &n->client);
     kernel_call(&n->r.w, n->r.host, vfio_free_body, n);
     os_free(n->client.kernel);
-    rig_close(&n->r);
+    vm_rig_close(&n->r);
 }
 
 static void vfio_streams(uint64_t memory_bytes, bool posted)
@@ -607,7 +560,7 @@ static void vfio_streams(uint64_t memory_bytes, bool posted)
     n.r.config.memory_bytes = memory_bytes;
     n.r.config.params.posted_interrupts = posted;
     kernel_call(&n.r.w, n.r.host, scatter_body, &n.r);
-    boot(&n.r);
+    vm_rig_boot(&n.r);
     nic_open(&n);
     nic_add(&n);
     party_stream(&n.r.w, &n.client, &n.guest, 4 * MIB, 5);
@@ -667,7 +620,7 @@ static void test_odd_accesses(void **state)
     struct nic_rig n = { 0 };
     (void)state;
     rig_open(&n.r, "true");
-    boot(&n.r);
+    vm_rig_boot(&n.r);
     nic_open(&n);
     nic_add(&n);
     kernel_call(&n.r.w, n.guest.kernel, odd_accesses_body, &n);
@@ -681,7 +634,7 @@ static void test_hot_plug(void **state)
     struct nic_rig n = { 0 };
     (void)state;
     rig_open(&n.r, "true");
-    boot(&n.r);
+    vm_rig_boot(&n.r);
     nic_open(&n);
     for (unsigned i = 0; i < 3; i++) {
         nic_add(&n);
@@ -700,7 +653,7 @@ static void test_no_iommu(void **state)
     struct nic_rig n = { 0 };
     (void)state;
     rig_open(&n.r, "false");
-    boot(&n.r);
+    vm_rig_boot(&n.r);
     nic_open(&n);
     kernel_call(&n.r.w, n.r.host, add_body, &n);
     assert_int_equal(n.r.status, -EOPNOTSUPP);

@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-#include "models/vm/vm_internal.h"
+#include "tests/support/vm_rig.h"
 
 #define WORLD                             \
     "hosts = { server = { ports = ( );"   \
@@ -62,64 +62,30 @@ static void test_sizes(void **state)
 /* ---- On a guest's CPU ------------------------------------------------------------------------ */
 
 struct rig {
-    struct world_fixture w;
-    struct kernel *host;
-    struct k_vm *vm;
-    struct vm_config config;
-    int status;
+    struct vm_rig v;
     /* what the body of a test does */
     struct kaddr buffer;
     uint64_t bytes, stride, reads, walks, l2_hits, ps;
     unsigned passes;
 };
 
-static void new_body(void *arg)
-{
-    struct rig *r = arg;
-    r->status = vm_new(r->host, &r->config, &r->vm);
-}
-
-static void shutdown_body(void *arg)
-{
-    struct rig *r = arg;
-    r->status = vm_shutdown(r->vm);
-}
-
 static void rig_open(struct rig *r)
 {
-    *r = (struct rig){ .vm = NULL };
-    fixture_open(&r->w, WORLD);
-    r->host = os_new(r->w.host, host_os_params(r->w.host));
-    r->config = vm_config_default();
-    r->config.name = "guest";
-    r->config.first_cpu = 2;
-    r->config.n_cpus = 1;
-    r->config.memory_bytes = 64 * MIB;
-}
-
-static void boot(struct rig *r)
-{
-    kernel_call(&r->w, r->host, new_body, r);
-    assert_int_equal(r->status, 0);
+    *r = (struct rig){ .bytes = 0 };
+    vm_rig_open(&r->v, WORLD, 1);
 }
 
 static void halt(struct rig *r)
 {
-    kernel_call(&r->w, r->host, shutdown_body, r);
-    assert_int_equal(r->status, 0);
-    vm_free(r->vm);
-}
-
-static void rig_close(struct rig *r)
-{
-    os_free(r->host);
-    fixture_close(&r->w);
+    vm_rig_shutdown(&r->v);
+    vm_free(r->v.vm);
+    r->v.vm = NULL;
 }
 
 static void alloc_body(void *arg)
 {
     struct rig *r = arg;
-    r->buffer = k_alloc(vm_kernel(r->vm), K_NODE_LOCAL, r->bytes, HUGE_SIZE);
+    r->buffer = k_alloc(vm_kernel(r->v.vm), K_NODE_LOCAL, r->bytes, HUGE_SIZE);
     assert_true(r->buffer.v != 0);
 }
 
@@ -127,16 +93,16 @@ static void alloc_body(void *arg)
 static void touch_body(void *arg)
 {
     struct rig *r = arg;
-    struct kernel *guest = vm_kernel(r->vm);
+    struct kernel *guest = vm_kernel(r->v.vm);
     struct vm_stats before = { 0 }, after;
     uint64_t begin_ps = 0;
     for (unsigned pass = 0; pass < r->passes; pass++) {
-        before = vm_stats(r->vm);
+        before = vm_stats(r->v.vm);
         begin_ps = k_now_ps(guest);
         for (uint64_t at = 0; at < r->bytes; at += r->stride)
             k_touch(guest, kaddr_add(r->buffer, at), 8);
     }
-    after = vm_stats(r->vm);
+    after = vm_stats(r->v.vm);
     r->ps = k_now_ps(guest) - begin_ps;
     r->reads = after.tlb_reads - before.tlb_reads;
     r->walks = after.tlb_walks - before.tlb_walks;
@@ -149,8 +115,8 @@ static void touch_all(struct rig *r, uint64_t bytes, uint64_t stride, unsigned p
     r->stride = stride;
     r->passes = passes;
     if (r->buffer.v == 0)
-        kernel_call(&r->w, vm_kernel(r->vm), alloc_body, r);
-    kernel_call(&r->w, vm_kernel(r->vm), touch_body, r);
+        kernel_call(&r->v.w, vm_kernel(r->v.vm), alloc_body, r);
+    kernel_call(&r->v.w, vm_kernel(r->v.vm), touch_body, r);
 }
 
 /* Without paging-structure caches a walk reads g (h + 1) + h entries. */
@@ -170,18 +136,18 @@ static void test_whole_walks(void **state)
     for (unsigned i = 0; i < SIM_N_ELEMENTS(cases); i++) {
         struct rig r;
         rig_open(&r);
-        struct vm_params *params = &r.config.params;
+        struct vm_params *params = &r.v.config.params;
         params->guest_page_bytes = cases[i].guest_page;
         params->host_page_bytes = cases[i].host_page;
         params->tlb_4k_entries = params->tlb_2m_entries = params->tlb_l2_entries = 0;
         params->pde_cache_entries = params->pdpte_cache_entries = 0;
         params->pml4e_cache_entries = 0;
-        boot(&r);
+        vm_rig_boot(&r.v);
         touch_all(&r, 8 * MIB, HUGE_SIZE, 2);
         assert_int_equal(r.walks, 4);
         assert_int_equal(r.reads, 4 * cases[i].reads);
         halt(&r);
-        rig_close(&r);
+        vm_rig_close(&r.v);
     }
 }
 
@@ -205,16 +171,16 @@ static void test_structure_caches(void **state)
     for (unsigned i = 0; i < SIM_N_ELEMENTS(cases); i++) {
         struct rig r;
         rig_open(&r);
-        struct vm_params *params = &r.config.params;
+        struct vm_params *params = &r.v.config.params;
         params->guest_page_bytes = cases[i].guest_page;
         params->host_page_bytes = cases[i].host_page;
-        boot(&r);
+        vm_rig_boot(&r.v);
         touch_all(&r, 8, 64, 1);
         assert_int_equal(r.walks, 1);
         assert_int_equal(r.reads, cases[i].first);
         halt(&r);
         r.buffer.v = 0;
-        boot(&r);
+        vm_rig_boot(&r.v);
         touch_all(&r, 4 * MIB, 4096, 1);
         const bool small = cases[i].guest_page == 4096 || cases[i].host_page == 4096;
         assert_int_equal(r.walks, small ? 1024 : 2);
@@ -223,7 +189,7 @@ static void test_structure_caches(void **state)
         else if (!small)
             assert_int_equal(r.reads, cases[i].first + cases[i].far);
         halt(&r);
-        rig_close(&r);
+        vm_rig_close(&r.v);
     }
 }
 
@@ -234,15 +200,15 @@ static void test_small_structure_caches(void **state)
     struct rig r;
     (void)state;
     rig_open(&r);
-    r.config.params.guest_page_bytes = r.config.params.host_page_bytes = 4096;
-    r.config.params.tlb_4k_entries = r.config.params.tlb_l2_entries = 1;
-    r.config.params.tlb_l2_ways = 1;
-    boot(&r);
+    r.v.config.params.guest_page_bytes = r.v.config.params.host_page_bytes = 4096;
+    r.v.config.params.tlb_4k_entries = r.v.config.params.tlb_l2_entries = 1;
+    r.v.config.params.tlb_l2_ways = 1;
+    vm_rig_boot(&r.v);
     touch_all(&r, 8 * MIB, 4096, 2);
     assert_int_equal(r.walks, 2048);
     assert_int_equal(r.reads, 2 * 2048);
     halt(&r);
-    rig_close(&r);
+    vm_rig_close(&r.v);
 }
 
 /* Two lines that stay in the L1: in different pages of which the first level holds both, one, or
@@ -254,18 +220,18 @@ static void test_timing(void **state)
     for (unsigned i = 0; i < 3; i++) {
         struct rig r;
         rig_open(&r);
-        r.config.params.tlb_2m_entries = i == 0 ? 2 : 1;
-        r.config.params.tlb_ways = 2;
-        r.config.params.tlb_l2_entries = i < 2 ? 6 : 0;
-        r.config.params.tlb_l2_cycles = 9;
-        boot(&r);
+        r.v.config.params.tlb_2m_entries = i == 0 ? 2 : 1;
+        r.v.config.params.tlb_ways = 2;
+        r.v.config.params.tlb_l2_entries = i < 2 ? 6 : 0;
+        r.v.config.params.tlb_l2_cycles = 9;
+        vm_rig_boot(&r.v);
         touch_all(&r, 2 * HUGE_SIZE, HUGE_SIZE + 64, 5);
         assert_int_equal(r.l2_hits, i == 1 ? 2 : 0);
         assert_int_equal(r.walks, i == 2 ? 2 : 0);
         assert_int_equal(r.reads, i == 2 ? 4 : 0);
         ps[i] = r.ps;
         halt(&r);
-        rig_close(&r);
+        vm_rig_close(&r.v);
     }
     assert_int_equal(ps[1], ps[0] + 2 * 9 * CYCLE_PS);
     /* Each walk is two loads of lines that are in the L1, too: as long as those of the test. */
@@ -279,9 +245,9 @@ static void test_reach(void **state)
     for (unsigned i = 0; i < 4; i++) {
         struct rig r;
         rig_open(&r);
-        r.config.params.guest_page_bytes = i == 0 || i == 1 ? 4096 : HUGE_SIZE;
-        r.config.params.host_page_bytes = i == 0 || i == 2 ? 4096 : HUGE_SIZE;
-        boot(&r);
+        r.v.config.params.guest_page_bytes = i == 0 || i == 1 ? 4096 : HUGE_SIZE;
+        r.v.config.params.host_page_bytes = i == 0 || i == 2 ? 4096 : HUGE_SIZE;
+        vm_rig_boot(&r.v);
         touch_all(&r, 16 * MIB, 4096, 2);
         assert_int_equal(r.walks, i == 3 ? 0 : 4096); /* the smaller of both decides */
         assert_int_equal(r.l2_hits, 0);
@@ -289,28 +255,28 @@ static void test_reach(void **state)
         assert_int_equal(r.walks, 0);
         assert_int_equal(r.l2_hits, i == 3 ? 0 : 1024);
         halt(&r);
-        rig_close(&r);
+        vm_rig_close(&r.v);
     }
 }
 
 static void copy_body(void *arg)
 {
     struct rig *r = arg;
-    struct kernel *guest = vm_kernel(r->vm);
+    struct kernel *guest = vm_kernel(r->v.vm);
     const struct kaddr to = kaddr_add(r->buffer, 8 * MIB);
     uint8_t bytes[256];
-    r->walks = vm_stats(r->vm).tlb_walks;
+    r->walks = vm_stats(r->v.vm).tlb_walks;
     k_store(guest, kaddr_add(r->buffer, 0), bytes, 8);
-    assert_int_equal(vm_stats(r->vm).tlb_walks, r->walks + 1);
+    assert_int_equal(vm_stats(r->v.vm).tlb_walks, r->walks + 1);
     k_load(guest, kaddr_add(r->buffer, HUGE_SIZE - 128), bytes, 256); /* and in the next page */
-    assert_int_equal(vm_stats(r->vm).tlb_walks, r->walks + 2);
+    assert_int_equal(vm_stats(r->v.vm).tlb_walks, r->walks + 2);
     k_atomic(guest, kaddr_add(r->buffer, 2 * HUGE_SIZE));
     k_prefetch(guest, kaddr_add(r->buffer, 3 * HUGE_SIZE), 64);
-    assert_int_equal(vm_stats(r->vm).tlb_walks, r->walks + 4);
+    assert_int_equal(vm_stats(r->v.vm).tlb_walks, r->walks + 4);
     k_copy(guest, to, r->buffer, 8 * MIB);
-    assert_int_equal(vm_stats(r->vm).tlb_walks, r->walks + 8);
+    assert_int_equal(vm_stats(r->v.vm).tlb_walks, r->walks + 8);
     k_peek(guest, kaddr_add(r->buffer, 16 * MIB), bytes, 8); /* is no access of a CPU */
-    assert_int_equal(vm_stats(r->vm).tlb_walks, r->walks + 8);
+    assert_int_equal(vm_stats(r->v.vm).tlb_walks, r->walks + 8);
 }
 
 /* All ways to touch memory translate; a guest that follows on the same CPU begins with nothing. */
@@ -319,38 +285,38 @@ static void test_accesses(void **state)
     struct rig r;
     (void)state;
     rig_open(&r);
-    const uint64_t free_bytes = physmem_free_bytes(host_physmem(r.w.host), 0);
+    const uint64_t free_bytes = physmem_free_bytes(host_physmem(r.v.w.host), 0);
     for (unsigned i = 0; i < 2; i++) {
-        boot(&r);
+        vm_rig_boot(&r.v);
         r.buffer.v = 0;
         r.bytes = 18 * MIB;
-        kernel_call(&r.w, vm_kernel(r.vm), alloc_body, &r);
-        kernel_call(&r.w, vm_kernel(r.vm), copy_body, &r);
+        kernel_call(&r.v.w, vm_kernel(r.v.vm), alloc_body, &r);
+        kernel_call(&r.v.w, vm_kernel(r.v.vm), copy_body, &r);
         halt(&r);
     }
-    assert_int_equal(physmem_free_bytes(host_physmem(r.w.host), 0), free_bytes);
-    rig_close(&r);
+    assert_int_equal(physmem_free_bytes(host_physmem(r.v.w.host), 0), free_bytes);
+    vm_rig_close(&r.v);
 }
 
 static void load_body(void *arg)
 {
     struct rig *r = arg;
-    struct kernel *guest = vm_kernel(r->vm);
+    struct kernel *guest = vm_kernel(r->v.vm);
     uint8_t bytes[256];
-    r->walks = vm_stats(r->vm).tlb_walks;
-    r->l2_hits = vm_stats(r->vm).tlb_l2_hits;
+    r->walks = vm_stats(r->v.vm).tlb_walks;
+    r->l2_hits = vm_stats(r->v.vm).tlb_l2_hits;
     k_load(guest, r->buffer, bytes, 8);
-    assert_int_equal(vm_stats(r->vm).tlb_walks, r->walks + 1);
-    assert_int_equal(vm_stats(r->vm).tlb_l2_hits, r->l2_hits);
+    assert_int_equal(vm_stats(r->v.vm).tlb_walks, r->walks + 1);
+    assert_int_equal(vm_stats(r->v.vm).tlb_l2_hits, r->l2_hits);
     k_load(guest, r->buffer, bytes, 8);
-    assert_int_equal(vm_stats(r->vm).tlb_l2_hits, r->l2_hits + 1);
+    assert_int_equal(vm_stats(r->v.vm).tlb_l2_hits, r->l2_hits + 1);
     k_load(guest, r->buffer, bytes, sizeof(bytes));
-    assert_int_equal(vm_stats(r->vm).tlb_l2_hits, r->l2_hits + 2);
+    assert_int_equal(vm_stats(r->v.vm).tlb_l2_hits, r->l2_hits + 2);
     k_touch(guest, r->buffer, sizeof(bytes));
-    assert_int_equal(vm_stats(r->vm).tlb_l2_hits, r->l2_hits + 3);
+    assert_int_equal(vm_stats(r->v.vm).tlb_l2_hits, r->l2_hits + 3);
     k_load(guest, kaddr_add(r->buffer, HUGE_SIZE - 128), bytes, sizeof(bytes)); /* two pages */
-    assert_int_equal(vm_stats(r->vm).tlb_walks, r->walks + 2);
-    assert_int_equal(vm_stats(r->vm).tlb_l2_hits, r->l2_hits + 4);
+    assert_int_equal(vm_stats(r->v.vm).tlb_walks, r->walks + 2);
+    assert_int_equal(vm_stats(r->v.vm).tlb_l2_hits, r->l2_hits + 4);
 }
 
 /* A load of several lines pays for the translation of a page once, as one of a line does, also
@@ -360,13 +326,13 @@ static void test_load_pays_once(void **state)
     struct rig r;
     (void)state;
     rig_open(&r);
-    r.config.params.tlb_2m_entries = 0;
-    boot(&r);
+    r.v.config.params.tlb_2m_entries = 0;
+    vm_rig_boot(&r.v);
     r.bytes = 2 * HUGE_SIZE;
-    kernel_call(&r.w, vm_kernel(r.vm), alloc_body, &r);
-    kernel_call(&r.w, vm_kernel(r.vm), load_body, &r);
+    kernel_call(&r.v.w, vm_kernel(r.v.vm), alloc_body, &r);
+    kernel_call(&r.v.w, vm_kernel(r.v.vm), load_body, &r);
     halt(&r);
-    rig_close(&r);
+    vm_rig_close(&r.v);
 }
 
 static void test_refusals(void **state)
@@ -376,12 +342,12 @@ static void test_refusals(void **state)
     (void)state;
     rig_open(&r);
     for (unsigned i = 0; i < SIM_N_ELEMENTS(bad); i++) {
-        r.config.params.guest_page_bytes = bad[i][0];
-        r.config.params.host_page_bytes = bad[i][1];
-        kernel_call(&r.w, r.host, new_body, &r);
-        assert_int_equal(r.status, -EINVAL);
+        r.v.config.params.guest_page_bytes = bad[i][0];
+        r.v.config.params.host_page_bytes = bad[i][1];
+        kernel_call(&r.v.w, r.v.host, vm_rig_new_body, &r.v);
+        assert_int_equal(r.v.status, -EINVAL);
     }
-    rig_close(&r);
+    vm_rig_close(&r.v);
 }
 
 int main(void)
