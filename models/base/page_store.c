@@ -103,7 +103,7 @@ static uint8_t *pack_one(struct page_store *store, struct open_page **ring)
         uint8_t **page = &at->region->page[at->idx], *freed = *page, *packed;
         size_t bytes;
         store->hand = store->hand + 1 < store->n ? store->hand + 1 : 0;
-        if (freed == *store->held || !page_pack(freed, &packed, &bytes))
+        if ((store->held != NULL && freed == *store->held) || !page_pack(freed, &packed, &bytes))
             continue;
         put_packed(at->region, at->idx, packed);
         store->packed_bytes += bytes;

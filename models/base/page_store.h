@@ -18,7 +18,7 @@ struct page_region {
 };
 struct page_store;
 
-/* *held, the owner's: a page that stays open; it may change at any time. */
+/* *held, the owner's: a page that stays open; it may change at any time. NULL: none does. */
 struct page_store *page_store_new(const uint8_t *const *held);
 /* Frees the store and its open pages. NULL is allowed. */
 void page_store_free(struct page_store *store);

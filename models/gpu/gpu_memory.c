@@ -19,9 +19,6 @@
 
 /* ---- Contents: pages that appear when they are first written --------------------------------- */
 
-/* The page that stays open: NULL, none does longer than until the next is opened. */
-static const uint8_t *const no_page;
-
 /* The bytes from `offset` on and, in *n, how many of `bytes` lie in its page; NULL: all zero. */
 static uint8_t *bytes_at(const struct gpu_device *gpu, uint64_t offset, uint64_t bytes, uint64_t *n)
 {
@@ -171,7 +168,7 @@ void gpu_memory_init(struct gpu_device *gpu)
     const uint64_t region_bytes = UINT64_C(1) << PAGE_REGION_LOG2;
     gpu->n_regions = (gpu->params.memory_bytes + region_bytes - 1) >> PAGE_REGION_LOG2;
     gpu->region = sim_zalloc(gpu->n_regions, sizeof(struct page_region *));
-    gpu->store = page_store_new(&no_page);
+    gpu->store = page_store_new(NULL);
     gpu->write_tail = &gpu->write_head;
     sim_event_init(&gpu->write_event, write_lands);
 }
@@ -193,7 +190,7 @@ void gpu_memory_clear(struct gpu_device *gpu)
     gpu->write_head = NULL;
     gpu->write_tail = &gpu->write_head;
     free_pages(gpu);
-    gpu->store = page_store_new(&no_page);
+    gpu->store = page_store_new(NULL);
 }
 
 void gpu_memory_release(struct gpu_device *gpu)

@@ -413,41 +413,18 @@ acquire_fast(struct numa *n, unsigned from, uint64_t line, enum want want, bool 
     return acquire(n, q, cause, at_ps, NULL);
 }
 
-struct home_answer home_agent_read_local(struct numa *n, unsigned from, uint64_t line,
-                                         enum read_cause cause, sim_time at_ps)
-{
-    return acquire_fast(n, from, line, WANT_READ, false, cause, at_ps);
-}
+#define ACQUIRE_FAST(NAME, WANT, REMOTE)                                                         \
+    struct home_answer NAME(struct numa *n, unsigned from, uint64_t line, enum read_cause cause, \
+                            sim_time at_ps) {                                                    \
+        return acquire_fast(n, from, line, WANT, REMOTE, cause, at_ps);                          \
+    }
 
-struct home_answer home_agent_read_remote(struct numa *n, unsigned from, uint64_t line,
-                                          enum read_cause cause, sim_time at_ps)
-{
-    return acquire_fast(n, from, line, WANT_READ, true, cause, at_ps);
-}
-
-struct home_answer home_agent_rfo_local(struct numa *n, unsigned from, uint64_t line,
-                                        enum read_cause cause, sim_time at_ps)
-{
-    return acquire_fast(n, from, line, WANT_RFO, false, cause, at_ps);
-}
-
-struct home_answer home_agent_rfo_remote(struct numa *n, unsigned from, uint64_t line,
-                                         enum read_cause cause, sim_time at_ps)
-{
-    return acquire_fast(n, from, line, WANT_RFO, true, cause, at_ps);
-}
-
-struct home_answer home_agent_own_local(struct numa *n, unsigned from, uint64_t line,
-                                        enum read_cause cause, sim_time at_ps)
-{
-    return acquire_fast(n, from, line, WANT_OWN, false, cause, at_ps);
-}
-
-struct home_answer home_agent_own_remote(struct numa *n, unsigned from, uint64_t line,
-                                         enum read_cause cause, sim_time at_ps)
-{
-    return acquire_fast(n, from, line, WANT_OWN, true, cause, at_ps);
-}
+ACQUIRE_FAST(home_agent_read_local, WANT_READ, false)
+ACQUIRE_FAST(home_agent_read_remote, WANT_READ, true)
+ACQUIRE_FAST(home_agent_rfo_local, WANT_RFO, false)
+ACQUIRE_FAST(home_agent_rfo_remote, WANT_RFO, true)
+ACQUIRE_FAST(home_agent_own_local, WANT_OWN, false)
+ACQUIRE_FAST(home_agent_own_remote, WANT_OWN, true)
 
 struct home_answer home_agent_acquire_any(struct numa *n, unsigned from, uint64_t line,
                                           enum want want, enum read_cause cause, sim_time at_ps,
@@ -562,10 +539,8 @@ write_kept(struct numa *n, bool fast, unsigned socket, unsigned home, uint64_t l
 
 sim_time home_agent_write_kept(struct numa *n, unsigned socket, uint64_t line, sim_time at_ps)
 {
-    const unsigned home = home_of(n, line);
-
     return n->home_fast && !n->quiet ? write_kept(n, true, socket, socket ^ 1, line, at_ps)
-                                     : write_kept(n, false, socket, home, line, at_ps);
+                                     : write_kept(n, false, socket, home_of(n, line), line, at_ps);
 }
 
 sim_time home_agent_own_then_both(struct numa *n, unsigned socket, struct cache_place place,

@@ -286,30 +286,29 @@ numa_dram_write_fast(struct numa *n, unsigned home, uint64_t line, enum write_ca
     h->counters.write_bytes[cause] += LINE_BYTES;
     return dram_write(&h->dram, home_line(n, line), at_ps);
 }
+static inline void count_message(struct numa_counters *counters, unsigned to, enum message message,
+                                 uint64_t bytes)
+{
+    counters->interconnect_bytes += bytes;
+    counters->message_bytes[message] += bytes;
+    counters->to_bytes[to] += bytes;
+}
 /* Counts bytes that from put on the interconnect (from == to: on its front-side bus). */
 static inline void numa_count_message(struct numa *n, unsigned from, unsigned to,
                                       enum message message, uint64_t bytes)
 {
-    struct numa_counters *counters = &n->socket[from].counters;
-
     if (SIM_UNLIKELY(n->quiet))
         return;
-    counters->interconnect_bytes += bytes;
-    counters->message_bytes[message] += bytes;
-    counters->to_bytes[to] += bytes;
+    count_message(&n->socket[from].counters, to, message, bytes);
 }
 
 /* numa_send() with home_fast, while no caches are being warmed. */
 static inline __attribute__((always_inline)) sim_time
 numa_send_fast(struct numa *n, unsigned from, unsigned to, enum message message, sim_time at_ps)
 {
-    struct numa_counters *counters = &n->socket[from].counters;
     struct interconnect *ic = &n->interconnect;
-    const uint64_t bytes = ic->bytes[message];
 
-    counters->interconnect_bytes += bytes;
-    counters->message_bytes[message] += bytes;
-    counters->to_bytes[to] += bytes;
+    count_message(&n->socket[from].counters, to, message, ic->bytes[message]);
     return interconnect_send_flits(ic, &ic->link[from * 2 + to], message, at_ps) +
            ic->params->one_way_ps;
 }
@@ -681,18 +680,10 @@ struct home_answer {
 };
 
 /* The requests of home_agent_acquire() with home_fast, while no caches are being warmed. */
-struct home_answer home_agent_read_local(struct numa *n, unsigned from, uint64_t line,
-                                         enum read_cause cause, sim_time at_ps);
-struct home_answer home_agent_read_remote(struct numa *n, unsigned from, uint64_t line,
-                                          enum read_cause cause, sim_time at_ps);
-struct home_answer home_agent_rfo_local(struct numa *n, unsigned from, uint64_t line,
-                                        enum read_cause cause, sim_time at_ps);
-struct home_answer home_agent_rfo_remote(struct numa *n, unsigned from, uint64_t line,
-                                         enum read_cause cause, sim_time at_ps);
-struct home_answer home_agent_own_local(struct numa *n, unsigned from, uint64_t line,
-                                        enum read_cause cause, sim_time at_ps);
-struct home_answer home_agent_own_remote(struct numa *n, unsigned from, uint64_t line,
-                                         enum read_cause cause, sim_time at_ps);
+typedef struct home_answer home_agent_fast_fn(struct numa *n, unsigned from, uint64_t line,
+                                              enum read_cause cause, sim_time at_ps);
+home_agent_fast_fn home_agent_read_local, home_agent_read_remote, home_agent_rfo_local,
+    home_agent_rfo_remote, home_agent_own_local, home_agent_own_remote;
 /* Any request. */
 struct home_answer home_agent_acquire_any(struct numa *n, unsigned from, uint64_t line,
                                           enum want want, enum read_cause cause, sim_time at_ps,

@@ -99,24 +99,16 @@ const struct stat_desc numa_counter_table[] = {
 
 sim_time numa_dram_read(struct numa *n, uint64_t line, enum read_cause cause, sim_time at_ps)
 {
-    struct numa_socket *home = &n->socket[home_of(n, line)];
-
     if (SIM_UNLIKELY(n->quiet))
         return at_ps;
-    home->counters.dram_read_bytes += LINE_BYTES;
-    home->counters.read_bytes[cause] += LINE_BYTES;
-    return dram_read(&home->dram, home_line(n, line), at_ps);
+    return numa_dram_read_fast(n, home_of(n, line), line, cause, at_ps);
 }
 
 sim_time numa_dram_write(struct numa *n, uint64_t line, enum write_cause cause, sim_time at_ps)
 {
-    struct numa_socket *home = &n->socket[home_of(n, line)];
-
     if (SIM_UNLIKELY(n->quiet))
         return at_ps;
-    home->counters.dram_write_bytes += LINE_BYTES;
-    home->counters.write_bytes[cause] += LINE_BYTES;
-    return dram_write(&home->dram, home_line(n, line), at_ps);
+    return numa_dram_write_fast(n, home_of(n, line), line, cause, at_ps);
 }
 
 sim_time numa_io_send(struct numa *n, unsigned from, unsigned to, enum numa_io what, sim_time at_ps)
