@@ -14,8 +14,8 @@ struct vm_rig {
     int status, expect;      /* of the last call; what a test wants of it */
 };
 
-/* world: the text of hosts and devices, with a host of four CPUs or more that is its first. The guest
- * is to have n_cpus CPUs, from the host's third on, and 64 MiB. */
+/* world: the text of hosts and devices; its first host has four CPUs or more. The guest is to have
+ * n_cpus CPUs, from the host's third on, and 64 MiB. */
 void vm_rig_open(struct vm_rig *rig, const char *world, unsigned n_cpus);
 /* Threads of the host's kernel (arg: the rig): the guest is made, or shut down, with the outcome in
  * rig->status. */

@@ -6,6 +6,7 @@
  */
 #include "workloads/setup/lending_vm.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "logic/lending/mdev.h"
@@ -140,8 +141,9 @@ static void add_own(struct lending_host *host)
         struct k_vm_function *fn = vfio_function(v->vfio, dev);
         const int status = fn == NULL ? -1 : vm_add(v->vm, fn);
         if (status != 0)
-            lending_refuse(host, "%s does not get %s: %s (%d)", host->name, dev->device.name,
-                           vfio_error(v->vfio)->text, status);
+            lending_refuse(host, "the guest of %s does not get a device of its host: %s%s",
+                           host->name, vfio_error(v->vfio)->text,
+                           status == -EOPNOTSUPP ? " (iommu.enabled = true of that host)" : "");
     }
 }
 
