@@ -122,6 +122,8 @@ void cli_table_column(struct cli_table *table, const char *title, bool right);
 /* The next cell, row by row; copied. */
 void cli_table_cell(struct cli_table *table, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+/* A terminal that knows control sequences. */
+bool cli_is_terminal(int fd);
 enum cli_colour { CLI_PLAIN, CLI_RED, CLI_GREEN, CLI_YELLOW };
 /* Colours the cell that was added last, which stands in the last column, where
  * cli_has_colours(). */

@@ -67,11 +67,15 @@ void cli_table_colour(struct cli_table *table, enum cli_colour colour)
     table->colours->data[table->colours->len - 1] = (guint8)colour;
 }
 
+bool cli_is_terminal(int fd)
+{
+    return isatty(fd) && g_strcmp0(g_getenv("TERM"), "dumb") != 0;
+}
+
 bool cli_has_colours(void)
 {
     const char *no_colour = g_getenv("NO_COLOR");
-    return isatty(STDOUT_FILENO) && g_strcmp0(g_getenv("TERM"), "dumb") != 0 &&
-           (no_colour == NULL || *no_colour == '\0');
+    return cli_is_terminal(STDOUT_FILENO) && (no_colour == NULL || *no_colour == '\0');
 }
 
 static int width_of(const char *text)

@@ -4,13 +4,14 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "cli/base/cli.h"
 #include "cli/campaign/progress.h"
 
 void progress_begin(struct progress *progress, const struct plan *plan, unsigned n_workers,
                     bool quiet)
 {
     *progress = (struct progress){ .plan = plan, .n_workers = n_workers, .quiet = quiet };
-    progress->on_terminal = isatty(STDERR_FILENO) && g_strcmp0(g_getenv("TERM"), "dumb") != 0;
+    progress->on_terminal = cli_is_terminal(STDERR_FILENO);
     progress->begun_us = g_get_monotonic_time();
 }
 

@@ -72,7 +72,8 @@ int cli_explain(int argc, char **argv)
                                            .metric = metric,
                                            .n_workers = (unsigned)n_workers,
                                            .threshold_ratio = 0.01,
-                                           .brief = brief };
+                                           .brief = brief,
+                                           .shows_progress = cli_is_terminal(STDERR_FILENO) };
         status = CLI_WRONG;
         if (options.arguments[0] == NULL || options.arguments[1] != NULL)
             fprintf(stderr, "nudma explain: expected one scenario (nudma list shows them)\n");

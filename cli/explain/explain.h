@@ -53,6 +53,7 @@ struct explain_request {
     unsigned n_workers;
     double threshold_ratio; /* a smaller effect is none */
     bool brief;             /* what comes next is not asked */
+    bool shows_progress;    /* a line on standard error, which is rewritten */
 };
 
 struct explain_effect {

@@ -23,7 +23,21 @@ struct batch {
     GArray *values;            /* double: of each, of each seed */
     struct run_result **base;  /* where the first job's goes; NULL: nowhere */
     char *error;               /* of the first job */
+    unsigned n_ended, n_runs;
 };
+
+/* One line that is rewritten: runs may take minutes. */
+static void show_progress(const struct batch *batch)
+{
+    if (batch->request->shows_progress)
+        fprintf(stderr, "\rexplain: %u of %u runs\033[K", batch->n_ended, batch->n_runs);
+}
+
+static void end_progress(const struct batch *batch)
+{
+    if (batch->request->shows_progress)
+        fputs("\r\033[K", stderr);
+}
 
 static void apply(struct config *config, const struct explain_resource *resource,
                   struct sim_error_list *errors)
@@ -74,6 +88,8 @@ static void keep_job(void *context, size_t job, const struct worker_report *repo
     struct batch *batch = context;
     struct explain_effect *effect = &g_array_index(batch->effects, struct explain_effect,
                                                    job / n_seeds_of(batch));
+    batch->n_ended++;
+    show_progress(batch);
     if (job == 0 && report->error != NULL)
         batch->error = g_strdup(report->error);
     if (report->error != NULL && effect->failure == NULL)
@@ -115,6 +131,8 @@ static bool run_batch(struct batch *batch)
     g_array_set_size(batch->effects, n);
     batch->values = g_array_new(FALSE, FALSE, sizeof(double));
     g_array_set_size(batch->values, n * n_seeds);
+    batch->n_runs = n * n_seeds - (batch->first_value != NULL ? n_seeds : 0);
+    show_progress(batch);
     for (guint i = 0; i < n; i++)
         g_array_index(batch->effects, struct explain_effect, i) = (struct explain_effect){
             .resource = i > 0 ? batch->resources->pdata[i - 1] : NULL,
@@ -135,6 +153,7 @@ static bool run_batch(struct batch *batch)
     while (worker_pool_running(pool) > 0)
         worker_wait(pool, -1, -1);
     worker_pool_free(pool);
+    end_progress(batch);
     for (guint i = 0; i < n; i++)
         g_array_index(batch->effects, struct explain_effect, i).value =
             mean_of(&g_array_index(batch->values, double, i *n_seeds), n_seeds);

@@ -48,17 +48,36 @@ void plot_published_release(struct plot_published *published)
         g_ptr_array_free(published->files, TRUE);
 }
 
+#define MORE_DIGITS 6 /* a difference that is smaller stays unseen */
+
 /* ---- The line below the figure --------------------------------------------------------------- */
 
-/* Three digits, or four, or all those before the point. */
-static void append_number(GString *text, double value)
+/* Three digits and `more`, or four, or all those before the point. */
+static void append_number(GString *text, double value, int more)
 {
     const double size = fabs(value);
-    g_string_append_printf(text,
-                           size >= 1e4 && size < 1e9 ? "%.0f"
-                           : size >= 100.0           ? "%.4g"
-                                                     : "%.3g",
-                           value);
+    if (size >= 1e4 && size < 1e9)
+        g_string_append_printf(text, "%.*f", more, value);
+    else
+        g_string_append_printf(text, "%.*g", (size >= 100.0 ? 4 : 3) + more, value);
+}
+
+static double shown(double value, int more)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    append_number(text, value, more);
+    return g_ascii_strtod(text->str, NULL);
+}
+
+/* How many more digits it takes to see that a value lies outside its range. */
+static int digits_to_miss(const struct claim *claim)
+{
+    int more = 0;
+    while (more < MORE_DIGITS && !claim_holds(claim) &&
+           shown(claim->value, more) >= shown(claim->lo, more) &&
+           shown(claim->value, more) <= shown(claim->hi, more))
+        more++;
+    return more;
 }
 
 /* "fig06.ratio 1.3, published 1.25 (1.2 to 1.3)": the folder of the scenario says the paper. */
@@ -66,12 +85,13 @@ static char *claim_text(const struct claim *claim)
 {
     const char *dot = strchr(claim->id, '.');
     GString *text = g_string_new(dot != NULL ? dot + 1 : claim->id);
+    const int more = digits_to_miss(claim);
     g_string_append_c(text, ' ');
-    append_number(text, claim->value);
+    append_number(text, claim->value, more);
     g_string_append_printf(text, ", published %s (", claim->published);
-    append_number(text, claim->lo);
+    append_number(text, claim->lo, more);
     g_string_append(text, " to ");
-    append_number(text, claim->hi);
+    append_number(text, claim->hi, more);
     g_string_append(text, claim->verdict == CLAIM_MISS         ? "; misses)"
                           : claim->verdict == CLAIM_KNOWN_MISS ? "; misses, known)"
                                                                : ")");

@@ -141,5 +141,13 @@ is "what is steady needs one" "$(explain "${a[@]}" | grep -c 'means over')" 0
 out=$("$nudma" explain 2>&1); is "no scenario" $? 2
 out=$(explain adapter.cfg --point op=x); is "no such axis" "$? $(cut -d: -f1 <<<"$out")" "2 --point"
 
+if [ "$(stride 4)" = 1 ]; then
+    has "on a terminal it says how far it is" \
+        "$(TERM=xterm script -qec "'$nudma' explain adapter.cfg $short --brief" /dev/null </dev/null | tr '\r' '\n')" \
+        '^explain: 2 of [0-9]+ runs'
+    # shellcheck disable=SC2086 # words
+    is "elsewhere it does not" "$("$nudma" explain adapter.cfg $short --brief 2>&1 | grep -c '^explain: ')" 0
+fi
+
 echo "1..$cases"
 [ $failed = 0 ]
