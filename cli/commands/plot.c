@@ -473,6 +473,34 @@ int cli_plot(int argc, char **argv)
     return status;
 }
 
+/* Leaves only scenarios that have a plot in the arguments and says which have none: that is known
+ * before anything runs. False if none is left. Mistakes in scenarios are for those who run them. */
+static bool keep_plotted(struct cli_options *options)
+{
+    struct sim_error_list errors = { 0 };
+    g_autoptr(GPtrArray) scenarios = cli_load_scenarios(options, options->arguments, NULL, &errors);
+    g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
+    const bool loaded = errors.n_messages == 0;
+    sim_error_release(&errors);
+    if (!loaded)
+        return true;
+    for (guint i = 0; i < scenarios->len; i++) {
+        struct scenario *scenario = scenarios->pdata[i];
+        const char *path = scenario_path(scenario);
+        if (config_get(config_root(scenario_base(scenario)), "plot") != NULL)
+            g_ptr_array_add(paths, g_strdup(path));
+        else
+            fprintf(stderr, "%s: no group `plot` says what to plot%s\n", path,
+                    scenarios->len == 1 ? "" : "; left out");
+    }
+    if (paths->len == 0)
+        return false;
+    g_strfreev(options->arguments);
+    g_ptr_array_add(paths, NULL);
+    options->arguments = (char **)g_ptr_array_free(g_steal_pointer(&paths), FALSE);
+    return true;
+}
+
 int cli_figures(int argc, char **argv)
 {
     struct run_request run;
@@ -501,7 +529,9 @@ int cli_figures(int argc, char **argv)
         struct plot_request request = { .options = &run.options };
         request.folder = folder != NULL ? folder : "results/plots";
         request.formats = 1u << PLOT_PNG | 1u << PLOT_SVG;
-        status = run_request_sound(&run) ? run_scenarios(&run, run.options.arguments) : CLI_WRONG;
+        status = run_request_sound(&run) && keep_plotted(&run.options)
+                     ? run_scenarios(&run, run.options.arguments)
+                     : CLI_WRONG;
         if (status == CLI_DONE || status == CLI_FAILED) {
             const int drawn = plot_scenarios(&request, run.options.arguments);
             status = MAX(status, drawn);

@@ -54,6 +54,19 @@ has "is described" "$out" '^ *latency_ns +histogram +ns '
 has "so is what all workloads record" "$("$nudma" describe programs)" '^ *interconnect_gbyte_s\.\* +value +GB/s '
 is "of programs that is not said" "$("$nudma" describe netperf | grep -c memory_gbyte_s)" 0
 
+# ---- Scenarios without a plot --------------------------------------------------------------------
+sed '/^plot/d; /^axes/d' one.cfg >bare.cfg
+out=$("$nudma" figures bare.cfg --db bare.db 2>&1); is "a figure of a scenario without a plot" $? 2
+is "is refused in one message" "$out" "bare.cfg: no group \`plot\` says what to plot"
+is "before anything runs" "$([ -e bare.db ] && echo there)" ""
+out=$("$nudma" figures bare.cfg one.cfg -q --db bare.db -o bare_plots 2>&1); is "beside one with a plot" $? 0
+is "it is left out, and said to be" "$out" "bare.cfg: no group \`plot\` says what to plot; left out
+bare_plots/one.png
+bare_plots/one.svg"
+is "and does not run" "$("$nudma" export --db bare.db 2>/dev/null | grep -c '^bare')" 0
+is "all that we have can be drawn" "$(cd "$NUDMA_SCENARIOS" && "$nudma" list --names=scenarios | sed 's/$/.cfg/' |
+    xargs grep -L '^plot = {')" ""
+
 # ---- Series --------------------------------------------------------------------------------------
 # The mean of equal intervals is the rate of all of them; 1 % for what falls into the next one.
 "$simulate" run numa/memory_bandwidth pcie_bench/bandwidth_size --quick -q -j2 --db series.db \
