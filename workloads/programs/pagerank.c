@@ -16,11 +16,12 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "sim/engine/zeroed.h"
 #include "workloads/programs/program.h"
 
 #define DAMPING           0.85
 #define VERTICES_PER_POLL 8u
-#define EDGES_AHEAD       16u  /* memory of this process that is asked for so early */
+#define EDGES_AHEAD       16u  /* what counts edges asks for this process's memory so early */
 #define EDGES_DRAWN       256u /* at a time */
 #define EDGES_KEPT        (2 * EDGES_DRAWN)
 #define GATHERS_AHEAD     8u /* what the simulator keeps of a gathered line: so early */
@@ -35,6 +36,7 @@ struct pagerank_thread {
     struct sim_random begin, random;  /* draws its first edge; edge `drawn` */
     uint64_t drawn;
     uint32_t edge[EDGES_KEPT]; /* a ring like that of gathers */
+    float value[EDGES_KEPT];   /* what is gathered along them */
 };
 
 struct pagerank {
@@ -154,15 +156,22 @@ static void count_edges(struct pagerank *pagerank, struct pagerank_thread *threa
         pagerank->out_degree[thread->edge[e % EDGES_KEPT]]++;
 }
 
+/* Of 4 B a vertex; NULL: the run fails. */
+static void *vertex_array(struct pagerank *pagerank)
+{
+    void *array = program_zalloc_large(pagerank->program, pagerank->n_vertices, sizeof(uint32_t));
+    if (array != NULL)
+        sim_zeroed_fills(array, pagerank->n_vertices * sizeof(uint32_t));
+    return array;
+}
+
 static void make_graph(struct pagerank *pagerank)
 {
     uint64_t n = pagerank->n_vertices;
     struct sim_random random;
-    pagerank->contribution = program_zalloc_large(pagerank->program, n,
-                                                  sizeof(*pagerank->contribution));
-    pagerank->next = program_zalloc_large(pagerank->program, n, sizeof(*pagerank->next));
-    pagerank->out_degree = program_zalloc_large(pagerank->program, n,
-                                                sizeof(*pagerank->out_degree));
+    pagerank->contribution = vertex_array(pagerank);
+    pagerank->next = vertex_array(pagerank);
+    pagerank->out_degree = vertex_array(pagerank);
     if (program_failed(pagerank->program))
         return;
     sim_random_init(&random, sim_seed(pagerank->program->workload->sim), "pagerank");
@@ -191,13 +200,18 @@ static inline void announce(struct pagerank_thread *thread, const struct core *c
     core_announce(core, at);
 }
 
-/* The edges from e on; what is drawn beyond the last one is of no use. */
+/* The edges from e on, and their values, which nobody changes before all have pulled: at once, so
+ * that the real machine has many of its own misses under way. What is drawn beyond the last edge is
+ * of no use. */
 static __attribute__((noinline)) void draw_edges(struct pagerank_thread *thread, uint64_t e)
 {
+    const float *values = thread->pagerank->contribution;
     struct sim_random random = thread->random;
 
     for (unsigned i = 0; i < EDGES_DRAWN; i++)
         thread->edge[(e + i) % EDGES_KEPT] = draw_edge(thread->pagerank, &random);
+    for (unsigned i = 0; i < EDGES_DRAWN; i++)
+        thread->value[(e + i) % EDGES_KEPT] = values[thread->edge[(e + i) % EDGES_KEPT]];
     thread->random = random;
 }
 
@@ -227,15 +241,14 @@ static void pull(struct pagerank_thread *thread, struct core *core, struct sim_t
         if (local % (LINE_BYTES / sizeof(uint32_t)) == 0)
             core_load_stream(core, task,
                              (struct hpa){ thread->edges.v + local * sizeof(uint32_t) });
-        if (SIM_UNLIKELY(e + EDGES_AHEAD == thread->drawn)) {
+        if (SIM_UNLIKELY(e + GATHERS_AHEAD == thread->drawn)) {
             draw_edges(thread, thread->drawn);
             thread->drawn += EDGES_DRAWN;
         }
-        __builtin_prefetch(&pagerank->contribution[thread->edge[(e + EDGES_AHEAD) % EDGES_KEPT]]);
         core_load_async(core, task, thread->gather[e % GATHERS_AHEAD]);
         announce(thread, core, e + GATHERS_AHEAD);
         core_compute(core, task, pagerank->edge_cycles);
-        sum += pagerank->contribution[thread->edge[e % EDGES_KEPT]];
+        sum += thread->value[e % EDGES_KEPT];
     }
     core_store(core, task, vertex_at(pagerank, v, true));
     pagerank->next[v] = (float)((1.0 - DAMPING) / (double)pagerank->n_vertices + DAMPING * sum);
