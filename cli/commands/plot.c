@@ -372,6 +372,8 @@ static char *set_title(const struct plot_request *request, struct scenario *scen
     return title;
 }
 
+#define NO_PLOT "no group `plot` says what to plot (docs/scenario-files.md has its settings)"
+
 static void plot_scenario(struct plot_request *request, struct scenario *scenario,
                           struct sim_error_list *errors)
 {
@@ -380,7 +382,7 @@ static void plot_scenario(struct plot_request *request, struct scenario *scenari
     if (plot_figure_read(scenario, &figure, errors))
         plot_figure_check(scenario, &figure, errors);
     if (errors->n_messages == before && figure.panels->len == 0)
-        sim_error_add(errors, scenario_path(scenario), 0, "no group `plot` says what to plot");
+        sim_error_add(errors, scenario_path(scenario), 0, NO_PLOT);
     else if (errors->n_messages == before) {
         struct plot_published published;
         plot_published_read(&published, scenario, request->options, request->db);
@@ -473,8 +475,8 @@ int cli_plot(int argc, char **argv)
     return status;
 }
 
-/* Leaves only scenarios that have a plot in the arguments and says which have none: that is known
- * before anything runs. False if none is left. Mistakes in scenarios are for those who run them. */
+/* Takes scenarios without a plot out of the arguments, before anything runs, and says which. False
+ * if none is left. Other mistakes are left to run_scenarios(). */
 static bool keep_plotted(struct cli_options *options)
 {
     struct sim_error_list errors = { 0 };
@@ -490,8 +492,7 @@ static bool keep_plotted(struct cli_options *options)
         if (config_get(config_root(scenario_base(scenario)), "plot") != NULL)
             g_ptr_array_add(paths, g_strdup(path));
         else
-            fprintf(stderr, "%s: no group `plot` says what to plot%s\n", path,
-                    scenarios->len == 1 ? "" : "; left out");
+            fprintf(stderr, "%s: " NO_PLOT "%s\n", path, scenarios->len == 1 ? "" : "; left out");
     }
     if (paths->len == 0)
         return false;

@@ -128,12 +128,3 @@ void sim_zeroed_free(void *memory, size_t bytes)
         table_bytes -= SIM_MIN(table_bytes, mapped_bytes(bytes)); /* another thread's, maybe */
     munmap(memory, mapped_bytes(bytes));
 }
-
-void sim_zeroed_fills(void *memory, size_t bytes)
-{
-    const size_t before = -(uintptr_t)memory & (LARGE_PAGE_BYTES - 1);
-
-    if (bytes >= before + LARGE_PAGE_BYTES)
-        madvise((char *)memory + before, (bytes - before) & ~(LARGE_PAGE_BYTES - 1),
-                MADV_HUGEPAGE); /* a hint, as above */
-}

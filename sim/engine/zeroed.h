@@ -12,9 +12,6 @@
 void *sim_zeroed_new(size_t bytes);
 /* Frees an array of sim_zeroed_new(); `bytes` as given there. NULL is allowed. */
 void sim_zeroed_free(void *memory, size_t bytes);
-/* Says of an array of calloc(), before it is used, that all of it will be, in no order: asks for
- * huge pages where it has whole ones. */
-void sim_zeroed_fills(void *memory, size_t bytes);
 
 /* From now on arrays of one huge page that this thread frees are kept for its next ones, up to
  * `bytes` in all; what is beyond goes back to the system. 0, as at the start: none are kept. To be

@@ -57,13 +57,14 @@ is "of programs that is not said" "$("$nudma" describe netperf | grep -c memory_
 # ---- Scenarios without a plot --------------------------------------------------------------------
 sed '/^plot/d; /^axes/d' one.cfg >bare.cfg
 out=$("$nudma" figures bare.cfg --db bare.db 2>&1); is "a figure of a scenario without a plot" $? 2
-is "is refused in one message" "$out" "bare.cfg: no group \`plot\` says what to plot"
+none="bare.cfg: no group \`plot\` says what to plot (docs/scenario-files.md has its settings)"
+is "is refused in one message" "$out" "$none"
 is "before anything runs" "$([ -e bare.db ] && echo there)" ""
 out=$("$nudma" figures bare.cfg one.cfg -q --db bare.db -o bare_plots 2>&1); is "beside one with a plot" $? 0
-is "it is left out, and said to be" "$out" "bare.cfg: no group \`plot\` says what to plot; left out
+is "it is left out, and said to be" "$out" "$none; left out
 bare_plots/one.png
 bare_plots/one.svg"
-is "and does not run" "$("$nudma" export --db bare.db 2>/dev/null | grep -c '^bare')" 0
+is "and does not run" "$(query bare.db 'SELECT DISTINCT scenario FROM run')" one
 is "all that we have can be drawn" "$(cd "$NUDMA_SCENARIOS" && "$nudma" list --names=scenarios | sed 's/$/.cfg/' |
     xargs grep -L '^plot = {')" ""
 

@@ -16,12 +16,11 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "sim/engine/zeroed.h"
 #include "workloads/programs/program.h"
 
 #define DAMPING           0.85
 #define VERTICES_PER_POLL 8u
-#define EDGES_AHEAD       16u  /* what counts edges asks for this process's memory so early */
+#define EDGES_AHEAD       16u  /* count_edges() prefetches counters so early */
 #define EDGES_DRAWN       256u /* at a time */
 #define EDGES_KEPT        (2 * EDGES_DRAWN)
 #define GATHERS_AHEAD     8u /* what the simulator keeps of a gathered line: so early */
@@ -156,22 +155,15 @@ static void count_edges(struct pagerank *pagerank, struct pagerank_thread *threa
         pagerank->out_degree[thread->edge[e % EDGES_KEPT]]++;
 }
 
-/* Of 4 B a vertex; NULL: the run fails. */
-static void *vertex_array(struct pagerank *pagerank)
-{
-    void *array = program_zalloc_large(pagerank->program, pagerank->n_vertices, sizeof(uint32_t));
-    if (array != NULL)
-        sim_zeroed_fills(array, pagerank->n_vertices * sizeof(uint32_t));
-    return array;
-}
-
 static void make_graph(struct pagerank *pagerank)
 {
     uint64_t n = pagerank->n_vertices;
     struct sim_random random;
-    pagerank->contribution = vertex_array(pagerank);
-    pagerank->next = vertex_array(pagerank);
-    pagerank->out_degree = vertex_array(pagerank);
+    pagerank->contribution = program_zalloc_large(pagerank->program, n,
+                                                  sizeof(*pagerank->contribution));
+    pagerank->next = program_zalloc_large(pagerank->program, n, sizeof(*pagerank->next));
+    pagerank->out_degree = program_zalloc_large(pagerank->program, n,
+                                                sizeof(*pagerank->out_degree));
     if (program_failed(pagerank->program))
         return;
     sim_random_init(&random, sim_seed(pagerank->program->workload->sim), "pagerank");
@@ -200,9 +192,9 @@ static inline void announce(struct pagerank_thread *thread, const struct core *c
     core_announce(core, at);
 }
 
-/* The edges from e on, and their values, which nobody changes before all have pulled: at once, so
- * that the real machine has many of its own misses under way. What is drawn beyond the last edge is
- * of no use. */
+/* The edges from e on, and their values, which stay as they are until all threads have pulled. All
+ * at once: the real machine then has many of its own misses under way. What is drawn beyond the
+ * last edge is of no use. */
 static __attribute__((noinline)) void draw_edges(struct pagerank_thread *thread, uint64_t e)
 {
     const float *values = thread->pagerank->contribution;

@@ -90,34 +90,6 @@ static void the_least_that_was_kept_is_told(void **state)
     sim_zeroed_keep(0);
 }
 
-/* Wherever it begins and ends; what lies beside it is others'. */
-static void an_array_said_to_fill_keeps_its_bytes(void **state)
-{
-    static const size_t ends[][2] = {
-        { 0, 4 * HUGE_BYTES },
-        { 16, 4 * HUGE_BYTES },
-        { HUGE_BYTES - 1, 2 * HUGE_BYTES },
-        { 16, HUGE_BYTES + 17 },
-        { 8, 9 },
-        { 0, HUGE_BYTES },
-        { HUGE_BYTES, HUGE_BYTES + 1 },
-        { 3, 2 * HUGE_BYTES + 1 },
-    };
-    (void)state;
-    for (unsigned i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
-        uint8_t *array = sim_zeroed_new(4 * HUGE_BYTES);
-        memset(array, 0x5a, ends[i][0]);
-        memset(array + ends[i][1], 0xa5, 4 * HUGE_BYTES - ends[i][1]);
-        sim_zeroed_fills(array + ends[i][0], ends[i][1] - ends[i][0]);
-        assert_true(is_zero(array + ends[i][0], ends[i][1] - ends[i][0]));
-        for (size_t k = 0; k < ends[i][0]; k++)
-            assert_int_equal(array[k], 0x5a);
-        for (size_t k = ends[i][1]; k < 4 * HUGE_BYTES; k++)
-            assert_int_equal(array[k], 0xa5);
-        sim_zeroed_free(array, 4 * HUGE_BYTES);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -126,7 +98,6 @@ int main(void)
         cmocka_unit_test(other_sizes_are_not_kept),
         cmocka_unit_test(no_more_is_kept_than_was_said),
         cmocka_unit_test(the_least_that_was_kept_is_told),
-        cmocka_unit_test(an_array_said_to_fill_keeps_its_bytes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
