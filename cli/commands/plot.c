@@ -372,7 +372,7 @@ static char *set_title(const struct plot_request *request, struct scenario *scen
     return title;
 }
 
-#define NO_PLOT "no group `plot` says what to plot (docs/scenario-files.md has its settings)"
+#define NO_PLOT "no group `plot` says what to plot (docs/commands.md has its settings)"
 
 static void plot_scenario(struct plot_request *request, struct scenario *scenario,
                           struct sim_error_list *errors)

@@ -57,7 +57,7 @@ is "of programs that is not said" "$("$nudma" describe netperf | grep -c memory_
 # ---- Scenarios without a plot --------------------------------------------------------------------
 sed '/^plot/d; /^axes/d' one.cfg >bare.cfg
 out=$("$nudma" figures bare.cfg --db bare.db 2>&1); is "a figure of a scenario without a plot" $? 2
-none="bare.cfg: no group \`plot\` says what to plot (docs/scenario-files.md has its settings)"
+none="bare.cfg: no group \`plot\` says what to plot (docs/commands.md has its settings)"
 is "is refused in one message" "$out" "$none"
 is "before anything runs" "$([ -e bare.db ] && echo there)" ""
 out=$("$nudma" figures bare.cfg one.cfg -q --db bare.db -o bare_plots 2>&1); is "beside one with a plot" $? 0
