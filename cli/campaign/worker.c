@@ -76,13 +76,19 @@ bool worker_pool_full(const struct worker_pool *pool)
 
 /* ---- Memory and time ------------------------------------------------------------------------- */
 
+/* Beside what it shares with this process. */
+static uint64_t held_bytes(const struct worker *worker)
+{
+    return worker_beside(memory_resident_bytes(worker->pid), worker->inherited_bytes);
+}
+
 uint64_t worker_pool_memory_bytes(const struct worker_pool *pool)
 {
     uint64_t sum = 0;
     for (unsigned i = 0; i < pool->n_workers; i++) {
         const struct worker *worker = &pool->workers[i];
         if (worker->busy) {
-            const uint64_t now = memory_resident_bytes(worker->pid);
+            const uint64_t now = held_bytes(worker);
             sum += SIM_MAX(now, worker->expected_bytes);
         }
     }
@@ -116,7 +122,7 @@ static void check_limits(struct worker_pool *pool)
             continue;
         worker->exceeded = time_fault(limits, (double)(now - worker->started_us) / 1e6);
         if (worker->exceeded == NULL && limits->memory_bytes > 0)
-            worker->exceeded = memory_fault(limits, memory_resident_bytes(worker->pid));
+            worker->exceeded = memory_fault(limits, held_bytes(worker));
         if (worker->exceeded != NULL)
             kill(worker->pid, SIGKILL);
     }
@@ -127,6 +133,7 @@ static void check_limits(struct worker_pool *pool)
 static void adopt(struct worker *worker, pid_t pid, int socket, int log_fd)
 {
     *worker = (struct worker){ .pid = pid, .socket = socket, .log_fd = log_fd };
+    worker->inherited_bytes = memory_resident_bytes(pid);
     worker->report = g_byte_array_new();
     worker->log = g_string_new(NULL);
     fcntl(log_fd, F_SETFL, O_NONBLOCK);
@@ -270,7 +277,8 @@ static void take_death(struct worker *worker, struct worker_report *report)
         kill(worker->pid, SIGKILL);
     wait4(worker->pid, &status, 0, &usage);
     read_log(worker); /* what it said last */
-    report->peak_memory_bytes = (uint64_t)usage.ru_maxrss * 1024;
+    report->peak_memory_bytes = worker_beside((uint64_t)usage.ru_maxrss * 1024,
+                                              worker->inherited_bytes);
     report->error = worker->exceeded != NULL ? g_strdup(worker->exceeded)
                                              : describe_death(status, worker->log->str);
 }

@@ -28,14 +28,15 @@ struct worker_report {
     sim_time sim_ps;
     uint64_t events, fingerprint;
     double wall_s;
-    uint64_t peak_memory_bytes; /* resident, without kept memory that the run did not use */
+    uint64_t peak_memory_bytes; /* resident, without what was there when the worker was made, and
+                                   without kept memory that the run did not use */
 };
 
 /* A worker that exceeds a limit is ended; its error names the limit. 0: no limit. Looked at every
  * WORKER_WATCH_MS, and at the end. */
 struct worker_limits {
     double timeout_s;
-    uint64_t memory_bytes; /* resident */
+    uint64_t memory_bytes; /* resident, beside what was there when the worker was made */
     uint64_t all_bytes;    /* that all workers may need together: an eighth of it is kept by them */
 };
 #define WORKER_WATCH_MS 50

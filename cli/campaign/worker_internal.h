@@ -18,7 +18,8 @@ struct worker {
     GString *log;
     int64_t started_us;
     uint64_t expected_bytes;
-    char *exceeded; /* why it was ended, or NULL */
+    uint64_t inherited_bytes; /* resident when it was made: shared with the parent */
+    char *exceeded;           /* why it was ended, or NULL */
 };
 
 struct worker_pool {
@@ -29,6 +30,12 @@ struct worker_pool {
     worker_report_fn *report;
     void *context;
 };
+
+/* Resident memory beside what is not the run's own; that need not all be resident any more. */
+static inline uint64_t worker_beside(uint64_t resident_bytes, uint64_t others_bytes)
+{
+    return resident_bytes - SIM_MIN(resident_bytes, others_bytes);
+}
 
 static inline void worker_close(int *fd)
 {

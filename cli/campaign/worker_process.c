@@ -146,19 +146,13 @@ static size_t kept_most_bytes(const struct worker_pool *pool)
     return bytes / KEEP_SHARE / pool->n_workers;
 }
 
-/* What is kept need not be resident: untouched, or swapped out. */
-static uint64_t beside(uint64_t resident_bytes, size_t kept_bytes)
-{
-    return resident_bytes - SIM_MIN(resident_bytes, kept_bytes);
-}
-
 /* Resident memory beside what is kept, trimmed if that is much more than at_start. */
 static uint64_t own_bytes(uint64_t at_start, size_t kept_bytes)
 {
-    uint64_t bytes = beside(memory_resident_bytes(getpid()), kept_bytes);
+    uint64_t bytes = worker_beside(memory_resident_bytes(getpid()), kept_bytes);
     if (bytes > at_start + TRIM_BYTES) {
         malloc_trim(0);
-        bytes = beside(memory_resident_bytes(getpid()), kept_bytes);
+        bytes = worker_beside(memory_resident_bytes(getpid()), kept_bytes);
     }
     return bytes;
 }
@@ -187,7 +181,7 @@ noreturn void worker_process(struct worker_pool *pool, const int sockets[2], con
         report.wall_s = (double)(g_get_monotonic_time() - began_us) / 1e6;
         fflush(NULL); /* the parent takes what is printed before the report for this run's */
         const struct sim_zeroed_kept kept = sim_zeroed_kept();
-        report.peak_memory_bytes = beside(peak_bytes(), kept.least_bytes);
+        report.peak_memory_bytes = worker_beside(peak_bytes(), kept.least_bytes + at_start);
         leaves = leaves || report.error != NULL ||
                  own_bytes(at_start, kept.bytes) > at_start + KEEP_BYTES;
         send_report(fd, &report, leaves);

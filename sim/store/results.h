@@ -81,7 +81,8 @@ struct run_record {
     double wall_s;
     sim_time sim_ps;
     uint64_t events, fingerprint;
-    uint64_t peak_memory_bytes; /* resident, of the process that ran it; 0: unknown */
+    uint64_t
+        peak_memory_bytes; /* resident, of the process that ran it, without what it shares; 0: unknown */
 };
 
 struct results_db;

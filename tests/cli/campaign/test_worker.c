@@ -38,6 +38,7 @@ struct told {
     double value; /* of the metric */
     double pid;
     unsigned n_samples;
+    uint64_t peak_bytes;
 };
 
 static void say_much(void)
@@ -47,9 +48,11 @@ static void say_much(void)
         puts("and another one");
 }
 
+#define GROWN_BYTES ((size_t)48 << 20)
+
 static void grow(void)
 {
-    const size_t n_bytes = (size_t)48 << 20;
+    const size_t n_bytes = GROWN_BYTES;
     char *bytes = malloc(n_bytes);
     assert_non_null(bytes);
     memset(bytes, 1, n_bytes);
@@ -115,6 +118,7 @@ static void keep_report(void *context, size_t job, const struct worker_report *r
     told->log = g_strdup(report->log);
     told->value = report->result != NULL ? run_result_value(report->result, "value") : -1.0;
     told->pid = report->result != NULL ? run_result_value(report->result, "pid") : -1.0;
+    told->peak_bytes = report->peak_memory_bytes;
     assert_true(report->result == NULL || report->sim_ps == (sim_time)told->value);
     if (report->result != NULL && run_result_has(report->result, RECORD_SERIES, "much"))
         told->n_samples++;
@@ -256,6 +260,27 @@ static void test_limits(void **state)
     forget(told);
 }
 
+/* What the command holds, and its workers share, is no run's: of one that reports, and of one that
+ * dies. */
+static void test_memory_of_the_command(void **state)
+{
+    static const enum deed deeds[] = { SUCCEED, GROW, KILL };
+    const size_t n_bytes = 2 * GROWN_BYTES;
+    char *bytes = malloc(n_bytes);
+    struct told told[N_TASKS];
+    (void)state;
+    assert_non_null(bytes);
+    memset(bytes, 1, n_bytes);
+    __asm__ volatile("" : : "r"(bytes) : "memory");
+    run(told, deeds, SIM_N_ELEMENTS(deeds), 1, (struct worker_limits){ .memory_bytes = n_bytes });
+    assert_true(told[0].error == NULL && told[1].error == NULL);
+    assert_in_range(told[0].peak_bytes, 0, GROWN_BYTES / 2);
+    assert_in_range(told[1].peak_bytes, GROWN_BYTES, 3 * GROWN_BYTES / 2);
+    assert_in_range(told[2].peak_bytes, 0, GROWN_BYTES / 2);
+    forget(told);
+    free(bytes);
+}
+
 /* Sizes whose sum wraps round are not believed, nor any others that do not fit. */
 static void test_a_report_is_not_believed(void **state)
 {
@@ -289,6 +314,7 @@ int main(void)
         cmocka_unit_test(test_a_run_without_end),
         cmocka_unit_test(test_what_is_printed),
         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_memory_of_the_command),
         cmocka_unit_test(test_a_report_is_not_believed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
