@@ -168,6 +168,34 @@ struct snooped agent_snoop_holder(struct numa *n, unsigned socket, struct holder
     return r;
 }
 
+/* Drops what a cache of the socket has of the lines; it may have none. */
+static void drop_those_in(struct numa *n, unsigned socket, const struct cache *c, uint64_t first,
+                          uint64_t end)
+{
+    for (uint32_t i = 0; c->row != NULL && i < c->slices * c->sets; i++) {
+        const struct cache_place p = { cache_row(c, i), 0, i };
+        for (uint32_t valid = p.row->valid; valid != 0; valid &= valid - 1) {
+            const uint64_t line = cache_line_in(c, p, __builtin_ctz(valid));
+            if (line >= first && line < end)
+                agent_snoop(n, socket, line, SNOOP_INVALIDATE);
+        }
+    }
+}
+
+void agents_drop(struct numa *n, uint64_t first, uint64_t end)
+{
+    for (unsigned s = 0; s < n->sockets; s++) {
+        const struct numa_socket *socket = &n->socket[s];
+        if (end - first > (uint64_t)socket->llc.slices * socket->llc.sets) {
+            drop_those_in(n, s, &socket->llc, first, end);
+            drop_those_in(n, s, &socket->filter, first, end);
+            continue;
+        }
+        for (uint64_t line = first; line < end; line++)
+            agent_snoop(n, s, line, SNOOP_INVALIDATE);
+    }
+}
+
 /* ---- Lines come and go ----------------------------------------------------------------------- */
 
 sim_time agent_write_home(struct numa *n, unsigned socket, uint64_t line, enum write_cause cause,

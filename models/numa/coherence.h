@@ -86,14 +86,15 @@ struct coherence_ops {
     sim_time (*idle_load_ps)(const struct numa *n, unsigned from, unsigned home);
 
     /* ---- Warming ---- */
-    /* Invalidates all copies of the line, those of private caches included; nobody has it then. */
-    void (*drop)(struct numa *n, uint64_t line);
+    /* Invalidates all copies of the lines first .. end - 1, those of private caches included; nobody
+     * has them then. */
+    void (*drop)(struct numa *n, uint64_t first, uint64_t end);
     /* Empties what the protocol keeps; the private caches are empty already. NULL: keeps no
      * lines. */
     void (*drop_all)(struct numa *n);
-    /* After drop(): leaves what a core of the socket leaves when it reads the line and evicts it
+    /* After drop(): leaves what a core of the socket leaves when it reads the lines and evicts them
      * silently. NULL: such a read leaves nothing. */
-    void (*leave_stale)(struct numa *n, unsigned socket, uint64_t line);
+    void (*leave_stale)(struct numa *n, unsigned socket, uint64_t first, uint64_t end);
 
     /* ---- Observation ---- */
     /* The first socket whose LLC holds the line, -1: none does. NULL: there are no LLCs. */

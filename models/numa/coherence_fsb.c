@@ -687,10 +687,11 @@ static void release(struct numa *n)
     sim_zeroed_free(n->present, numa_lines(n));
 }
 
-static void drop(struct numa *n, uint64_t line)
+static void drop(struct numa *n, uint64_t first, uint64_t end)
 {
-    for (unsigned s = 0; s < n->sockets; s++)
-        snoop_bus(n, s, line, NO_GROUP, true, 0);
+    for (uint64_t line = first; line < end; line++)
+        for (unsigned s = 0; s < n->sockets; s++)
+            snoop_bus(n, s, line, NO_GROUP, true, 0);
 }
 
 static void drop_all(struct numa *n)

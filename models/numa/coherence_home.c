@@ -664,11 +664,22 @@ static void release(struct numa *n)
     interconnect_release(&n->interconnect);
 }
 
-static void drop(struct numa *n, uint64_t line)
+/* Of the lines those that are the home's. */
+static void put_in_directory(struct numa *n, unsigned home, uint64_t first, uint64_t end,
+                             enum directory_state state)
 {
-    for (uint32_t i = 0; i < n->sockets; i++)
-        agent_snoop(n, i, line, SNOOP_INVALIDATE);
-    directory_set(&n->socket[home_of(n, line)].directory, home_line(n, line), DIRECTORY_I);
+    const uint64_t begins = (uint64_t)home << n->node_log2_lines;
+    const uint64_t ends = begins + (UINT64_C(1) << n->node_log2_lines);
+
+    directory_set_range(&n->socket[home].directory, home_line(n, SIM_MAX(first, begins)),
+                        SIM_MIN(end, ends) - begins, state);
+}
+
+static void drop(struct numa *n, uint64_t first, uint64_t end)
+{
+    agents_drop(n, first, end);
+    for (unsigned home = home_of(n, first); home <= home_of(n, end - 1); home++)
+        put_in_directory(n, home, first, end, DIRECTORY_I);
 }
 
 static void drop_all(struct numa *n)
@@ -679,12 +690,11 @@ static void drop_all(struct numa *n)
 }
 
 /* The directory is not told of clean evictions. */
-static void leave_stale(struct numa *n, unsigned socket, uint64_t line)
+static void leave_stale(struct numa *n, unsigned socket, uint64_t first, uint64_t end)
 {
-    const unsigned home = home_of(n, line);
-
-    if (home != socket)
-        directory_set(&n->socket[home].directory, home_line(n, line), DIRECTORY_A);
+    for (unsigned home = home_of(n, first); home <= home_of(n, end - 1); home++)
+        if (home != socket)
+            put_in_directory(n, home, first, end, DIRECTORY_A);
 }
 
 const struct coherence_ops coherence_home_ops = {

@@ -35,3 +35,15 @@ uint64_t *directory_make_block(struct directory *d, uint64_t line)
     d->n_touched++;
     return block;
 }
+
+void directory_set_range(struct directory *d, uint64_t first, uint64_t end,
+                         enum directory_state state)
+{
+    for (uint64_t line = first, next; line < end; line = next) {
+        next = SIM_MIN(end, (line / DIRECTORY_BLOCK_LINES + 1) * DIRECTORY_BLOCK_LINES);
+        if (state == DIRECTORY_I && d->block[line / DIRECTORY_BLOCK_LINES] == NULL)
+            continue; /* all of them are */
+        for (; line < next; line++)
+            directory_set(d, line, state);
+    }
+}

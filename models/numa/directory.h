@@ -64,4 +64,8 @@ static inline void directory_set(struct directory *d, uint64_t line, enum direct
     *word = (*word & ~(UINT64_C(3) << shift)) | ((uint64_t)state << shift);
 }
 
+/* The same of lines first .. end - 1. */
+void directory_set_range(struct directory *d, uint64_t first, uint64_t end,
+                         enum directory_state state);
+
 #endif

@@ -242,13 +242,18 @@ sim_time numa_idle_load_ps(const struct numa *n, unsigned from, unsigned home)
 
 /* ---- Warming --------------------------------------------------------------------------------- */
 
+/* The line behind the last one of the range. */
+static uint64_t lines_end(struct hpa hpa, uint64_t bytes)
+{
+    return (hpa.v + bytes + LINE_BYTES - 1) >> LINE_LOG2;
+}
+
 void numa_warm_drop(struct numa *n, struct hpa hpa, uint64_t bytes)
 {
     if (bytes == 0)
         return;
     n->quiet = true;
-    for (uint64_t line = hpa.v >> LINE_LOG2; line <= (hpa.v + bytes - 1) >> LINE_LOG2; line++)
-        n->ops->drop(n, line);
+    n->ops->drop(n, hpa.v >> LINE_LOG2, lines_end(hpa, bytes));
     n->quiet = false;
 }
 
@@ -299,10 +304,8 @@ void numa_warm_load(struct numa *n, unsigned core, struct hpa hpa)
 void numa_warm_forgotten(struct numa *n, unsigned socket, struct hpa hpa, uint64_t bytes)
 {
     numa_warm_drop(n, hpa, bytes);
-    if (n->ops->leave_stale == NULL)
-        return;
-    for (uint64_t at = hpa.v; at < hpa.v + bytes; at = (at | (LINE_BYTES - 1)) + 1)
-        n->ops->leave_stale(n, socket, at >> LINE_LOG2);
+    if (bytes != 0 && n->ops->leave_stale != NULL)
+        n->ops->leave_stale(n, socket, hpa.v >> LINE_LOG2, lines_end(hpa, bytes));
 }
 
 /* ---- Statistics ------------------------------------------------------------------------------ */

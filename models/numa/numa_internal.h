@@ -427,6 +427,8 @@ bool agents_params_check(const struct numa_params *params, const char **why);
 void agents_init(struct numa *n);
 void agents_release(struct numa *n);
 void agents_clear(struct numa *n);
+/* Lines first .. end - 1 leave all caches, whatever state they are in. */
+void agents_drop(struct numa *n, uint64_t first, uint64_t end);
 /* coherence_ops.llc_holder */
 int agents_llc_holder(const struct numa *n, uint64_t line);
 /* What a request from elsewhere wants of a socket's caches. */

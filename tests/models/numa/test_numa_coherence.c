@@ -722,6 +722,48 @@ static void test_warming_is_the_timed_path(void **state)
     numa_free(warm);
 }
 
+/* A range that is larger than the caches is looked for by what these have, a small one line by
+ * line: what becomes of it, and of the lines beside it, is the same. */
+static void dropped_at_once_or_line_by_line(bool inclusive)
+{
+    const uint64_t first = 100, end = TEST_LINES - 50;
+    uint64_t random[2] = { 7, 7 };
+    struct numa *machine[2];
+    struct fixture f;
+
+    shrink(&f, inclusive);
+    for (unsigned m = 0; m < 2; m++) {
+        sim_time t = 0;
+        machine[m] = fixture_new(&f);
+        for (unsigned i = 0; i < 5000; i++)
+            step_at(machine[m], some_line(machine[m], &random[m]), &random[m], &t, NULL);
+    }
+    const uint64_t before = digest(machine[0]);
+    assert_int_equal(digest(machine[1]), before);
+    for (unsigned node = 0; node < 2; node++) {
+        numa_warm_forgotten(machine[0], node, fixture_hpa(machine[0], node ^ 1, first * 64),
+                            (end - first) * 64 - 1);
+        numa_warm_drop(machine[0], fixture_hpa(machine[0], node, first * 64), (end - first) * 64);
+    }
+    for (unsigned node = 0; node < 2; node++) {
+        for (uint64_t i = first; i < end; i++)
+            numa_warm_forgotten(machine[1], node, fixture_hpa(machine[1], node ^ 1, i * 64), 1);
+        for (uint64_t i = first; i < end; i++)
+            numa_warm_drop(machine[1], fixture_hpa(machine[1], node, i * 64), 64);
+    }
+    assert_int_not_equal(digest(machine[0]), before);
+    assert_int_equal(digest(machine[0]), digest(machine[1]));
+    for (unsigned m = 0; m < 2; m++)
+        numa_free(machine[m]);
+}
+
+static void test_a_large_range_is_its_lines(void **state)
+{
+    (void)state;
+    dropped_at_once_or_line_by_line(true);
+    dropped_at_once_or_line_by_line(false);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -740,6 +782,7 @@ int main(void)
         cmocka_unit_test(test_dma_victims_are_written_once),
         cmocka_unit_test(test_way_masks),
         cmocka_unit_test(test_warming_is_the_timed_path),
+        cmocka_unit_test(test_a_large_range_is_its_lines),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
