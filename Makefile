@@ -43,7 +43,7 @@ CFLAGS   := -std=gnu11 $(DEBUG_INFO) $(OPT) $(WARNINGS) -ffp-contract=off -fno-m
             $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 LDLIBS   := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lm
 # Under the sanitizers at a fixed address: they make 13 MB of data, which each start would relocate.
-LDFLAGS  := $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(if $(COVERAGE),--coverage) $(if $(SANITIZE),-no-pie,-pie) -Wl,-z,relro,-z,now
+LDFLAGS  := $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(if $(COVERAGE),--coverage) $(if $(SANITIZE),-no-pie,-pie) -Wl,-z,relro,-z,now -Wl,--build-id=sha1
 # The tests are two hundred programs in each build: lld links them in half the time, and in half of that if it does not
 # look for strings that could be one.
 comma    := ,

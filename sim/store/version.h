@@ -4,8 +4,8 @@
 
 /*
  * What the results name as the version: "0.1.0 4f2a91c". A build of changed or unknown sources also
- * carries eight digits of the program's own SHA-256, because its git state does not identify it:
- * results of an earlier build are then not taken for its own.
+ * carries eight digits of the program's build ID, the linker's hash of all of it, because its git
+ * state does not identify it: results of an earlier build are then not taken for its own.
  */
 const char *sim_version(void);
 
