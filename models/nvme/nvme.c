@@ -282,6 +282,17 @@ uint32_t nvme_namespace_block_bytes(const struct model *model)
     return nvme_state(model)->params.block_bytes;
 }
 
+void nvme_hold(struct model *model, uint32_t nsid, uint64_t offset, uint64_t bytes, uint64_t mark)
+{
+    struct nvme_subsystem *sub = nvme_state(model);
+    SIM_ASSERT(nsid >= 1 && nsid <= sub->params.n_namespaces &&
+                   offset + bytes <= sub->params.capacity_bytes && offset % LINE_BYTES == 0 &&
+                   bytes % LINE_BYTES == 0,
+               "%s: %llu bytes from %llu on of namespace %u", model->name,
+               (unsigned long long)bytes, (unsigned long long)offset, nsid);
+    nvme_media_hold(sub, &sub->namespace[nsid - 1], offset, bytes, mark);
+}
+
 uint64_t nvme_transfer_bytes_max(const struct model *model)
 {
     return nvme_state(model)->params.transfer_bytes_max;

@@ -521,6 +521,9 @@ bool nvme_media_load(struct nvme_subsystem *sub, const struct nvme_piece *piece,
 void nvme_media_store(struct nvme_subsystem *sub, const struct nvme_piece *piece);
 /* Of a piece's buffer with the media. */
 enum nvme_status nvme_media_compare(struct nvme_subsystem *sub, const struct nvme_piece *piece);
+/* What nvme_hold() does. */
+void nvme_media_hold(struct nvme_subsystem *sub, struct nvme_namespace *namespace, uint64_t offset,
+                     uint64_t bytes, uint64_t mark);
 /* Bytes of whole blocks: reads find zeros, */
 void nvme_media_zero(struct nvme_subsystem *sub, struct nvme_namespace *namespace, uint64_t offset,
                      uint64_t bytes);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "models/base/payload.h"
 #include "models/nvme/nvme_media.h"
 
 #define CHUNK_PAGES 4096u
@@ -207,6 +208,23 @@ void nvme_media_store(struct nvme_subsystem *sub, const struct nvme_piece *piece
     }
     for (uint32_t i = 0; i < piece->bytes; i += LINE_BYTES)
         memcpy(page + (at + i) / LINE_BYTES * TAG_BYTES, piece->buffer + i, TAG_BYTES);
+}
+
+void nvme_media_hold(struct nvme_subsystem *sub, struct nvme_namespace *namespace, uint64_t offset,
+                     uint64_t bytes, uint64_t mark)
+{
+    const bool tags = sub->params.payload == NVME_PAYLOAD_TAG;
+    const uint64_t first = offset / NVME_PAGE_BYTES * NVME_PAGE_BYTES, end = offset + bytes;
+    struct payload_words words = payload_words(mark);
+    for (; offset < end; offset += LINE_BYTES) {
+        uint8_t *page = page_made(sub, namespace, offset);
+        const uint64_t line = offset % NVME_PAGE_BYTES / LINE_BYTES,
+                       word = payload_words_here(&words);
+        memcpy(page + line * (tags ? TAG_BYTES : LINE_BYTES), &word, sizeof(word));
+        payload_words_line(&words);
+    }
+    if (sub->media->hold != NULL)
+        sub->media->hold(sub, media_offset(sub, namespace, first), end - first);
 }
 
 enum nvme_status nvme_media_compare(struct nvme_subsystem *sub, const struct nvme_piece *piece)

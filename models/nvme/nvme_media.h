@@ -22,6 +22,9 @@ struct nvme_media_ops {
     sim_time (*ready)(struct nvme_subsystem *sub, const struct nvme_media_access *access);
     /* Whole pages hold nothing any more. NULL: the media do not care. */
     void (*deallocate)(struct nvme_subsystem *sub, uint64_t offset, uint64_t bytes);
+    /* Whole pages hold something, from before the run: no time passes. NULL: the media do not
+     * care. */
+    void (*hold)(struct nvme_subsystem *sub, uint64_t offset, uint64_t bytes);
     /* Time of channels that is reserved after now, of all of them. */
     uint64_t (*ahead_ps)(const struct nvme_subsystem *sub, sim_time now_ps);
     /* The share of the media's life that is used. NULL: they do not wear. */

@@ -366,6 +366,15 @@ static sim_time nand_ready(struct nvme_subsystem *sub, const struct nvme_media_a
     return access->write ? nand_write(sub, access) : nand_read_path(sub, access);
 }
 
+/* Collection that this leads to was done before, too. */
+static void nand_hold(struct nvme_subsystem *sub, uint64_t offset, uint64_t bytes)
+{
+    struct nand *nand = sub->media_state;
+    struct ftl_work work;
+    for (uint64_t at = offset; at < offset + bytes; at += NVME_PAGE_BYTES)
+        ftl_write(&nand->ftl, (uint32_t)(at / NVME_PAGE_BYTES), &work);
+}
+
 static void nand_deallocate(struct nvme_subsystem *sub, uint64_t offset, uint64_t bytes)
 {
     struct nand *nand = sub->media_state;
@@ -397,6 +406,7 @@ const struct nvme_media_ops nvme_media_nand = {
     .release = nand_release,
     .ready = nand_ready,
     .deallocate = nand_deallocate,
+    .hold = nand_hold,
     .ahead_ps = nand_ahead_ps,
     .wear = nand_wear,
 };

@@ -440,6 +440,33 @@ static void test_verify(void **state)
     scenario_fails(unwritten, "verify: fio.job.0 reads 4096 bytes at 0, which were never written");
 }
 
+/* What is read is there without having been written, on any media and in any form of payload; the
+ * check of all that is read finds nothing wrong. */
+static void test_laid_out(void **state)
+{
+    static const char *const drives[] = { "", "payload = \"bytes\"; ",
+                                          "media = \"nand\"; preconditioned = \"fresh\"; " };
+    (void)state;
+    for (size_t i = 0; i < SIM_N_ELEMENTS(drives); i++) {
+        g_autofree char *ssd = g_strconcat("type = \"nvme.controller\"; ", drives[i], NULL);
+        double reads[2], writes[2];
+        for (unsigned laid_out = 0; laid_out < 2; laid_out++) {
+            g_autofree char *program = g_strdup_printf(
+                PROGRAM("span_bytes = \"1 MiB\"; operations = 300; read_ratio = 0.8; "
+                        "queue_depth = 4; laid_out = %s; "),
+                laid_out ? "true" : "false");
+            g_auto(GStrv) parts = g_strsplit(program, "type = \"nvme.controller\";", -1);
+            g_autofree char *text = g_strjoinv(ssd, parts);
+            struct run_result *result = scenario_run(text);
+            reads[laid_out] = scenario_value(result, "ssd.reads");
+            writes[laid_out] = scenario_value(result, "ssd.writes");
+            run_result_free(result);
+        }
+        assert_true(reads[0] == reads[1] && reads[1] > 200 && writes[1] > 20);
+        assert_true(writes[0] - writes[1] == 8); /* of 128 KiB */
+    }
+}
+
 /* ---- Traces ---------------------------------------------------------------------------------- */
 
 static void assert_same_steps(const struct steps *a, const struct steps *b, uint64_t us)
@@ -781,6 +808,7 @@ int main(void)
         TEST(test_processes),
         TEST(test_user_space),
         TEST(test_verify),
+        TEST(test_laid_out),
         TEST(test_iolog),
         TEST(test_iolog_versions),
         TEST(test_refused),

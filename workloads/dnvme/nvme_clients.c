@@ -85,6 +85,7 @@ struct nvme_clients {
     uint32_t n_clients, cpu, queue_depth, think_cycles, dies;
     uint64_t block_bytes, span_bytes, operations;
     double read_ratio;
+    bool laid_out;
     sim_time dies_ps;
     /* running */
     struct program *program;
@@ -130,6 +131,8 @@ static const struct param_desc nvme_clients_params[] = {
                  "served before all others"),
     PARAM("read_ratio", PARAM_DOUBLE, struct nvme_clients, read_ratio, 1, 0, 1, PROV_NONE, "",
           "share of reads, the rest are writes"),
+    PARAM("laid_out", PARAM_BOOL, struct nvme_clients, laid_out, 0, 0, 1, PROV_NONE, "",
+          "what is read was written before the run, and need not be written first"),
     PARAM("operations", PARAM_U64, struct nvme_clients, operations, 0, 0, 1e12, PROV_NONE, "",
           "of each client, then it ends; 0: as long as is measured"),
     PARAM("think_cycles", PARAM_U32, struct nvme_clients, think_cycles, 200, 0, 100000,
@@ -452,6 +455,14 @@ static int fill(struct client *c)
     return status;
 }
 
+/* The span was written before the run. */
+static void hold(const struct client *c)
+{
+    const struct nvme_clients *all = c->all;
+    nvme_hold(nvme_manager_device(all->manager), NSID, all->disk_at + c->number * all->span_bytes,
+              all->span_bytes, tag_of(c, 0, 0));
+}
+
 /* Memory of a GPU that its host can use. */
 static int gpu_memory(struct client *c, const char *name, uint64_t bytes, struct k_pci_dev **dev,
                       struct gpu_drv **gpu, uint64_t *at)
@@ -503,7 +514,9 @@ static void open_client(struct client *c)
         status = open_pair(c, &error);
     if (status == 0)
         status = open_buffer(c, &error);
-    if (status == 0)
+    if (status == 0 && all->laid_out)
+        hold(c);
+    else if (status == 0)
         status = fill(c);
     if (status != 0)
         fail(c, "cannot begin", status, error.text);
@@ -709,7 +722,8 @@ static void nvme_clients_record(struct program *program, sim_time duration_ps)
     }
     if (n == 0 && all->began_ps == 0) {
         program_fail(program, "not one command was measured: span_bytes is written first, and "
-                              "measure.warmup_us and duration_us were over before");
+                              "measure.warmup_us and duration_us were over before; it need not be "
+                              "with laid_out = true");
         return;
     }
     program_metric(program, "iops", "1/s", (double)n / seconds);

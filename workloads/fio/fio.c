@@ -51,6 +51,8 @@ static const struct param_desc fio_params[] = {
         "of the device that is used; whole blocks of 128 KiB; behind those of programs before it"),
     PARAM("read_ratio", PARAM_DOUBLE, struct fio, read_ratio, 1, 0, 1, PROV_NONE, "",
           "share of reads, the rest are writes"),
+    PARAM("laid_out", PARAM_BOOL, struct fio, laid_out, 0, 0, 1, PROV_NONE, "",
+          "what is read was written before the run, and need not be written first"),
     PARAM("operations", PARAM_U64, struct fio, operations, 0, 0, 1e12, PROV_NONE, "",
           "of each job, then it ends; 0: as long as is measured"),
     PARAM("think_cycles", PARAM_U32, struct fio, think_cycles, 600, 0, 100000, PROV_ESTIMATE,
@@ -114,7 +116,7 @@ static struct fio_file *plain_file(struct fio *fio, const struct fio_device *dev
         mistake(fio, "block_bytes", errors, expected, NULL);
     }
     if (!device->bad)
-        file->begin = program_take(fio->program, device->shared_by, "byte", fio->span_bytes);
+        file->begin = program_take(fio->program, device->model, "byte", fio->span_bytes);
     if (device->bytes != 0 && file->begin + fio->span_bytes > device->bytes)
         mistake(fio, "span_bytes", errors,
                 file->begin == 0 ? "at most capacity_bytes of the device"

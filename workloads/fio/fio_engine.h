@@ -33,9 +33,8 @@ struct fio_device {
     uint64_t request_bytes_max; /* the largest request that a job will make */
     unsigned n_jobs;            /* that will open it */
     /* ---- set by check() ---------------------------------------------------------------------- */
-    const void
-        *shared_by; /* programs whose devices have the same value divide its blocks: a model */
-    uint64_t bytes; /* of the namespace; 0: not known before it is opened */
+    struct model *model;  /* the nvme.controller: programs that have the same divide its blocks */
+    uint64_t bytes;       /* of the namespace; 0: not known before it is opened */
     uint32_t block_bytes; /* of its logical blocks */
     uint64_t limit_bytes; /* the largest request that the engine can make; 0: any */
     /* ---- the engine's ------------------------------------------------------------------------ */

@@ -38,11 +38,11 @@ static struct kernel *kernel_of(const struct fio_job *job)
 
 static bool check(struct fio_device *device, struct sim_error_list *errors)
 {
-    const struct model *model = program_device(device->program, "device", device->host,
-                                               device->name, &nvme_ops, errors);
+    struct model *model = program_device(device->program, "device", device->host, device->name,
+                                         &nvme_ops, errors);
     if (model == NULL)
         return false;
-    device->shared_by = model;
+    device->model = model;
     device->bytes = nvme_namespace_bytes(model);
     device->block_bytes = nvme_namespace_block_bytes(model);
     return true;

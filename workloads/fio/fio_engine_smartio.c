@@ -47,8 +47,8 @@ static bool check(struct fio_device *device, struct sim_error_list *errors)
                         NULL);
         return false;
     }
-    const struct model *model = nvme_manager_device(own->manager);
-    device->shared_by = model;
+    struct model *model = nvme_manager_device(own->manager);
+    device->model = model;
     device->bytes = nvme_namespace_bytes(model);
     device->block_bytes = nvme_namespace_block_bytes(model);
     device->limit_bytes = nvme_transfer_bytes_max(model);

@@ -63,7 +63,7 @@ static void plugin(const struct fio_job *job)
 /* ---- Settings -------------------------------------------------------------------------------- */
 
 /* A device that a target exports. */
-static const struct model *check_remote(struct fio_device *device, struct sim_error_list *errors)
+static struct model *check_remote(struct fio_device *device, struct sim_error_list *errors)
 {
     struct spdk_device *own = device->state;
     const struct lending_host *there = nvmeof_service_host(own->service);
@@ -88,15 +88,15 @@ static void no_device(struct fio_device *device, struct sim_error_list *errors)
     free(names);
 }
 
-static const struct model *check_local(struct fio_device *device, struct sim_error_list *errors)
+static struct model *check_local(struct fio_device *device, struct sim_error_list *errors)
 {
     if (!lending_uses(device->host, device->name) &&
         !function_faulty(device->program->workload->world, device->name)) {
         no_device(device, errors);
         return NULL;
     }
-    const struct model *model = program_device(device->program, "device", device->host,
-                                               device->name, &nvme_ops, errors);
+    struct model *model = program_device(device->program, "device", device->host, device->name,
+                                         &nvme_ops, errors);
     if (model != NULL && device->host->params.nvme_driver) {
         program_mistake(device->program, "engine", errors,
                         "another engine, or nvme_driver = false for the host: the kernel's driver "
@@ -111,11 +111,11 @@ static bool check(struct fio_device *device, struct sim_error_list *errors)
 {
     struct spdk_device *own = device->state;
     own->service = nvmeof_service_find(device->program, device->name);
-    const struct model *model = own->service != NULL ? check_remote(device, errors)
-                                                     : check_local(device, errors);
+    struct model *model = own->service != NULL ? check_remote(device, errors)
+                                               : check_local(device, errors);
     if (model == NULL)
         return false;
-    device->shared_by = model;
+    device->model = model;
     device->bytes = nvme_namespace_bytes(model);
     device->block_bytes = nvme_namespace_block_bytes(model);
     device->limit_bytes = SIM_MIN(nvme_transfer_bytes_max(model),

@@ -67,7 +67,7 @@ struct fio_file {
     uint64_t begin, bytes;   /* on the device */
     uint64_t unit_bytes;
     uint16_t stream;
-    bool fill, filled; /* written before jobs begin */
+    bool fill, filled; /* written before jobs begin, or before the run */
     bool own;          /* of one job */
     bool *busy;        /* of each unit: a request is under way; NULL: overlaps are allowed */
     struct fio_chunk **chunk;
@@ -198,6 +198,7 @@ struct fio {
     uint32_t n_jobs, cpu, queue_depth, think_cycles;
     uint64_t block_bytes, span_bytes, operations;
     double read_ratio;
+    bool laid_out;
     /* built by check() */
     struct program *program;
     struct lending_host *host;

@@ -217,7 +217,8 @@ void fio_record(struct program *program, sim_time duration_ps)
         program_fail(program,
                      !fio->from_file && fio->n_full < fio->n_threads
                          ? "not one request was measured: span_bytes is written first, and "
-                           "measure.warmup_us and duration_us were over before"
+                           "measure.warmup_us and duration_us were over before; it need not be "
+                           "with laid_out = true"
                          : "not one request was measured: none ended within "
                            "measure.duration_us");
         return;

@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "models/nvme/nvme.h"
 #include "workloads/fio/fio_internal.h"
 
+#define NSID      1u
 #define OTHERS_PS SIM_PS_PER_US /* between two looks whether other programs may begin */
 
 void fio_fail(struct fio *fio, const char *what, int status)
@@ -141,6 +143,13 @@ static int fill(struct fio_thread *thread, struct kaddr buffer)
     return status;
 }
 
+/* The blocks were written before the run. */
+static void hold(const struct fio_thread *thread)
+{
+    const struct fio_file *file = thread->file;
+    nvme_hold(thread->job.device->model, NSID, file->begin, file->bytes, fio_data_tag(file, 0, 0));
+}
+
 static void open_device(struct fio_thread *thread)
 {
     struct fio *fio = thread->fio;
@@ -168,11 +177,15 @@ static void prepare(struct fio_thread *thread, bool fills)
     while (fio->opening || (thread->file->fill && !fills && !thread->file->filled))
         k_wait(kernel, &fio->turn_wait, UINT64_MAX);
     fio->opening = true;
-    if (fills)
+    const bool writes = fills && !fio->laid_out;
+    if (writes)
         buffer = k_alloc(kernel, K_NODE_LOCAL, FIO_FILL_BYTES, K_PAGE_BYTES);
     if (!fio->failed && !fio_stops(thread))
         open_device(thread);
-    if (fills && thread->opened && !fio->failed) {
+    const bool good = thread->opened && !fio->failed;
+    if (good && fills && !writes) {
+        hold(thread);
+    } else if (good && fills) {
         const int status = fill(thread, buffer);
         if (status != 0)
             fio_fail(fio, "writing the span", status);

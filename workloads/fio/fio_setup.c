@@ -536,7 +536,7 @@ static void place_files(struct fio *fio, const char *device_name, struct sim_err
             device = fio->thread[i]->job.device;
             last = fio->thread[i]->options;
         }
-    const uint64_t base = program_take(fio->program, device->shared_by, "byte", 0);
+    const uint64_t base = program_take(fio->program, device->model, "byte", 0);
     const uint64_t whole = device->bytes > base ? device->bytes - base : 0;
     uint64_t at = 0;
     for (unsigned own = 0; own < 2; own++)
@@ -553,7 +553,7 @@ static void place_files(struct fio *fio, const char *device_name, struct sim_err
             const uint64_t end = place_threads(fio, file, bytes, errors);
             at += file->own ? (bytes + FIO_FILL_BYTES - 1) / FIO_FILL_BYTES * FIO_FILL_BYTES : end;
         }
-    program_take(fio->program, device->shared_by, "byte", at);
+    program_take(fio->program, device->model, "byte", at);
     if (errors->n_messages == 0 && at > whole)
         wrong(errors, last, "size; offset, offset_increment, filesize, numjobs",
               "the jobs need %" G_GUINT64_FORMAT " bytes of %s, which has %" G_GUINT64_FORMAT

@@ -23,7 +23,7 @@ struct nvmeof_service {
     /* running */
     struct program *program;
     struct lending_host *host;
-    const struct model *model;
+    struct model *model;
     unsigned on_cpu;
     struct nvme_local *nvme;
     struct nvmeof_target *target;
@@ -104,7 +104,7 @@ struct nvmeof_service *nvmeof_service_find(const struct program *program, const 
     return NULL;
 }
 
-const struct model *nvmeof_service_model(const struct nvmeof_service *service)
+struct model *nvmeof_service_model(const struct nvmeof_service *service)
 {
     return service->model;
 }

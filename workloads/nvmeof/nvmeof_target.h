@@ -11,7 +11,7 @@ struct nvmeof_service;
  * there is none. */
 struct nvmeof_service *nvmeof_service_find(const struct program *program, const char *device);
 /* The controller that it exports; NULL: its settings have mistakes. */
-const struct model *nvmeof_service_model(const struct nvmeof_service *service);
+struct model *nvmeof_service_model(const struct nvmeof_service *service);
 const char *nvmeof_service_subsystem(const struct nvmeof_service *service);
 const struct lending_host *nvmeof_service_host(const struct nvmeof_service *service);
 /* In check(): the only RDMA adapter that the host uses by itself; NULL: it has none or several. */

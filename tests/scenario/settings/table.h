@@ -565,14 +565,14 @@ static const struct row rows[] = {
     REASON("ping_pong", "host", NAMES),
     PROGRAM("fio", "fio",
             "jobs=2 cpu=2 queue_depth=2 block_bytes=8192 read_ratio=0.5 operations=1"
-            " think_cycles=1200 engine=libaio"),
+            " think_cycles=1200 engine=libaio laid_out=true"),
     PROGRAM("fio", "fio.many", "span_bytes=2097152"),
     REASON("fio", "on device", NAMES),
     REASON("fio", "job_file job_options filenames json_output",
            "tests/scenario/test_fio.c, test_fio.sh"),
     PROGRAM("nvme_clients", "dnvme",
             "on=other clients=2 sq=remote_ram gpu=gpu0 cpu=2 queue_depth=2 block_bytes=8192"
-            " span_bytes=262144 read_ratio=0.5 operations=20 think_cycles=2000"),
+            " span_bytes=262144 read_ratio=0.5 operations=20 think_cycles=2000 laid_out=true"),
     PROGRAM("nvme_clients", "dnvme.two", "dies=2"),
     PROGRAM("nvme_clients", "dnvme.dies", "dies_us=1000"),
     REASON("nvme_clients", "device sq_gpu", NAMES),
