@@ -93,8 +93,11 @@ struct results_db *cli_open_for_reading(const struct cli_options *options);
 bool cli_snapshot(struct results_db *db);
 /* Closes a cursor. False with the reason printed if not all rows could be read. */
 bool cli_end(struct results_cursor *cursor);
-/* The arguments as one line, quoted for a shell; g_free(). */
+/* The arguments as one line, "nudma run ...", quoted for a shell; g_free(). */
 char *cli_command_line(const char *subcommand, int argc, char **argv);
+/* Such a line as it can be typed here: with the program as argv0 of main() has it. g_free(). */
+char *cli_typed(const char *command_line);
+void cli_set_program(const char *argv0);
 
 /* ---- Files that are written (output.c) ------------------------------------------------------- */
 

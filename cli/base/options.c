@@ -366,6 +366,21 @@ bool cli_has_option(const char *option, int argc, char **argv)
     return false;
 }
 
+static const char *program = "nudma";
+
+/* Without a folder it was found by $PATH, whatever it says. */
+void cli_set_program(const char *argv0)
+{
+    if (argv0 != NULL && strchr(argv0, '/') != NULL)
+        program = argv0;
+}
+
+char *cli_typed(const char *command_line)
+{
+    g_autofree char *quoted = is_plain(program) ? g_strdup(program) : g_shell_quote(program);
+    return g_strconcat(quoted, command_line + strlen("nudma"), NULL);
+}
+
 char *cli_command_line(const char *subcommand, int argc, char **argv)
 {
     GString *line = g_string_new("nudma ");

@@ -388,12 +388,13 @@ static void say_how_to_go_on(const struct campaign *campaign, const char *why)
     const unsigned n_stored = plan_count(plan, PLAN_DONE) + plan_count(plan, PLAN_STORED_BEFORE);
     g_autofree char *failed = n_failed > 0 ? g_strdup_printf(", %u failed", n_failed)
                                            : g_strdup("");
+    g_autofree char *typed = cli_typed(campaign->command_line);
     fprintf(stderr, "%s: %u of %u runs are done and stored%s; %s\n  %s\n", why, n_stored,
             plan->jobs->len, failed,
             campaign->force
                 ? "all of them run again with this, and without --force only what is missing"
                 : "the others go on with",
-            campaign->command_line);
+            typed);
 }
 
 static void say_what_failed(const struct campaign *campaign)
@@ -531,12 +532,13 @@ int campaign_run(const struct campaign *campaign)
         fprintf(stderr, "%s: was deleted, moved or replaced while it was written\n",
                 results_path(campaign->db));
     running.database_refused = running.database_refused || gone;
-    if (gone)
-        fprintf(
-            stderr,
-            "stopped: with the database its runs are gone; the same command makes them again\n  %s\n",
-            campaign->command_line);
-    else if (running.database_refused)
+    if (gone) {
+        g_autofree char *typed = cli_typed(campaign->command_line);
+        fprintf(stderr,
+                "stopped: with the database its runs are gone; the same command makes them again\n"
+                "  %s\n",
+                typed);
+    } else if (running.database_refused)
         say_how_to_go_on(campaign, "stopped");
     else
         say_what_failed(campaign);
