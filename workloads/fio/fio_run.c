@@ -143,11 +143,13 @@ static int fill(struct fio_thread *thread, struct kaddr buffer)
     return status;
 }
 
-/* The blocks were written before the run. */
+/* The blocks were written before the run, if any are read: with flash it matters in which order. */
 static void hold(const struct fio_thread *thread)
 {
     const struct fio_file *file = thread->file;
-    nvme_hold(thread->job.device->model, NSID, file->begin, file->bytes, fio_data_tag(file, 0, 0));
+    if (thread->fio->from_file || thread->fio->read_ratio > 0)
+        nvme_hold(thread->job.device->model, NSID, file->begin, file->bytes,
+                  fio_data_tag(file, 0, 0));
 }
 
 static void open_device(struct fio_thread *thread)
