@@ -34,7 +34,8 @@ struct nvme_stats {
     uint64_t unsupported;    /* requests to its functions */
     uint64_t stopped_queues; /* for I/O, as an entry could not be fetched */
     uint64_t fatal;          /* admin commands could not be fetched, completions not written */
-    uint64_t media_pages;    /* 4 KiB pages that hold something; never cleared */
+    uint64_t media_pages;    /* 4 KiB pages that hold something; never cleared. Of what was there
+                              * before the run, those that were touched */
     uint64_t commands_max;   /* most under way */
     uint64_t media_retries;  /* reads of a page that had to be read once more */
     /* Flash: of the host and of collection together; of the latter; blocks; reads that suspended

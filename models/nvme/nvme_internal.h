@@ -173,6 +173,8 @@ struct nvme_namespace {
     struct nvme_chunk **chunk;
     uint64_t n_chunks;
     uint64_t n_bad; /* units of 512 bytes that cannot be read */
+    struct nvme_held *held;
+    unsigned n_held;
 };
 
 enum nvme_media_kind { NVME_MEDIA_FLAT, NVME_MEDIA_XPOINT, NVME_MEDIA_DRAM, NVME_MEDIA_NAND };

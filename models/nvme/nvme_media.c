@@ -72,6 +72,7 @@ void nvme_media_release(struct nvme_subsystem *sub)
         for (uint64_t c = 0; c < sub->namespace[i].n_chunks; c++)
             chunk_free(sub, sub->namespace[i].chunk[c]);
         free(sub->namespace[i].chunk);
+        free(sub->namespace[i].held);
     }
     sub->media->release(sub);
 }
@@ -127,6 +128,59 @@ static struct nvme_chunk *chunk_made(struct nvme_namespace *namespace, uint64_t 
     return *chunk;
 }
 
+/* ---- What was written before the run: made when it is touched -------------------------------- */
+
+struct nvme_held {
+    uint64_t offset, bytes, mark;
+};
+
+static bool held_overlaps(const struct nvme_held *held, uint64_t offset, uint64_t bytes)
+{
+    return held->offset < offset + bytes && offset < held->offset + held->bytes;
+}
+
+/* Something is held of the page at `offset`. */
+static bool is_held(const struct nvme_namespace *namespace, uint64_t offset)
+{
+    const uint64_t page = offset / NVME_PAGE_BYTES * NVME_PAGE_BYTES;
+    for (unsigned i = 0; i < namespace->n_held; i++)
+        if (held_overlaps(&namespace->held[i], page, NVME_PAGE_BYTES))
+            return true;
+    return false;
+}
+
+/* Puts it into a page of zeros. */
+static void put_held(const struct nvme_subsystem *sub, const struct nvme_namespace *namespace,
+                     uint64_t offset, uint8_t *page)
+{
+    const uint64_t first = offset / NVME_PAGE_BYTES * NVME_PAGE_BYTES;
+    const size_t step = page_bytes(sub) / NVME_PAGE_LINES;
+    for (unsigned i = 0; i < namespace->n_held; i++) {
+        const struct nvme_held *held = &namespace->held[i];
+        if (!held_overlaps(held, first, NVME_PAGE_BYTES))
+            continue;
+        const uint64_t begin = SIM_MAX(first, held->offset),
+                       end = SIM_MIN(first + NVME_PAGE_BYTES, held->offset + held->bytes);
+        struct payload_words words =
+            payload_words(payload_mark_add(held->mark, begin - held->offset));
+        for (uint64_t at = begin; at < end; at += LINE_BYTES) {
+            const uint64_t word = payload_words_here(&words);
+            memcpy(page + (at - first) / LINE_BYTES * step, &word, sizeof(word));
+            payload_words_line(&words);
+        }
+    }
+}
+
+void nvme_media_hold(struct nvme_subsystem *sub, struct nvme_namespace *namespace, uint64_t offset,
+                     uint64_t bytes, uint64_t mark)
+{
+    const uint64_t first = offset / NVME_PAGE_BYTES * NVME_PAGE_BYTES;
+    namespace->held = sim_grow(namespace->held, namespace->n_held + 1, sizeof(*namespace->held));
+    namespace->held[namespace->n_held++] = (struct nvme_held){ offset, bytes, mark };
+    if (sub->media->hold != NULL)
+        sub->media->hold(sub, media_offset(sub, namespace, first), offset + bytes - first);
+}
+
 /* The page appears. */
 static uint8_t *page_made(struct nvme_subsystem *sub, struct nvme_namespace *namespace,
                           uint64_t offset)
@@ -136,6 +190,7 @@ static uint8_t *page_made(struct nvme_subsystem *sub, struct nvme_namespace *nam
     if (*slot == NULL) {
         *slot = sim_pool_get(sub->pages);
         memset(*slot, 0, page_bytes(sub));
+        put_held(sub, namespace, offset, *slot);
         sub->stats.media_pages++;
     }
     return *slot;
@@ -165,11 +220,13 @@ static void set_bad(struct nvme_namespace *namespace, uint64_t offset, uint64_t 
     namespace->n_bad += (unsigned)__builtin_popcount(*now);
 }
 
-static void load(const struct nvme_subsystem *sub, const struct nvme_namespace *namespace,
-                 uint64_t offset, uint8_t *buffer, uint32_t bytes)
+static void load(struct nvme_subsystem *sub, struct nvme_namespace *namespace, uint64_t offset,
+                 uint8_t *buffer, uint32_t bytes)
 {
     uint8_t *const *slot = page_slot(namespace, offset);
     const uint8_t *page = slot != NULL ? *slot : NULL;
+    if (page == NULL && is_held(namespace, offset))
+        page = page_made(sub, namespace, offset);
     uint64_t at = offset % NVME_PAGE_BYTES;
     if (page != NULL && sub->params.payload == NVME_PAYLOAD_BYTES) {
         memcpy(buffer, page + at, bytes);
@@ -210,23 +267,6 @@ void nvme_media_store(struct nvme_subsystem *sub, const struct nvme_piece *piece
         memcpy(page + (at + i) / LINE_BYTES * TAG_BYTES, piece->buffer + i, TAG_BYTES);
 }
 
-void nvme_media_hold(struct nvme_subsystem *sub, struct nvme_namespace *namespace, uint64_t offset,
-                     uint64_t bytes, uint64_t mark)
-{
-    const bool tags = sub->params.payload == NVME_PAYLOAD_TAG;
-    const uint64_t first = offset / NVME_PAGE_BYTES * NVME_PAGE_BYTES, end = offset + bytes;
-    struct payload_words words = payload_words(mark);
-    for (; offset < end; offset += LINE_BYTES) {
-        uint8_t *page = page_made(sub, namespace, offset);
-        const uint64_t line = offset % NVME_PAGE_BYTES / LINE_BYTES,
-                       word = payload_words_here(&words);
-        memcpy(page + line * (tags ? TAG_BYTES : LINE_BYTES), &word, sizeof(word));
-        payload_words_line(&words);
-    }
-    if (sub->media->hold != NULL)
-        sub->media->hold(sub, media_offset(sub, namespace, first), end - first);
-}
-
 enum nvme_status nvme_media_compare(struct nvme_subsystem *sub, const struct nvme_piece *piece)
 {
     uint8_t found[NVME_PAGE_BYTES];
@@ -248,9 +288,12 @@ static void zero_in_page(struct nvme_subsystem *sub, struct nvme_namespace *name
     uint8_t **slot = page_slot(namespace, offset);
     uint64_t at = offset % NVME_PAGE_BYTES;
     set_bad(namespace, offset, bytes, false);
+    const bool held = is_held(namespace, offset);
+    if (held)
+        slot = (page_made(sub, namespace, offset), page_slot(namespace, offset));
     if (slot == NULL || *slot == NULL)
         return;
-    if (bytes == NVME_PAGE_BYTES) {
+    if (bytes == NVME_PAGE_BYTES && !held) {
         sim_pool_put(sub->pages, *slot);
         *slot = NULL;
         sub->stats.media_pages--;
@@ -278,7 +321,7 @@ void nvme_media_zero(struct nvme_subsystem *sub, struct nvme_namespace *namespac
     deallocate(sub, namespace, offset, bytes);
     while (offset < end) {
         uint64_t n = SIM_MIN(end - offset, NVME_PAGE_BYTES - offset % NVME_PAGE_BYTES);
-        if (namespace->chunk[offset / chunk_bytes] == NULL)
+        if (namespace->chunk[offset / chunk_bytes] == NULL && namespace->n_held == 0)
             n = SIM_MIN(end - offset, chunk_bytes - offset % chunk_bytes); /* nothing there */
         else
             zero_in_page(sub, namespace, offset, n);

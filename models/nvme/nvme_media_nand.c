@@ -366,13 +366,16 @@ static sim_time nand_ready(struct nvme_subsystem *sub, const struct nvme_media_a
     return access->write ? nand_write(sub, access) : nand_read_path(sub, access);
 }
 
-/* Collection that this leads to was done before, too. */
+/* What the drive is preconditioned with is somewhere. */
 static void nand_hold(struct nvme_subsystem *sub, uint64_t offset, uint64_t bytes)
 {
     struct nand *nand = sub->media_state;
     struct ftl_work work;
-    for (uint64_t at = offset; at < offset + bytes; at += NVME_PAGE_BYTES)
-        ftl_write(&nand->ftl, (uint32_t)(at / NVME_PAGE_BYTES), &work);
+    for (uint64_t at = offset; at < offset + bytes; at += NVME_PAGE_BYTES) {
+        const uint32_t page = (uint32_t)(at / NVME_PAGE_BYTES);
+        if (!ftl_find(&nand->ftl, page).somewhere)
+            ftl_write(&nand->ftl, page, &work);
+    }
 }
 
 static void nand_deallocate(struct nvme_subsystem *sub, uint64_t offset, uint64_t bytes)

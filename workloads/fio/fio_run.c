@@ -143,13 +143,16 @@ static int fill(struct fio_thread *thread, struct kaddr buffer)
     return status;
 }
 
-/* The blocks were written before the run, if any are read: with flash it matters in which order. */
-static void hold(const struct fio_thread *thread)
+/* The blocks were written before the run. */
+static int hold(const struct fio_thread *thread)
 {
     const struct fio_file *file = thread->file;
-    if (thread->fio->from_file || thread->fio->read_ratio > 0)
-        nvme_hold(thread->job.device->model, NSID, file->begin, file->bytes,
-                  fio_data_tag(file, 0, 0));
+    const struct fio_device *device = thread->job.device;
+    const uint64_t bytes = file->bytes / file->unit_bytes * file->unit_bytes; /* that can be read */
+    if (file->begin % device->block_bytes != 0)
+        return -EINVAL;
+    nvme_hold(device->model, NSID, file->begin, bytes, fio_data_tag(file, 0, 0));
+    return 0;
 }
 
 static void open_device(struct fio_thread *thread)
@@ -184,11 +187,8 @@ static void prepare(struct fio_thread *thread, bool fills)
         buffer = k_alloc(kernel, K_NODE_LOCAL, FIO_FILL_BYTES, K_PAGE_BYTES);
     if (!fio->failed && !fio_stops(thread))
         open_device(thread);
-    const bool good = thread->opened && !fio->failed;
-    if (good && fills && !writes) {
-        hold(thread);
-    } else if (good && fills) {
-        const int status = fill(thread, buffer);
+    if (fills && thread->opened && !fio->failed) {
+        const int status = writes ? fill(thread, buffer) : hold(thread);
         if (status != 0)
             fio_fail(fio, "writing the span", status);
     }

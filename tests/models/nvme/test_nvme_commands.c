@@ -2,6 +2,7 @@
  * I/O commands besides Read and Write, and scatter gather lists. Sections are those of NVM Express
  * 1.3; statuses those of 4.6.1.2.1 and 4.6.1.2.3.
  */
+#include "models/base/payload.h"
 #include "tests/models/nvme/nvme_rig.h"
 
 static const char *const bytes_mode[] = { "payload", "bytes", NULL };
@@ -272,6 +273,62 @@ static void test_dataset_management(void **state)
     close_rig(&r);
 }
 
+/* ---- What was there before the run ----------------------------------------------------------- */
+
+#define HELD_BYTES (UINT64_C(3) * 4096 - 512)
+
+/* The word at each line of a buffer into which `blocks` from `block` on are read: the stream's, or
+ * zero where it holds nothing. */
+static void expect_stream(struct rig *r, uint64_t block, uint32_t blocks, uint64_t mark,
+                          uint64_t begin, uint64_t end)
+{
+    const uint64_t at = alloc(r, 4096);
+    assert_int_equal(command(r, &r->io, io_at(false, block, blocks, at, 0), NULL), 0);
+    for (uint64_t i = 0; i < blocks * 512; i += 64) {
+        const uint64_t offset = block * 512 + i;
+        const bool holds = offset >= begin && offset < end;
+        assert_int_equal(physmem_read64(r->memory, (struct hpa){ at + i }),
+                         holds ? payload_word(payload_mark_add(mark, offset - begin)) : 0);
+    }
+}
+
+/* From the second half of a page on to the second half of another: pages appear as they are
+ * touched, what is written or given back stays so, and what is read beside it is as it was. */
+static void held(const char *payload, const char *media)
+{
+    const char *const settings[] = { "payload", payload, "media", media, NULL };
+    const uint64_t begin = 2048, end = begin + HELD_BYTES, mark = payload_mark(7, 4096);
+    struct rig r;
+    open_rig(&r, settings);
+    nvme_hold(r.nvme, 1, begin, HELD_BYTES, mark);
+    assert_int_equal(nvme_stats(r.nvme)->media_pages, 0);
+    expect_stream(&r, 0, 8, mark, begin, end);
+    assert_int_equal(nvme_stats(r.nvme)->media_pages, 1);
+    expect_stream(&r, 24, 8, mark, begin, end);
+    const uint64_t at = alloc(&r, 4096), list = alloc(&r, 4096);
+    fill(&r, at, 1, 512);
+    assert_int_equal(command(&r, &r.io, io_at(true, 9, 1, at, 0), NULL), 0);
+    expect_stream(&r, 8, 1, mark, begin, end);
+    expect_stream(&r, 10, 6, mark, begin, end);
+    const struct nvme_range range = { .blocks = 8, .first = 16 };
+    physmem_write(r.memory, (struct hpa){ list }, (const uint8_t *)&range, sizeof(range));
+    const struct nvme_sqe dataset = {
+        .opcode = NVME_DATASET, .nsid = 1, .prp1 = list, .cdw11 = NVME_DATASET_DEALLOCATE
+    };
+    assert_int_equal(command(&r, &r.io, dataset, NULL), 0);
+    expect_stream(&r, 16, 8, mark, 0, 0);
+    assert_int_equal(nvme_stats(r.nvme)->writes, 1);
+    close_rig(&r);
+}
+
+static void test_held(void **state)
+{
+    (void)state;
+    held("tag", "flat");
+    held("bytes", "flat");
+    held("tag", "nand");
+}
+
 /* ---- Write Uncorrectable (6.15), Flush (6.8) ------------------------------------------------- */
 
 static void test_write_uncorrectable(void **state)
@@ -312,15 +369,11 @@ static void test_flush(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sgl_segments),
-        cmocka_unit_test(test_sgl_bit_bucket),
-        cmocka_unit_test(test_sgl_tags),
-        cmocka_unit_test(test_sgl_errors),
-        cmocka_unit_test(test_compare),
-        cmocka_unit_test(test_compare_latency),
-        cmocka_unit_test(test_write_zeroes),
-        cmocka_unit_test(test_dataset_management),
-        cmocka_unit_test(test_write_uncorrectable),
+        cmocka_unit_test(test_sgl_segments), cmocka_unit_test(test_sgl_bit_bucket),
+        cmocka_unit_test(test_sgl_tags),     cmocka_unit_test(test_sgl_errors),
+        cmocka_unit_test(test_compare),      cmocka_unit_test(test_compare_latency),
+        cmocka_unit_test(test_write_zeroes), cmocka_unit_test(test_dataset_management),
+        cmocka_unit_test(test_held),         cmocka_unit_test(test_write_uncorrectable),
         cmocka_unit_test(test_flush),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
