@@ -86,8 +86,8 @@ struct coherence_ops {
     sim_time (*idle_load_ps)(const struct numa *n, unsigned from, unsigned home);
 
     /* ---- Warming ---- */
-    /* Invalidates all copies of the lines first .. end - 1, those of private caches included; nobody
-     * has them then. */
+    /* Invalidates all copies of lines first .. end - 1, those of private caches included; then
+     * nobody has them. */
     void (*drop)(struct numa *n, uint64_t first, uint64_t end);
     /* Empties what the protocol keeps; the private caches are empty already. NULL: keeps no
      * lines. */
