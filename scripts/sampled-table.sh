@@ -23,8 +23,8 @@ fi
 
 # The metrics that a scenario's panels show, as a list of SQL.
 plotted() { # plotted SCENARIO
-    grep -ohE '\b(y|metric) = "[A-Za-z0-9_.]+"' "scenarios/$1.cfg" | sed 's/.*"\(.*\)"/\1/' | sort -u |
-        sed "s/.*/'&'/" | paste -s -d ,
+    { grep -oE '\b(y|metric) = (\[[^]]*\]|"[^"]*")' "scenarios/$1.cfg" || true; } |
+        { grep -oE '"[A-Za-z0-9_.]+"' || true; } | sort -u | tr '"' "'" | paste -s -d ,
 }
 
 echo '| scenario | points | sampled | exact Mevents | sampled Mevents | furthest | exact | sampled | difference |'
