@@ -467,6 +467,22 @@ static void test_laid_out(void **state)
     }
 }
 
+/* What is left of a size beyond its last block is neither written nor read. */
+static void test_part_of_a_block(void **state)
+{
+    const char *const job = "[job]\ndirect=1\nrw=randread\nbs=4k\nsize=100000\n";
+    g_autofree char *laid_out = with_file(state, job, "laid_out = true; ");
+    struct run_result *result = run_file(state, job);
+    assert_true(scenario_value(result, "ssd.write_bytes") == 24 * 4096);
+    const double read_bytes = scenario_value(result, "ssd.read_bytes");
+    assert_true(read_bytes >= 24 * 4096);
+    run_result_free(result);
+    result = scenario_run(laid_out);
+    assert_true(scenario_value(result, "ssd.write_bytes") == 0);
+    assert_true(scenario_value(result, "ssd.read_bytes") == read_bytes);
+    run_result_free(result);
+}
+
 /* ---- Traces ---------------------------------------------------------------------------------- */
 
 static void assert_same_steps(const struct steps *a, const struct steps *b, uint64_t us)
@@ -809,6 +825,7 @@ int main(void)
         TEST(test_user_space),
         TEST(test_verify),
         TEST(test_laid_out),
+        TEST(test_part_of_a_block),
         TEST(test_iolog),
         TEST(test_iolog_versions),
         TEST(test_refused),

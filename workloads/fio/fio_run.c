@@ -126,14 +126,21 @@ static int fill_one(struct fio_thread *thread, uint64_t offset, uint64_t bytes, 
     return status;
 }
 
+/* Of the file: no request is for less than a unit. */
+static uint64_t whole_units(const struct fio_file *file)
+{
+    return file->bytes / file->unit_bytes * file->unit_bytes;
+}
+
 static int fill(struct fio_thread *thread, struct kaddr buffer)
 {
     struct fio_file *file = thread->file;
     const struct fio_engine_ops *engine = fio_engine(thread);
     int status = buffer.v != 0 ? 0 : -ENOMEM;
-    for (uint64_t at = 0; status == 0 && at < file->bytes; at += FIO_FILL_BYTES) {
+    const uint64_t end = whole_units(file);
+    for (uint64_t at = 0; status == 0 && at < end; at += FIO_FILL_BYTES) {
         const uint64_t tag = fio_data_tag(file, 0, at),
-                       bytes = SIM_MIN(file->bytes - at, (uint64_t)FIO_FILL_BYTES);
+                       bytes = SIM_MIN(end - at, (uint64_t)FIO_FILL_BYTES);
         payload_fill(fio_kernel(thread), buffer, tag, bytes);
         if (engine->transfer != NULL)
             status = engine->transfer(&thread->job, true, file->begin + at, buffer, bytes);
@@ -148,10 +155,9 @@ static int hold(const struct fio_thread *thread)
 {
     const struct fio_file *file = thread->file;
     const struct fio_device *device = thread->job.device;
-    const uint64_t bytes = file->bytes / file->unit_bytes * file->unit_bytes; /* that can be read */
     if (file->begin % device->block_bytes != 0)
         return -EINVAL;
-    nvme_hold(device->model, NSID, file->begin, bytes, fio_data_tag(file, 0, 0));
+    nvme_hold(device->model, NSID, file->begin, whole_units(file), fio_data_tag(file, 0, 0));
     return 0;
 }
 

@@ -551,7 +551,8 @@ static void place_files(struct fio *fio, const char *device_name, struct sim_err
             file->begin = base + at;
             file->bytes = bytes;
             const uint64_t end = place_threads(fio, file, bytes, errors);
-            at += file->own ? (bytes + FIO_FILL_BYTES - 1) / FIO_FILL_BYTES * FIO_FILL_BYTES : end;
+            const uint64_t step = file->own ? FIO_FILL_BYTES : SIM_MAX(device->block_bytes, 1u);
+            at += ((file->own ? bytes : end) + step - 1) / step * step;
         }
     program_take(fio->program, device->model, "byte", at);
     if (errors->n_messages == 0 && at > whole)
