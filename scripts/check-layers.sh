@@ -166,18 +166,18 @@ found=$(awk -f "$rules" -f "$scratch/includes.awk" "${files[@]}")
 checked="includes"
 if [ -n "$build" ]; then
     checked="includes and symbols"
+    objects=()
     for file in "${files[@]}"; do
         case $file in tests/* | bench/* | *.h) continue ;; esac
-        if [ ! -f "$build/${file%.c}.o" ]; then
+        object=$build/${file%.c}.o
+        if [ -f "$object" ]; then objects+=("$object"); else
             breach "$file:1: $build has no object of it: build everything first"
-        else
-            nm -P "$build/${file%.c}.o" | sed "s|^|$file |"
         fi
-    done >"$symbols"
+    done
+    nm -AP "${objects[@]}" | sed "s|^$build/\(.*\)\.o: |\1.c |" >"$symbols"
     # The kernel's services (k_...) are asked for by logic/ and made by models/os and models/vm:
     # that is what logic/kapi.h is for.
     cat >"$scratch/symbols.awk" <<'AWK'
-NF < 3 { print; next } # a breach that was found above
 FNR == NR { if ($3 ~ /^[TDBRVWC]$/) defined_in[$2] = $1; next }
 $3 != "U" { next }
 ($2 in defined_in) {
