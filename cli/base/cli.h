@@ -97,8 +97,6 @@ bool cli_end(struct results_cursor *cursor);
 char *cli_command_line(const char *subcommand, int argc, char **argv);
 /* Such a line as it can be typed here, with the program as it was called. g_free(). */
 char *cli_typed(const char *command_line);
-/* argv[0] of main(), kept; may be NULL. */
-void cli_set_program(const char *argv0);
 
 /* ---- Files that are written (output.c) ------------------------------------------------------- */
 

@@ -366,17 +366,13 @@ bool cli_has_option(const char *option, int argc, char **argv)
     return false;
 }
 
-static const char *program = "nudma";
-
-/* Without a folder it was found by $PATH, whatever it says. */
-void cli_set_program(const char *argv0)
-{
-    if (argv0 != NULL && strchr(argv0, '/') != NULL)
-        program = argv0;
-}
-
 char *cli_typed(const char *command_line)
 {
+    g_autofree char *arguments = NULL;
+    const char *program = "nudma"; /* found by $PATH */
+    if (g_file_get_contents("/proc/self/cmdline", &arguments, NULL, NULL) &&
+        strchr(arguments, '/') != NULL)
+        program = arguments; /* the first ends with a 0 */
     g_autofree char *quoted = is_plain(program) ? g_strdup(program) : g_shell_quote(program);
     return g_strconcat(quoted, command_line + strlen("nudma"), NULL);
 }

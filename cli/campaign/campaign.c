@@ -15,6 +15,8 @@
 #include "cli/results/result_older.h"
 #include "workloads/experiment.h"
 
+#define UNKNOWN_BYTES (64u << 20) /* what a run is expected to need while none has ended */
+
 struct running {
     const struct campaign *campaign;
     struct worker_pool *pool;
@@ -489,8 +491,9 @@ static unsigned worker_count(const struct campaign *campaign)
 
 int campaign_run(const struct campaign *campaign)
 {
-    struct running running = { .campaign = campaign, .memory_bytes = campaign->memory_bytes };
-    running.most_bytes = memory_resident_bytes(getpid()); /* a worker is a copy to begin with */
+    struct running running = { .campaign = campaign,
+                               .memory_bytes = campaign->memory_bytes,
+                               .most_bytes = UNKNOWN_BYTES };
     running.signal_fd = -1;
     results_set_wait(campaign->db, wait_for_database, &running);
     if (running.memory_bytes == 0)

@@ -171,6 +171,5 @@ int main(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow (ulimit -f) is a disk that is full */
     set_up_heap();
     last_words_set_up();
-    cli_set_program(argc > 0 ? argv[0] : NULL);
     return flush_output(dispatch(argc, argv));
 }

@@ -1,8 +1,9 @@
 /*
  * What the namespaces of nvme.controller hold.
  *
- * Models: namespaces that hold what was written, zeros elsewhere, in pages of 4 KiB that appear
- *   when they are first written and go when they are deallocated; blocks that were made unreadable.
+ * Models: namespaces that hold what was written, before the run too (nvme_hold()), zeros elsewhere,
+ *   in pages of 4 KiB that appear when they are first written and go when they are deallocated;
+ *   blocks that were made unreadable.
  *   With payload = "tag" a page is a tag for each of its cache lines.
  * Does not model: loss of power.
  * Timing: of the kind of media that the parameter `media` names, nvme_media_*.c.
@@ -149,25 +150,21 @@ static bool is_held(const struct nvme_namespace *namespace, uint64_t offset)
     return false;
 }
 
-/* Puts it into a page of zeros. */
-static void put_held(const struct nvme_subsystem *sub, const struct nvme_namespace *namespace,
+/* Puts what is held of the page at `offset` into it. */
+static void put_held(const struct nvme_subsystem *sub, const struct nvme_held *held,
                      uint64_t offset, uint8_t *page)
 {
     const uint64_t first = offset / NVME_PAGE_BYTES * NVME_PAGE_BYTES;
+    const uint64_t begin = SIM_MAX(first, held->offset),
+                   end = SIM_MIN(first + NVME_PAGE_BYTES, held->offset + held->bytes);
     const size_t step = page_bytes(sub) / NVME_PAGE_LINES;
-    for (unsigned i = 0; i < namespace->n_held; i++) {
-        const struct nvme_held *held = &namespace->held[i];
-        if (!held_overlaps(held, first, NVME_PAGE_BYTES))
-            continue;
-        const uint64_t begin = SIM_MAX(first, held->offset),
-                       end = SIM_MIN(first + NVME_PAGE_BYTES, held->offset + held->bytes);
-        struct payload_words words =
-            payload_words(payload_mark_add(held->mark, begin - held->offset));
-        for (uint64_t at = begin; at < end; at += LINE_BYTES) {
-            const uint64_t word = payload_words_here(&words);
-            memcpy(page + (at - first) / LINE_BYTES * step, &word, sizeof(word));
-            payload_words_line(&words);
-        }
+    if (begin >= end)
+        return;
+    struct payload_words words = payload_words(payload_mark_add(held->mark, begin - held->offset));
+    for (uint64_t at = begin; at < end; at += LINE_BYTES) {
+        const uint64_t word = payload_words_here(&words);
+        memcpy(page + (at - first) / LINE_BYTES * step, &word, sizeof(word));
+        payload_words_line(&words);
     }
 }
 
@@ -176,7 +173,15 @@ void nvme_media_hold(struct nvme_subsystem *sub, struct nvme_namespace *namespac
 {
     const uint64_t first = offset / NVME_PAGE_BYTES * NVME_PAGE_BYTES;
     namespace->held = sim_grow(namespace->held, namespace->n_held + 1, sizeof(*namespace->held));
-    namespace->held[namespace->n_held++] = (struct nvme_held){ offset, bytes, mark };
+    const struct nvme_held *held = &namespace->held[namespace->n_held++];
+    namespace->held[namespace->n_held - 1] = (struct nvme_held){ offset, bytes, mark };
+    /* Pages at its ends that somebody has touched already. */
+    const uint64_t ends[] = { first, (offset + bytes - 1) / NVME_PAGE_BYTES * NVME_PAGE_BYTES };
+    for (unsigned i = 0; i < (ends[0] == ends[1] ? 1 : 2); i++) {
+        uint8_t *const *slot = page_slot(namespace, ends[i]);
+        if (slot != NULL && *slot != NULL)
+            put_held(sub, held, ends[i], *slot);
+    }
     if (sub->media->hold != NULL)
         sub->media->hold(sub, media_offset(sub, namespace, first), offset + bytes - first);
 }
@@ -190,7 +195,8 @@ static uint8_t *page_made(struct nvme_subsystem *sub, struct nvme_namespace *nam
     if (*slot == NULL) {
         *slot = sim_pool_get(sub->pages);
         memset(*slot, 0, page_bytes(sub));
-        put_held(sub, namespace, offset, *slot);
+        for (unsigned i = 0; i < namespace->n_held; i++)
+            put_held(sub, &namespace->held[i], offset, *slot);
         sub->stats.media_pages++;
     }
     return *slot;
@@ -289,8 +295,10 @@ static void zero_in_page(struct nvme_subsystem *sub, struct nvme_namespace *name
     uint64_t at = offset % NVME_PAGE_BYTES;
     set_bad(namespace, offset, bytes, false);
     const bool held = is_held(namespace, offset);
-    if (held)
-        slot = (page_made(sub, namespace, offset), page_slot(namespace, offset));
+    if (held) {
+        page_made(sub, namespace, offset);
+        slot = page_slot(namespace, offset);
+    }
     if (slot == NULL || *slot == NULL)
         return;
     if (bytes == NVME_PAGE_BYTES && !held) {

@@ -366,11 +366,13 @@ static sim_time nand_ready(struct nvme_subsystem *sub, const struct nvme_media_a
     return access->write ? nand_write(sub, access) : nand_read_path(sub, access);
 }
 
-/* What the drive is preconditioned with is somewhere. */
+/* What the drive is preconditioned with is somewhere already. */
 static void nand_hold(struct nvme_subsystem *sub, uint64_t offset, uint64_t bytes)
 {
     struct nand *nand = sub->media_state;
     struct ftl_work work;
+    if (nand->ftl.geometry.preconditioned != NVME_FRESH)
+        return;
     for (uint64_t at = offset; at < offset + bytes; at += NVME_PAGE_BYTES) {
         const uint32_t page = (uint32_t)(at / NVME_PAGE_BYTES);
         if (!ftl_find(&nand->ftl, page).somewhere)

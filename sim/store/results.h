@@ -81,8 +81,8 @@ struct run_record {
     double wall_s;
     sim_time sim_ps;
     uint64_t events, fingerprint;
-    uint64_t
-        peak_memory_bytes; /* resident, of the process that ran it, without what it shares; 0: unknown */
+    /* Resident, of its process, beside what was there when that was made; 0: unknown. */
+    uint64_t peak_memory_bytes;
 };
 
 struct results_db;

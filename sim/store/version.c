@@ -22,11 +22,15 @@ static const unsigned char *find_id(const char *at, size_t n_bytes)
     const char *end = at + n_bytes;
     while ((size_t)(end - at) >= sizeof(ElfW(Nhdr))) {
         const ElfW(Nhdr) *note = (const void *)at;
-        const char *name = at + sizeof(*note), *content = name + ((note->n_namesz + 3u) & ~3u);
+        const uint64_t name_bytes = (note->n_namesz + UINT64_C(3)) & ~UINT64_C(3),
+                       content_bytes = (note->n_descsz + UINT64_C(3)) & ~UINT64_C(3);
+        const char *name = at + sizeof(*note), *content = name + name_bytes;
+        if (name_bytes + content_bytes > (size_t)(end - name))
+            return NULL;
         if (note->n_type == NT_GNU_BUILD_ID && note->n_descsz >= ID_BYTES &&
             note->n_namesz == sizeof(ELF_NOTE_GNU) && strcmp(name, ELF_NOTE_GNU) == 0)
             return (const void *)content;
-        at = content + ((note->n_descsz + 3u) & ~3u);
+        at = content + content_bytes;
     }
     return NULL;
 }

@@ -721,9 +721,12 @@ static void nvme_clients_record(struct program *program, sim_time duration_ps)
         return;
     }
     if (n == 0 && all->began_ps == 0) {
-        program_fail(program, "not one command was measured: span_bytes is written first, and "
-                              "measure.warmup_us and duration_us were over before; it need not be "
-                              "with laid_out = true");
+        program_fail(program,
+                     "not one command was measured: %smeasure.warmup_us and duration_us were over "
+                     "before%s",
+                     all->laid_out ? "" : "span_bytes is written first, and ",
+                     all->laid_out ? " all clients had joined"
+                                   : "; it need not be with laid_out = true");
         return;
     }
     program_metric(program, "iops", "1/s", (double)n / seconds);

@@ -419,7 +419,7 @@ static const struct fio_key keys[] = {
     TEXT(
         "filename", filename,
         "a device: setting `filenames` says which one; without it `device`. Without filename, each "
-        "job has blocks of its own, which are written first if it reads them"),
+        "job has blocks of its own, which are written first if it reads them, unless `laid_out`"),
     FN("readwrite", "rw", set_rw,
        "read, write, rw, randread, randwrite or randrw, with :N or without (trims are not modelled)",
        "sequential or random, reads or writes; N: requests for each random offset, or bytes skipped"),

@@ -215,7 +215,7 @@ void fio_record(struct program *program, sim_time duration_ps)
     const double n = (double)fio->n_samples;
     if (fio->n_samples == 0) {
         program_fail(program,
-                     !fio->from_file && fio->n_full < fio->n_threads
+                     !fio->from_file && !fio->laid_out && fio->n_full < fio->n_threads
                          ? "not one request was measured: span_bytes is written first, and "
                            "measure.warmup_us and duration_us were over before; it need not be "
                            "with laid_out = true"

@@ -1,7 +1,7 @@
 /*
- * The life of a job: its blocks are written, it opens the device, waits for the jobs before it and
- * for programs beside it, does its loops, reads back what it has written. One thread for each
- * clone.
+ * The life of a job: its blocks are written, unless they are there, it opens the device, waits for
+ * the jobs before it and for programs beside it, does its loops, reads back what it has written.
+ * One thread for each clone.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -150,17 +150,6 @@ static int fill(struct fio_thread *thread, struct kaddr buffer)
     return status;
 }
 
-/* The blocks were written before the run. */
-static int hold(const struct fio_thread *thread)
-{
-    const struct fio_file *file = thread->file;
-    const struct fio_device *device = thread->job.device;
-    if (file->begin % device->block_bytes != 0)
-        return -EINVAL;
-    nvme_hold(device->model, NSID, file->begin, whole_units(file), fio_data_tag(file, 0, 0));
-    return 0;
-}
-
 static void open_device(struct fio_thread *thread)
 {
     struct fio *fio = thread->fio;
@@ -188,13 +177,12 @@ static void prepare(struct fio_thread *thread, bool fills)
     while (fio->opening || (thread->file->fill && !fills && !thread->file->filled))
         k_wait(kernel, &fio->turn_wait, UINT64_MAX);
     fio->opening = true;
-    const bool writes = fills && !fio->laid_out;
-    if (writes)
+    if (fills)
         buffer = k_alloc(kernel, K_NODE_LOCAL, FIO_FILL_BYTES, K_PAGE_BYTES);
     if (!fio->failed && !fio_stops(thread))
         open_device(thread);
     if (fills && thread->opened && !fio->failed) {
-        const int status = writes ? fill(thread, buffer) : hold(thread);
+        const int status = fill(thread, buffer);
         if (status != 0)
             fio_fail(fio, "writing the span", status);
     }
@@ -237,8 +225,9 @@ static void wait_to_begin(struct fio_thread *thread)
 {
     struct fio *fio = thread->fio;
     const struct fio_options *options = thread->options;
-    if (thread->file->fill || is_first(thread))
-        prepare(thread, thread->file->fill);
+    const bool fills = thread->file->fill && !thread->file->filled;
+    if (fills || is_first(thread))
+        prepare(thread, fills);
     fio->n_ready++;
     fio->first->n_all_ready++;
     k_wake(fio_kernel(thread), &fio->turn_wait);
@@ -342,7 +331,7 @@ static void thread_body(void *arg)
     if (fio->from_file) {
         run_from_file(thread);
     } else {
-        prepare(thread, thread == fio->thread[0]);
+        prepare(thread, thread == fio->thread[0] && !thread->file->filled);
         thread->begun_ps = thread->counts_from_ps = k_now_ps(fio_kernel(thread));
         run_plain(thread);
         thread->stats.end_ps = k_now_ps(fio_kernel(thread));
@@ -396,12 +385,36 @@ static void make_thread(struct fio_thread *thread)
         fio_next_init(thread);
 }
 
+/* What jobs read of it was written before the run. */
+static void lay_out(const struct fio *fio, struct fio_file *file)
+{
+    struct model *model = NULL;
+    uint64_t end = 0;
+    for (unsigned i = 0; i < fio->n_threads; i++) {
+        const struct fio_thread *thread = fio->thread[i];
+        if (thread->file != file || !thread->options->reads)
+            continue;
+        model = thread->job.device->model;
+        end = SIM_MAX(end, thread->begin + thread->span);
+        if (thread->trace != NULL)
+            end = SIM_MAX(end, thread->trace->end);
+    }
+    file->filled = true;
+    if (model == NULL)
+        return;
+    file->fill = true;
+    nvme_hold(model, NSID, file->begin, end / file->unit_bytes * file->unit_bytes,
+              fio_data_tag(file, 0, 0));
+}
+
 void fio_run_start(struct fio *fio)
 {
     if (fio->from_file)
         fio->first->n_all_threads += fio->n_threads;
     for (unsigned i = 0; i < fio->n_files; i++)
         fio_data_init(fio->file[i], fio->program, !fio->from_file);
+    for (unsigned i = 0; fio->laid_out && i < fio->n_files; i++)
+        lay_out(fio, fio->file[i]);
     for (unsigned i = 0; i < fio->n_threads; i++)
         make_thread(fio->thread[i]);
     for (unsigned i = 0; i < fio->n_threads && !program_failed(fio->program); i++) {

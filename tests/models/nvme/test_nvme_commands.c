@@ -300,13 +300,14 @@ static void held(const char *payload, const char *media)
     const uint64_t begin = 2048, end = begin + HELD_BYTES, mark = payload_mark(7, 4096);
     struct rig r;
     open_rig(&r, settings);
-    nvme_hold(r.nvme, 1, begin, HELD_BYTES, mark);
-    assert_int_equal(nvme_stats(r.nvme)->media_pages, 0);
-    expect_stream(&r, 0, 8, mark, begin, end);
-    assert_int_equal(nvme_stats(r.nvme)->media_pages, 1);
-    expect_stream(&r, 24, 8, mark, begin, end);
     const uint64_t at = alloc(&r, 4096), list = alloc(&r, 4096);
     fill(&r, at, 1, 512);
+    assert_int_equal(command(&r, &r.io, io_at(true, 0, 1, at, 0), NULL), 0); /* beside it */
+    nvme_hold(r.nvme, 1, begin, HELD_BYTES, mark);
+    assert_int_equal(nvme_stats(r.nvme)->media_pages, 1);
+    expect_stream(&r, 1, 7, mark, begin, end);
+    expect_stream(&r, 24, 8, mark, begin, end);
+    assert_int_equal(nvme_stats(r.nvme)->media_pages, 2);
     assert_int_equal(command(&r, &r.io, io_at(true, 9, 1, at, 0), NULL), 0);
     expect_stream(&r, 8, 1, mark, begin, end);
     expect_stream(&r, 10, 6, mark, begin, end);
@@ -317,7 +318,7 @@ static void held(const char *payload, const char *media)
     };
     assert_int_equal(command(&r, &r.io, dataset, NULL), 0);
     expect_stream(&r, 16, 8, mark, 0, 0);
-    assert_int_equal(nvme_stats(r.nvme)->writes, 1);
+    assert_int_equal(nvme_stats(r.nvme)->writes, 2);
     close_rig(&r);
 }
 

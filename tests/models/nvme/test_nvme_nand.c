@@ -3,6 +3,7 @@
  * rate of dies behind it, reads beside programs, deallocation, wear, and that collection loses
  * nothing.
  */
+#include "models/base/payload.h"
 #include "tests/models/nvme/nvme_media_rig.h"
 
 #define FIRMWARE_PS (20000 * NS)
@@ -51,6 +52,25 @@ static void test_reads_without_flash(void **state)
     assert_int_equal(command(&r, &r.io, zeroes, NULL), NVME_SC_SUCCESS);
     expect_page_ps(&r, false, 3, FIRMWARE_PS + PATH_PS);
     close_rig(&r);
+}
+
+/* What was written before the run lies in flash, and was not written by it. */
+static void test_held(void **state)
+{
+    static const char *const settings[][sizeof((const char *[]){ FLASH }) / sizeof(char *) + 3] = {
+        { FLASH, NULL },
+        { FLASH, "preconditioned", "full", NULL },
+    };
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        struct rig r;
+        open_rig(&r, settings[i]);
+        nvme_hold(r.nvme, 1, 0, 64 * 4096, payload_mark(1, 0));
+        expect_page_ps(&r, false, 3, FIRMWARE_PS + SENSE_PS + WIRE_PS + PATH_PS);
+        assert_int_equal(nvme_stats(r.nvme)->media_programmed_bytes, 0);
+        assert_int_equal(nvme_stats(r.nvme)->write_bytes, 0);
+        close_rig(&r);
+    }
 }
 
 /* 128 KiB are four units: sensed side by side, sent on two channels, through one path. */
@@ -152,9 +172,10 @@ static void test_collection(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_read_latency),        cmocka_unit_test(test_reads_without_flash),
-        cmocka_unit_test(test_long_read),           cmocka_unit_test(test_write_rate),
-        cmocka_unit_test(test_read_beside_program), cmocka_unit_test(test_collection),
+        cmocka_unit_test(test_read_latency), cmocka_unit_test(test_reads_without_flash),
+        cmocka_unit_test(test_held),         cmocka_unit_test(test_long_read),
+        cmocka_unit_test(test_write_rate),   cmocka_unit_test(test_read_beside_program),
+        cmocka_unit_test(test_collection),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
