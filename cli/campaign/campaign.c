@@ -15,7 +15,8 @@
 #include "cli/results/result_older.h"
 #include "workloads/experiment.h"
 
-#define UNKNOWN_BYTES (64u << 20) /* what a run is expected to need while none has ended */
+/* What a run is expected to need while none has ended: most need 5 to 150 MB. */
+#define UNKNOWN_BYTES (64u << 20)
 
 struct running {
     const struct campaign *campaign;

@@ -285,7 +285,7 @@ uint32_t nvme_namespace_block_bytes(const struct model *model)
 void nvme_hold(struct model *model, uint32_t nsid, uint64_t offset, uint64_t bytes, uint64_t mark)
 {
     struct nvme_subsystem *sub = nvme_state(model);
-    SIM_ASSERT(nsid >= 1 && nsid <= sub->params.n_namespaces &&
+    SIM_ASSERT(bytes != 0 && nsid >= 1 && nsid <= sub->params.n_namespaces &&
                    offset + bytes <= sub->params.capacity_bytes && offset % LINE_BYTES == 0 &&
                    bytes % LINE_BYTES == 0,
                "%s: %llu bytes from %llu on of namespace %u", model->name,

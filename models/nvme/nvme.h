@@ -53,9 +53,10 @@ uint64_t nvme_namespace_bytes(const struct model *model);
 uint32_t nvme_namespace_block_bytes(const struct model *model);
 /* Of one command. */
 uint64_t nvme_transfer_bytes_max(const struct model *model);
-/* Namespace nsid (from 1) holds a stream (models/base/payload.h) from `mark` on in `bytes` bytes
- * from `offset` on, both whole cache lines, as if that had been written before the run: no time
- * passes, nothing counts as written. Within the namespace, and before commands for that. */
+/* As if that had been written before the run, namespace nsid (from 1) holds a stream
+ * (models/base/payload.h) from `mark` on in the `bytes` bytes (not 0) from `offset` on, both whole
+ * cache lines: no time passes, nothing counts as written. Before commands for that, and within the
+ * namespace. */
 void nvme_hold(struct model *model, uint32_t nsid, uint64_t offset, uint64_t bytes, uint64_t mark);
 
 #endif

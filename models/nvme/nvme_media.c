@@ -171,16 +171,15 @@ static void put_held(const struct nvme_subsystem *sub, const struct nvme_held *h
 void nvme_media_hold(struct nvme_subsystem *sub, struct nvme_namespace *namespace, uint64_t offset,
                      uint64_t bytes, uint64_t mark)
 {
+    const struct nvme_held held = { offset, bytes, mark };
     const uint64_t first = offset / NVME_PAGE_BYTES * NVME_PAGE_BYTES;
+    const uint64_t ends[] = { offset, offset + bytes - 1 };
     namespace->held = sim_grow(namespace->held, namespace->n_held + 1, sizeof(*namespace->held));
-    const struct nvme_held *held = &namespace->held[namespace->n_held++];
-    namespace->held[namespace->n_held - 1] = (struct nvme_held){ offset, bytes, mark };
-    /* Pages at its ends that somebody has touched already. */
-    const uint64_t ends[] = { first, (offset + bytes - 1) / NVME_PAGE_BYTES * NVME_PAGE_BYTES };
-    for (unsigned i = 0; i < (ends[0] == ends[1] ? 1 : 2); i++) {
+    namespace->held[namespace->n_held++] = held;
+    for (unsigned i = 0; i < 2; i++) { /* pages there may have been touched, for what is beside */
         uint8_t *const *slot = page_slot(namespace, ends[i]);
         if (slot != NULL && *slot != NULL)
-            put_held(sub, held, ends[i], *slot);
+            put_held(sub, &held, ends[i], *slot);
     }
     if (sub->media->hold != NULL)
         sub->media->hold(sub, media_offset(sub, namespace, first), offset + bytes - first);

@@ -191,7 +191,7 @@ pid=$!
 wait_for_child $pid >children.txt
 kill -INT $pid
 wait $pid; is "interrupted" $? 130
-has "says how to go on" "$(cat int.txt)" "^  $nudma run $size --db int.db -j2 --set measure"
+has "says how to go on" "$(cat int.txt)" "^  .*/nudma'? run $size --db int.db -j2 --set measure"
 is "no worker is left" "$(while read -r child; do ps -o pid= -p "$child"; done <children.txt)" ""
 env --default-signal=INT "$nudma" run $size --force --db int.db -j2 "${endless[@]}" 2>int.txt >/dev/null &
 pid=$!
@@ -202,7 +202,7 @@ is "--force would begin anew" "$(grep -c 'without --force only what is missing' 
 (ulimit -f 100 && exec "$nudma" run $size --seeds 9 --db limit.db -j2) 2>limit.txt >/dev/null
 is "a file that may not grow" $? 1
 has "is said" "$(cat limit.txt)" '^limit.db: .*no room'
-has "and how to go on" "$(tail -n 1 limit.txt)" "^  $nudma run $size --seeds 9 --db limit.db -j2"
+has "and how to go on" "$(tail -n 1 limit.txt)" "^  .*/nudma'? run $size --seeds 9 --db limit.db -j2"
 "$nudma" run $size --db crash.db -j1 --set axes.op=read --set axes.transfer_bytes=64 "${endless[@]}" \
     2>crash.txt >/dev/null &
 pid=$!

@@ -126,10 +126,10 @@ static int fill_one(struct fio_thread *thread, uint64_t offset, uint64_t bytes, 
     return status;
 }
 
-/* Of the file: no request is for less than a unit. */
-static uint64_t whole_units(const struct fio_file *file)
+/* No request is for less than a unit. */
+static uint64_t whole_units(const struct fio_file *file, uint64_t bytes)
 {
-    return file->bytes / file->unit_bytes * file->unit_bytes;
+    return bytes / file->unit_bytes * file->unit_bytes;
 }
 
 static int fill(struct fio_thread *thread, struct kaddr buffer)
@@ -137,7 +137,7 @@ static int fill(struct fio_thread *thread, struct kaddr buffer)
     struct fio_file *file = thread->file;
     const struct fio_engine_ops *engine = fio_engine(thread);
     int status = buffer.v != 0 ? 0 : -ENOMEM;
-    const uint64_t end = whole_units(file);
+    const uint64_t end = whole_units(file, file->bytes);
     for (uint64_t at = 0; status == 0 && at < end; at += FIO_FILL_BYTES) {
         const uint64_t tag = fio_data_tag(file, 0, at),
                        bytes = SIM_MIN(end - at, (uint64_t)FIO_FILL_BYTES);
@@ -403,8 +403,7 @@ static void lay_out(const struct fio *fio, struct fio_file *file)
     if (model == NULL)
         return;
     file->fill = true;
-    nvme_hold(model, NSID, file->begin, end / file->unit_bytes * file->unit_bytes,
-              fio_data_tag(file, 0, 0));
+    nvme_hold(model, NSID, file->begin, whole_units(file, end), fio_data_tag(file, 0, 0));
 }
 
 void fio_run_start(struct fio *fio)
