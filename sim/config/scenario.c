@@ -8,8 +8,8 @@
 #include "sim/config/text.h"
 
 /* Settings of the file that are no part of the simulated system. */
-static const char *const aside[] = { "title", "text",  "axes",        "plot",
-                                     "set",   "quick", "constraints", NULL };
+static const char *const aside[] = { "title", "text",        "axes",  "plot", "set",
+                                     "quick", "constraints", "where", NULL };
 
 /* ---- Finding --------------------------------------------------------------------------------- */
 
@@ -355,6 +355,7 @@ bool scenario_refuse_set(const char *path, struct config_place place, struct sim
         { "constraints", "--filter chooses points" },
         { "quick", "--filter chooses points" },
         { "set", "--set PATH=VALUE changes a setting" },
+        { "where", "--set PATH=VALUE changes a setting of all points" },
     };
 
     for (size_t i = 0; i < SIM_N_ELEMENTS(fixed); i++) {
@@ -402,7 +403,8 @@ void scenario_sample(struct scenario *scenario, const char *text, struct sim_err
     struct config_node *root = scenario->base->root;
 
     if (config_find(root, precision) || scenario_axis_naming(scenario, precision) ||
-        config_find(root, counted) || scenario_axis_naming(scenario, counted))
+        scenario_where_sets(scenario, precision) || config_find(root, counted) ||
+        scenario_axis_naming(scenario, counted) || scenario_where_sets(scenario, counted))
         return;
     if (scenario_set_is_late(scenario, precision))
         g_ptr_array_add(scenario->late, assignment_new(precision, NULL, text, place));
@@ -464,10 +466,13 @@ static struct scenario *load(const char *name_or_path, const char *const *roots,
     scenario->parsed = g_ptr_array_new_with_free_func(free_config);
     scenario->late = g_ptr_array_new_with_free_func(assignment_free);
     scenario->constraints = g_ptr_array_new_with_free_func(free_constraint);
+    scenario->where = g_ptr_array_new_with_free_func(where_free);
     apply_file_sets(scenario, errors);
     scenario_read_axes(scenario, errors);
     scenario_read_quick(scenario, errors);
     scenario_read_constraints(scenario, errors);
+    if (!is_outline)
+        scenario_read_where(scenario, errors);
     scenario->digest = is_outline ? NULL : scenario_digest_base(base);
     for (size_t i = 0; sets && sets[i]; i++)
         apply_set(scenario, sets[i], errors);
@@ -506,6 +511,7 @@ void scenario_free(struct scenario *scenario)
     g_strfreev(scenario->include_dirs);
     g_free(scenario->points);
     g_ptr_array_free(scenario->constraints, TRUE);
+    g_ptr_array_free(scenario->where, TRUE);
     g_ptr_array_free(scenario->late, TRUE);
     g_ptr_array_free(scenario->axes, TRUE);
     g_ptr_array_free(scenario->parsed, TRUE);
@@ -521,6 +527,24 @@ void scenario_free(struct scenario *scenario)
 
 /* ---- Points ---------------------------------------------------------------------------------- */
 
+static bool set_value(struct config *config, const struct axis_value *value, const char *origin,
+                      struct sim_error_list *errors)
+{
+    bool good = true;
+
+    for (guint i = 0; i < value->assignments->len; i++) {
+        const struct assignment *assignment = value->assignments->pdata[i];
+        struct config_place place = assignment->place;
+
+        place.origin = origin;
+        if (assignment->node)
+            good &= config_set_node(config, assignment->path, assignment->node, origin, errors);
+        else
+            good &= config_set_at(config, assignment->path, assignment->text, place, errors);
+    }
+    return good;
+}
+
 struct config *scenario_point(struct scenario *scenario, size_t point,
                               struct sim_error_list *errors)
 {
@@ -535,20 +559,15 @@ struct config *scenario_point(struct scenario *scenario, size_t point,
         config_valid_name(config->root, aside[i]);
     for (size_t a = 0; a < scenario->axes->len; a++) {
         const struct axis *axis = scenario->axes->pdata[a];
-        const struct axis_value *value =
-            axis->values->pdata[scenario_point_value(scenario, point, a)];
 
-        for (guint i = 0; i < value->assignments->len; i++) {
-            const struct assignment *assignment = value->assignments->pdata[i];
-            struct config_place place = assignment->place;
+        good &= set_value(config, axis->values->pdata[scenario_point_value(scenario, point, a)],
+                          axis->origin, errors);
+    }
+    for (guint i = 0; i < scenario->where->len; i++) {
+        const struct where *where = scenario->where->pdata[i];
 
-            place.origin = axis->origin;
-            if (assignment->node)
-                good &= config_set_node(config, assignment->path, assignment->node, axis->origin,
-                                        errors);
-            else
-                good &= config_set_at(config, assignment->path, assignment->text, place, errors);
-        }
+        if (where->holds[point])
+            good &= set_value(config, where->value, where->origin, errors);
     }
     for (guint i = 0; i < scenario->late->len; i++) {
         const struct assignment *set = scenario->late->pdata[i];

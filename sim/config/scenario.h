@@ -2,11 +2,11 @@
  * A scenario file: the base configuration and its axes. A point is one combination of axis values;
  * a run is a point and a seed. docs/scenario-files.md is the manual.
  *
- * Precedence: a value of the file < `set` in the file < an axis value < --set. A --set of a setting
- * that an axis names is a mistake, of one that a variant takes from an "@FILE" it is not; `--set
- * axes.NAME=a,b` replaces the values of that axis (of an axis with variants: chooses among them).
- * "@FILE" in `set` or as a --set stands for all settings of a file, each of which replaces what is
- * there, groups aside.
+ * Precedence: a value of the file < `set` in the file < an axis value, `where` < --set. A --set of
+ * a setting that an axis names is a mistake, of one that a variant takes from an "@FILE" it is not;
+ * `--set axes.NAME=a,b` replaces the values of that axis (of an axis with variants: chooses among
+ * them). "@FILE" in `set` or as a --set stands for all settings of a file, each of which replaces
+ * what is there, groups aside.
  */
 #ifndef SIM_CONFIG_SCENARIO_H
 #define SIM_CONFIG_SCENARIO_H
@@ -46,8 +46,8 @@ const char *scenario_text(const struct scenario *scenario);  /* "" if it has non
  * stand in the names of points, and `plot` do not count. */
 const char *scenario_changes(const struct scenario *scenario);
 /* Digests of what the file says of the point, without --set: "file:1a2b3c4d memory=local:5e6f7a8b",
- * the second of a variant. What does not change what is simulated (title, plot, values of axes)
- * does not count. g_free(). */
+ * the second of a variant; then " where:9c0d1e2f" for each `where` that holds. What does not change
+ * what is simulated (title, plot, values of axes) does not count. g_free(). */
 char *scenario_digest(const struct scenario *scenario, size_t point);
 /* False for a file outside of the scenarios folders, of which others may have the same name. */
 bool scenario_has_root(const struct scenario *scenario);
@@ -67,8 +67,8 @@ bool scenario_point_is_quick(const struct scenario *scenario, size_t point);
 /* Whether the scenario has `quick`. */
 bool scenario_has_quick(const struct scenario *scenario);
 /* A copy of the base with the point's axis values. Of its settings only those that describe no part
- * of the simulated system (title, text, axes, plot, set, quick) are marked as read. The caller
- * frees it. NULL with messages if an axis value cannot be set. */
+ * of the simulated system (title, text, axes, plot, set, quick, constraints, where) are marked as
+ * read. The caller frees it. NULL with messages if an axis value cannot be set. */
 struct config *scenario_point(struct scenario *scenario, size_t point,
                               struct sim_error_list *errors);
 

@@ -286,7 +286,7 @@ bool scenario_set_is_late(const struct scenario *scenario, const char *path)
     const char *dot = strrchr(path, '.');
     g_autofree char *group = g_strndup(path, dot ? (size_t)(dot - path) : 0);
 
-    if (scenario_axis_of_setting(scenario, path))
+    if (scenario_axis_of_setting(scenario, path) || scenario_where_sets(scenario, path))
         return true;
     return dot && !config_find(scenario->base->root, group) && any_file(scenario);
 }
@@ -342,6 +342,13 @@ void scenario_tell_axes(struct scenario *scenario)
                 config_vary(scenario->base,
                             ((const struct assignment *)value->assignments->pdata[k])->path);
         }
+    }
+    for (guint i = 0; i < scenario->where->len; i++) {
+        const struct axis_value *value = ((const struct where *)scenario->where->pdata[i])->value;
+
+        for (guint k = 0; k < value->assignments->len; k++)
+            config_vary(scenario->base,
+                        ((const struct assignment *)value->assignments->pdata[k])->path);
     }
 }
 

@@ -1,5 +1,5 @@
 /* Which text of a scenario a run was made with: digests of what the file says of the system, and of
- * each variant of its axes. */
+ * each variant of its axes and each `where` that holds. */
 #include <string.h>
 
 #include "sim/config/scenario_internal.h"
@@ -7,8 +7,8 @@
 /* Says where a value comes from, or how a value is shown; no part of what is simulated. */
 static bool is_aside(const char *name)
 {
-    static const char *const names[] = { "title", "text",        "axes",   "plot", "set",
-                                         "quick", "constraints", "source", NULL };
+    static const char *const names[] = { "title", "text",        "axes",  "plot",   "set",
+                                         "quick", "constraints", "where", "source", NULL };
     for (unsigned i = 0; names[i] != NULL; i++)
         if (strcmp(name, names[i]) == 0)
             return true;
@@ -76,6 +76,13 @@ char *scenario_digest(const struct scenario *scenario, size_t point)
             continue;
         g_autofree char *digest = digest_of_value(value);
         g_string_append_printf(text, " %s=%s:%s", axis->name, value->label, digest);
+    }
+    for (guint i = 0; i < scenario->where->len; i++) {
+        const struct where *where = scenario->where->pdata[i];
+        if (!where->holds[point])
+            continue;
+        g_autofree char *digest = digest_of_value(where->value);
+        g_string_append_printf(text, " where:%s", digest);
     }
     return g_string_free(text, FALSE);
 }

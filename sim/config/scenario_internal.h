@@ -32,6 +32,15 @@ struct axis {
     size_t leader;            /* the axis that it advances with; its own index: none */
 };
 
+/* Settings of the points that an expression holds for. */
+struct where {
+    char *origin; /* "where buffer_bytes>=512" */
+    struct config_place place;
+    struct filter *filter;
+    struct axis_value *value;
+    bool *holds; /* of each point, once they are made */
+};
+
 struct scenario {
     char *name, *path, *title, *text, *changes, *digest;
     bool has_root;   /* the file is below one of the roots */
@@ -42,6 +51,7 @@ struct scenario {
     GPtrArray *parsed; /* of struct config: values from --set and ranges, owned */
     GPtrArray *late;   /* of struct assignment, owned: --set after the axis values of a point */
     GPtrArray *constraints; /* of struct filter, owned: points have to match all */
+    GPtrArray *where;       /* of struct where, owned; what stands later wins */
     size_t *points;         /* n_points * n_axes indices of values */
     size_t n_points;
     char **point_names;
@@ -54,6 +64,10 @@ struct assignment *assignment_new(const char *path, struct config_node *node, co
                                   struct config_place place);
 void assignment_free(gpointer assignment);
 /* scenario_values.c: what is wrong is left out, with messages. */
+struct axis_value *axis_value_new(const char *label);
+/* set = ( "path=value", "@FILE" ) of a variant, of a `where`. */
+void axis_value_read_sets(struct scenario *scenario, struct axis_value *value,
+                          struct config_node *sets, struct sim_error_list *errors);
 void axis_value_free(gpointer value);
 /* NULL if there is none. */
 struct axis_value *axis_value_named(const struct axis *axis, const char *label);
@@ -89,8 +103,19 @@ bool scenario_set_is_late(const struct scenario *scenario, const char *path);
 void scenario_read_quick(struct scenario *scenario, struct sim_error_list *errors);
 /* Whether axes in lock-step have as many values as each other. */
 bool scenario_check_leaders(const struct scenario *scenario, struct sim_error_list *errors);
-/* Reads `constraints`, "axis>value || axis=value" each. */
+/* "axis>value || axis=value"; NULL with a message. The caller's. */
+struct filter *scenario_read_filter(struct scenario *scenario, struct config_node *node,
+                                    struct sim_error_list *errors);
+/* Reads `constraints`, such an expression each. */
 void scenario_read_constraints(struct scenario *scenario, struct sim_error_list *errors);
+/* scenario_where.c: reads `where`, after the axes. */
+void scenario_read_where(struct scenario *scenario, struct sim_error_list *errors);
+void where_free(gpointer where);
+/* Which points each of them holds for, once points are made; one that holds for none is a mistake,
+ * if errors is not NULL. */
+void scenario_match_where(struct scenario *scenario, struct sim_error_list *errors);
+/* Whether one of them sets the setting, part of it or what it is part of. */
+bool scenario_where_sets(const struct scenario *scenario, const char *path);
 /* True with a message if the setting is one that is read before --set and the values of axes. */
 bool scenario_refuse_set(const char *path, struct config_place place,
                          struct sim_error_list *errors);

@@ -73,24 +73,23 @@ struct filter_table scenario_file_table(const struct scenario *scenario)
 
 /* ---- Constraints ----------------------------------------------------------------------------- */
 
-static void read_constraint(struct scenario *scenario, struct config_node *node,
-                            struct sim_error_list *errors)
+struct filter *scenario_read_filter(struct scenario *scenario, struct config_node *node,
+                                    struct sim_error_list *errors)
 {
     const struct filter_table table = scenario_table(scenario);
     struct filter *filter;
     g_autofree char *fault = NULL;
 
     if (!config_expect(node, CONFIG_STRING, errors, "a string \"axis>value || axis=value\""))
-        return;
+        return NULL;
     filter = filter_parse(node->string, &fault);
     if (filter)
         fault = filter_fault(filter, &table, 1);
-    if (!fault) {
-        g_ptr_array_add(scenario->constraints, filter);
-        return;
-    }
+    if (!fault)
+        return filter;
     sim_error_add(errors, node->place.file, node->place.line, "%s: %s", node->path, fault);
     filter_free(filter);
+    return NULL;
 }
 
 void scenario_read_constraints(struct scenario *scenario, struct sim_error_list *errors)
@@ -99,8 +98,12 @@ void scenario_read_constraints(struct scenario *scenario, struct sim_error_list 
 
     if (!config_expect(list, CONFIG_LIST, errors, "a list, ( \"axis>value || axis=value\", ... )"))
         return;
-    for (unsigned i = 0; i < config_count(list); i++)
-        read_constraint(scenario, config_child(list, i), errors);
+    for (unsigned i = 0; i < config_count(list); i++) {
+        struct filter *filter = scenario_read_filter(scenario, config_child(list, i), errors);
+
+        if (filter)
+            g_ptr_array_add(scenario->constraints, filter);
+    }
 }
 
 /* ---- Making points --------------------------------------------------------------------------- */
@@ -203,6 +206,7 @@ void scenario_make_points(struct scenario *scenario, struct sim_error_list *erro
         if (scenario->constraints->len > 0)
             apply_constraints(scenario, errors);
     }
+    scenario_match_where(scenario, fits ? errors : NULL);
     name_points(scenario);
 }
 

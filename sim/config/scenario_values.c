@@ -26,7 +26,7 @@ void axis_value_free(gpointer data)
     g_free(value);
 }
 
-static struct axis_value *value_new(const char *label)
+struct axis_value *axis_value_new(const char *label)
 {
     struct axis_value *value = g_new0(struct axis_value, 1);
 
@@ -103,7 +103,7 @@ bool axis_add_value_of_setting(struct axis *axis, struct config_node *node, cons
         config_mistake(node, errors, "one value; \"variants\" set several settings", NULL);
         return false;
     }
-    value = value_new(config_text(node));
+    value = axis_value_new(config_text(node));
     assign(value, element, node, NULL, node->place);
     return add_value(axis, value, node->place, errors);
 }
@@ -111,7 +111,7 @@ bool axis_add_value_of_setting(struct axis *axis, struct config_node *node, cons
 void axis_copy_value(struct axis *axis, const struct axis_value *from, struct config_place place,
                      struct sim_error_list *errors)
 {
-    struct axis_value *value = value_new(from->label);
+    struct axis_value *value = axis_value_new(from->label);
 
     for (guint i = 0; i < from->assignments->len; i++) {
         const struct assignment *a = from->assignments->pdata[i];
@@ -235,8 +235,8 @@ static void assign_all(struct axis_value *value, struct config_node *node)
         assign_all(value, node->children->pdata[i]);
 }
 
-static void read_variant_sets(struct scenario *scenario, struct axis_value *value,
-                              struct config_node *sets, struct sim_error_list *errors)
+void axis_value_read_sets(struct scenario *scenario, struct axis_value *value,
+                          struct config_node *sets, struct sim_error_list *errors)
 {
     if (!config_expect(sets, CONFIG_LIST, errors, "a list of settings, ( \"path=value\" )"))
         return;
@@ -290,8 +290,8 @@ static void read_variant(struct scenario *scenario, struct axis *axis, struct co
                       "set = ()",
                       variant->path, name->string, axis->name);
     } else {
-        value = value_new(name->string);
-        read_variant_sets(scenario, value, sets, errors);
+        value = axis_value_new(name->string);
+        axis_value_read_sets(scenario, value, sets, errors);
         add_value(axis, value, name->place, errors);
     }
 }

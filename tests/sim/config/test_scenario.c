@@ -358,6 +358,91 @@ static void mistakes_in_constraints(void **state)
            "|| axis=value\", ... )");
 }
 
+static struct scenario *load_where(struct fixture *f, const char *where, const char *const *sets)
+{
+    char *text = g_strconcat("a = { y = 7; };\n", three_axes, "where = ( ", where, " );\n", NULL);
+    struct scenario *s = load(f, text, sets);
+
+    g_free(text);
+    return s;
+}
+
+static void some_points_are_set_by_where(void **state)
+{
+    static const char where[] = "{ points = \"size>=1KiB\"; set = ( \"a.y=8\", \"a.z=1\" ); },\n"
+                                "{ points = \"size=1 MiB config=remote\"; set = ( \"a.y=9\" ); },\n"
+                                "{ points = \"config=remote size=64\"; set = ( \"@w.cfg\" ); }";
+    struct fixture *f = *state;
+    write_file("scenarios/w.cfg", "a = { y = 6; };\n");
+    struct scenario *s = load_where(f, where, NULL);
+
+    assert_int_equal(f->errors.n_messages, 0);
+    assert_string_equal(scenario_point_name(s, 0), "config=local size=64 think=0.5");
+    point_sets(f, s, 0, "a.y", "7", "scenarios/t.cfg:1");
+    assert_string_equal(scenario_point_name(s, 2), "config=local size=1024 think=0.5");
+    point_sets(f, s, 2, "a.y", "8", "where size>=1KiB");
+    point_sets(f, s, 2, "a.z", "1", "where size>=1KiB");
+    point_sets(f, s, 4, "a.y", "8", "where size>=1KiB");
+    point_sets(f, s, 6, "a.y", "6", "where config=remote size=64");
+    assert_string_equal(scenario_point_name(s, 10), "config=remote size=1 MiB think=0.5");
+    point_sets(f, s, 10, "a.y", "9", "where size=1 MiB config=remote"); /* the later one wins */
+    /* what differs in a point's `where` alone is not the same text */
+    char *digest[3] = { scenario_digest(s, 0), scenario_digest(s, 2), scenario_digest(s, 4) };
+    assert_string_not_equal(digest[0], digest[1]);
+    assert_string_equal(digest[1], digest[2]);
+    for (unsigned i = 0; i < 3; i++)
+        g_free(digest[i]);
+    scenario_free(s);
+
+    /* --set wins, in all points; other values of an axis are compared, too */
+    s = load_where(f, where, SETS("a.y=5", "axes.size=2048"));
+    assert_int_equal(f->errors.n_messages, 0);
+    point_sets(f, s, 0, "a.y", "5", "--set");
+    point_sets(f, s, 0, "a.z", "1", "where size>=1KiB");
+    scenario_free(s);
+    /* none left that it holds for: no mistake, as it was not so written */
+    s = load_where(f, where, SETS("axes.size=2"));
+    assert_int_equal(f->errors.n_messages, 0);
+    point_sets(f, s, 0, "a.y", "7", "scenarios/t.cfg:1");
+    scenario_free(s);
+}
+
+static void mistakes_in_where(void **state)
+{
+    struct fixture *f = *state;
+    static const struct {
+        const char *where, *message;
+    } cases[] = {
+        { "{ points = \"sise>1\"; set = (); }",
+          "where.[0].points: there is no axis \"sise\"; did you mean \"size\"?" },
+        { "{ points = \"size>1\"; set = ( \"a.x=3\" ); }", "a.x: set by the axis config" },
+        { "{ points = \"size>1\"; }",
+          "where.[0]: no set; expected { points = \"axis>value\"; set = ( \"path=value\" ); }" },
+        { "{ set = (); }", "where.[0]: no points; expected { points = \"axis>value\"; set = ( "
+                           "\"path=value\" ); }" },
+        { "{ points = \"size>1\"; set = (); sets = 1; }",
+          "where.[0].sets: unknown setting; did you mean \"set\"?" },
+        { "{ points = \"size>1\"; set = ( \"axes=1\" ); }",
+          "axes: cannot be changed here, since it has been read before; --set axes.NAME=a,b "
+          "chooses values of an axis" },
+        { "{ points = \"size>2MiB\"; set = ( \"a.y=3\" ); }",
+          "where: \"size>2MiB\" holds for no point" },
+        { "3", "where.[0]: found 3 (an integer), expected { points = \"axis>value\"; set = ( "
+               "\"path=value\" ); }" },
+    };
+
+    for (size_t i = 0; i < SIM_N_ELEMENTS(cases); i++) {
+        char *message = g_strdup_printf("scenarios/t.cfg:7: %s", cases[i].message);
+
+        scenario_free(load_where(f, cases[i].where, NULL));
+        EXPECT(f, message);
+        g_free(message);
+    }
+    refuse_sets(f, two_axes, "where=()",
+                "--set: where: cannot be changed here, since it has been read before; --set "
+                "PATH=VALUE changes a setting of all points");
+}
+
 /* How many of the twelve points of three_axes a filter selects; -1: it does not fit them. */
 static int n_selected(const struct scenario *s, const char *text)
 {
@@ -912,6 +997,8 @@ int main(void)
         TEST(axes_in_lock_step),
         TEST(constraints_leave_points_out),
         TEST(mistakes_in_constraints),
+        TEST(some_points_are_set_by_where),
+        TEST(mistakes_in_where),
         TEST(filters_compare),
         TEST(later_settings_win),
         TEST(settings_of_a_file),
