@@ -313,6 +313,34 @@ bool scenario_skips_file(const struct scenario *scenario, const char *name)
     return path != NULL && !tells_outline(scenario, name, seen);
 }
 
+/* Settings of a host or device that the scenario does not have, in a file that changes what is
+ * there; one that also plugs something in is a platform, which brings its own. */
+static void refuse_others(const struct scenario *scenario, const struct config *config,
+                          struct sim_error_list *errors)
+{
+    static const char *const groups[] = { "hosts", "devices" };
+
+    if (config_find(config->root, "cables"))
+        return;
+    for (size_t i = 0; i < SIM_N_ELEMENTS(groups); i++) {
+        struct config_node *there = config_find(scenario->base->root, groups[i]);
+        struct config_node *found = config_find(config->root, groups[i]);
+
+        if (!there || !found || config_count(there) == 0)
+            continue;
+        g_autofree const char **names = g_new0(const char *, config_count(there) + 1);
+
+        for (unsigned k = 0; k < config_count(there); k++)
+            names[k] = config_name(config_child(there, k));
+        for (unsigned k = 0; k < config_count(found); k++) {
+            struct config_node *group = config_child(found, k);
+
+            if (!g_strv_contains(names, config_name(group)))
+                config_mistake(group, errors, "a host or device of the file", names);
+        }
+    }
+}
+
 /* "@fitted.cfg": all settings of the file, each with its place there. */
 static void apply_set_file(struct scenario *scenario, const char *name, struct config_place place,
                            bool from_command, struct sim_error_list *errors)
@@ -322,6 +350,8 @@ static void apply_set_file(struct scenario *scenario, const char *name, struct c
     if (scenario_skips_file(scenario, name))
         return;
     config = scenario_load_set_file(scenario, name, place, from_command, errors);
+    if (config && from_command)
+        refuse_others(scenario, config, errors);
     if (config)
         apply_node(scenario, config->root, !from_command, errors);
     config_free(config);

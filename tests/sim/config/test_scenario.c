@@ -661,6 +661,23 @@ static void mistakes_in_settings_of_a_file(void **state)
     sim_error_release(&f->errors);
 }
 
+/* A file of settings is for hosts and devices that there are; a platform brings its own. */
+static void a_file_for_another_host_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    const char *text = "hosts = { a = { n = 1; }; b = { n = 1; }; };\n";
+
+    write_file("here.cfg", "hosts = { a = { n = 2; }; };\n");
+    scenario_free(load_good(f, text, SETS("@here.cfg")));
+    write_file("here.cfg", "\nhosts = { server = { n = 2; }; };\n");
+    refuse_sets(f, text, "@here.cfg",
+                "here.cfg:2: hosts.server: found a group, expected a host or device of the file; "
+                "expected one of \"a\", \"b\"");
+    write_file("here.cfg", "hosts = { server = { n = 2; }; };\ncables = ();\n");
+    scenario_free(load_good(f, text, SETS("@here.cfg")));
+    scenario_free(load_good(f, "a = 1;", SETS("@here.cfg")));
+}
+
 static void later_settings_win(void **state)
 {
     struct fixture *f = *state;
@@ -1006,6 +1023,7 @@ int main(void)
         TEST(set_of_a_setting_that_a_file_of_an_axis_sets),
         TEST(what_is_read_before_cannot_be_set),
         TEST(mistakes_in_settings_of_a_file),
+        TEST(a_file_for_another_host_is_refused),
         TEST(set_of_a_setting_that_an_axis_sets),
         TEST(axes_are_replaced_by_name),
         TEST(mistakes_in_axes),
