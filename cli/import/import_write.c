@@ -204,14 +204,17 @@ static void append_cpu(struct writer *w)
              CORES_DEFAULT);
     if (import_known(&m->cores)) {
         const uint64_t cores = MAX(m->cores.value / w->sockets, 1);
-        if (cores > CORES_MAX)
+        if (cores > CORES_MAX) {
             note(w, "%" G_GUINT64_FORMAT " cores a socket: the model has %u at most", cores,
                  CORES_MAX);
-        put_number(w, "cores_per_socket", &m->cores,
-                   import_known(&m->threads) && m->threads.value > m->cores.value
-                       ? "two threads each are not modelled"
-                       : NULL,
-                   (double)MIN(cores, CORES_MAX));
+            put_estimate(w, "cores_per_socket", "fewer than were read: the most of the model",
+                         CORES_MAX);
+        } else
+            put_number(w, "cores_per_socket", &m->cores,
+                       import_known(&m->threads) && m->threads.value > m->cores.value
+                           ? "two threads each are not modelled"
+                           : NULL,
+                       (double)cores);
     }
     if (import_known(&m->clock_mhz))
         put_number(w, "clock_ghz", &m->clock_mhz, NULL, (double)m->clock_mhz.value / 1000.0);

@@ -37,6 +37,12 @@ is "nothing in it" "$(: | "$nudma" import - 2>&1)" '/dev/stdin:1: found "", expe
 printf '03:00.0 Ethernet controller: Netronome Systems, Inc. Device %s\n' 3200 >old-nfp.txt
 is "an adapter before the NFP-6000 is none" "$("$nudma" import old-nfp.txt 2>/dev/null | grep -c nfp6000.cfg)" 0
 
+# ---- More cores than the model has: an estimate, that says so -------------------------------------
+sed "s/Core \(Count\|Enabled\): 8/Core \1: 64/" "$server/dmidecode.txt" >many.txt
+out=$("$nudma" import many.txt 2>/dev/null | grep cores_per_socket)
+has "no value that nobody published" "$out" \
+    'value = 30; provenance = "estimate"; .*# fewer than were read'
+
 # ---- A platform for scenarios that there are -----------------------------------------------------
 "$nudma" import "$server" --platform -o platform.cfg 2>/dev/null; is "a platform" $? 0
 is "has no workload" "$(grep -cE '^(workload|title|axes)' platform.cfg)" 0
