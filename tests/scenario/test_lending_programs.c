@@ -125,7 +125,7 @@ static void test_mistakes(void **state)
     refused(lending("\"nic\"", "server", "\"nick\"", ""), "did you mean \"nic\"");
     refused(lending("\"nic\"", "server", "\"client_nic\"", ""), "a device that another host lends");
     refused(lending("\"client_nic\"", "server", "", ""), "a device that is plugged into the host");
-    refused(lending("\"n1\"", "server", "", ""), "a device that is plugged into the host");
+    refused(lending("\"n1\"", "server", "", ""), "a device of the host, not its bridge to others");
     refused(lending("\"nic\", \"nic\"", "server", "", ""), "a device once");
     refused(lending("\"nic\"", "server", "\"nic\", \"nic\"", ""), "expected a device once");
     refused(both(world(32, "server", "rx"),

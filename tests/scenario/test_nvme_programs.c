@@ -121,7 +121,7 @@ static void test_names(const char *text)
     static const char *const refused[][2] = {
         { "functions = { port = \"ssd.vf9\"; };", "functions.port: found \"ssd.vf9\"" },
         { "functions = { port = \"n1\"; };",
-          "expected a device that is plugged into the host (functions.port stands for \"n1\")" },
+          "expected a device of the host, not its bridge to others (functions.port stands for \"n1\")" },
         { "functions = { prot = \"ssd.vf1\"; };",
           "lend.[0]: found \"port\" (a string), expected a device that is plugged into the host, or a "
           "name that the group `functions` defines" },
@@ -498,6 +498,7 @@ static void test_refused(void **state)
     (void)state;
     scenario_refused(LOCAL FIO("device = \"nvme0\";"), "device");
     scenario_refused(LOCAL FIO("block_bytes = 3000;"), "power of two");
+    scenario_refused(LOCAL FIO("cpu = 99;"), ".cpu: found 99");
     scenario_refused(LOCAL FIO("jobs = 4;"), "4 CPUs of the host in a row");
     scenario_refused(LOCAL FIO("queue_depth = 1024;"), "two blocks");
     scenario_refused(LOCAL WORKLOAD

@@ -161,7 +161,8 @@ static void plain_setup(struct fio *fio, struct sim_error_list *errors)
     if (device == NULL)
         return;
     struct fio_file *file = plain_file(fio, device, errors);
-    program_check_cpus(fio->program, "jobs", fio->host, fio->cpu, fio->n_jobs, errors);
+    program_check_cpus(fio->program, fio->cpu < lending_cpus(fio->host) ? "jobs" : "cpu", fio->host,
+                       fio->cpu, fio->n_jobs, errors);
     if (fio->block_bytes % 512 != 0 || FIO_FILL_BYTES % fio->block_bytes != 0)
         mistake(fio, "block_bytes", errors, "a power of two from 512 B to 128 KiB", NULL);
     if (fio->span_bytes % FIO_FILL_BYTES != 0 ||

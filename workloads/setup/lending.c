@@ -179,7 +179,9 @@ static const char *wrong_function(const struct lending *lending, const struct le
                                   const struct function_name *f, char text[256])
 {
     const struct model *model = f->model;
-    if (model->ops == &pcie_ntb_ops || model->n_ports == 0 || model->ops->forwards ||
+    if (model->ops == &pcie_ntb_ops)
+        return "a device of the host, not its bridge to others";
+    if (model->n_ports == 0 || model->ops->forwards ||
         world_host_of_port(lending->world, model, function_pf(f)) != host->host)
         return "a device that is plugged into the host";
     if (f->vf >= 0 && (unsigned)f->vf >= host->params.sriov_numvfs) {
