@@ -528,8 +528,10 @@ static void test_nic_refusals(void **unused)
     "workload = { type = \"programs\"; };\nprograms = { p = { type = \"pktgen\"; }; };\n"
 #define ONE(SETTINGS, NETWORK)                                                         \
     "hosts = { server = " HOST "};\n"                                                  \
-    "devices = { nic = { type = \"nic.ethernet\"; lanes = 8;\n" SETTINGS " }; };\n"    \
-    "cables = ( { from = \"server.s0.rp0\"; to = \"nic.p0\"; } );\n"                   \
+    "devices = { nic = { type = \"nic.ethernet\"; lanes = 8;\n" SETTINGS " };"         \
+    " wire = { type = \"ether.switch\"; ports = 2; }; };\n"                            \
+    "cables = ( { from = \"server.s0.rp0\"; to = \"nic.p0\"; },"                       \
+    " { from = \"nic.e0\"; to = \"wire.e0\"; } );\n"                                   \
     "network = { server = { host = \"server\"; device = \"nic\";\n" NETWORK " }; };\n" \
     "workload = { type = \"programs\"; };\nprograms = { p = { type = \"pktgen\"; }; };\n"
     (void)unused;
@@ -550,6 +552,13 @@ static void test_nic_refusals(void **unused)
     scenario_refused(
         ONE("", "octo_sg = true;"),
         ":6: network.server.octo_sg: found true (a boolean), expected interface = \"octo0\"");
+    scenario_refused("hosts = { server = " HOST "};\n"
+                     "devices = { nic = { type = \"nic.ethernet\"; lanes = 8; }; };\n"
+                     "cables = ( { from = \"server.s0.rp0\"; to = \"nic.p0\"; } );\n"
+                     "network = { server = { host = \"server\"; device = \"nic\"; }; };\n"
+                     "workload = { type = \"programs\"; };\n"
+                     "programs = { p = { type = \"pktgen\"; }; };\n",
+                     "expected a NIC with a wire: no cable begins or ends at nic.e0");
     scenario_refused(ONE("", "") "measure = { transactions = 10; };",
                      "measure.transactions: found 10 (an integer), expected no transactions");
 #undef FOUR

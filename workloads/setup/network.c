@@ -199,9 +199,27 @@ static void report_nic(struct network *network, struct network_host *host, const
     function_names_free(names);
 }
 
+/* Whoever sends to it, or waits for what it sends, would wait until the run ends. */
+static void check_wire(const struct network *network, struct network_host *host, const char *key,
+                       const struct model *nic, struct sim_error_list *errors)
+{
+    char expected[160];
+    uint32_t n;
+    const struct ether_port *port = model_ports(nic, &ether_cable, &n);
+    if (!world_sound(network->world) || n == 0)
+        return;
+    for (uint32_t i = 0; i < n; i++)
+        if (ether_port_connected(&port[i]))
+            return;
+    snprintf(expected, sizeof(expected), "a NIC with a wire: no cable begins or ends at %.60s.e0",
+             nic->name);
+    config_mistake_at(host->group, key, errors, expected, NULL);
+}
+
 static bool find_nic(struct network *network, struct network_host *host, const char *key,
                      const char *name, struct function_name *named, struct sim_error_list *errors)
 {
+    const size_t before = errors->n_messages;
     if (function_faulty(network->world, name))
         return false;
     bool good =
@@ -222,6 +240,8 @@ static bool find_nic(struct network *network, struct network_host *host, const c
     if (world_sound(network->world))
         check_functions(network, host, key, name, named, errors);
     check_nic(host, named->model->name, named->model, errors);
+    if (errors->n_messages == before)
+        check_wire(network, host, key, named->model, errors);
     return true;
 }
 
