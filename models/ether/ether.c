@@ -369,6 +369,12 @@ static void stop(const struct ether_wire *wire, struct ether_direction *directio
     sim_schedule_in(wire->sim, &direction->resume, pause_ps);
 }
 
+/* At 0.1 Gbit/s the product takes 73 bits. */
+static sim_time quanta_ps(const struct ether_wire *wire, uint64_t quanta)
+{
+    return (sim_time)((unsigned __int128)wire_fx(wire, QUANTUM_BYTES) * quanta >> FRACTION_LOG2);
+}
+
 /* A PAUSE frame for the direction came in from the other side. */
 static void take_pause(struct ether_wire *wire, struct ether_direction *direction,
                        const struct ether_frame *frame)
@@ -379,7 +385,7 @@ static void take_pause(struct ether_wire *wire, struct ether_direction *directio
     if (quanta == 0)
         go_on(wire, direction);
     else
-        stop(wire, direction, (wire_fx(wire, QUANTUM_BYTES) * quanta) >> FRACTION_LOG2);
+        stop(wire, direction, quanta_ps(wire, quanta));
 }
 
 static struct ether_frame *pause_frame(struct ether_wire *wire, struct ether_direction *direction,
@@ -425,8 +431,7 @@ static void pause_again(struct sim *sim, struct sim_event *event)
     struct ether_direction *direction = SIM_CONTAINER(event, struct ether_direction, refresh);
     struct ether_wire *wire = direction->from->wire;
     send_pause(wire, direction, PAUSE_QUANTA);
-    sim_schedule_in(sim, &direction->refresh,
-                    (wire_fx(wire, QUANTUM_BYTES) * (PAUSE_QUANTA / 2)) >> FRACTION_LOG2);
+    sim_schedule_in(sim, &direction->refresh, quanta_ps(wire, PAUSE_QUANTA / 2));
 }
 
 bool ether_port_flow_control(const struct ether_port *port)

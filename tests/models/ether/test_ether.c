@@ -482,6 +482,27 @@ static void test_pause_ends(void **state)
     assert_int_equal(ether_port_stats(&b->port)->pause_frames, before);
 }
 
+/* The longest PAUSE at 1 Gbit/s is 33.6 ms, and is said again before it is over. */
+static void test_pause_slow(void **state)
+{
+    struct bench *bench = *state;
+    const struct ether_wire_params params = { .rate_gbit_s = 1, .latency_ps = 50000 };
+    const sim_time longest_ps = 65535 * UINT64_C(512) * 1000;
+    struct end *a = &bench->end[0], *b = &bench->end[1];
+    flow_control(bench, 0, 1);
+    join(bench, 0, &b->port, &params);
+    ether_port_pause(&b->port, true);
+    sim_run(bench->sim, SIM_PS_PER_US, NULL);
+    send(a, 0, sim_now(bench->sim));
+    sim_run(bench->sim, 3 * longest_ps, NULL);
+    assert_int_equal(b->n_got, 0);
+    const uint64_t said = ether_port_stats(&b->port)->pause_frames;
+    assert_in_range(said, 6, 7); /* every half of it */
+    ether_port_pause(&b->port, false);
+    sim_run(bench->sim, sim_now(bench->sim) + SIM_PS_PER_MS, NULL);
+    assert_int_equal(b->n_got, 1);
+}
+
 /* mlx5: (301 + 2.16 x 7 m) x 100 Gb/s + 2.72 x 1500 */
 static void test_headroom(void **state)
 {
@@ -849,6 +870,7 @@ int main(void)
         WIRE_TEST(test_tap),
         WIRE_TEST(test_pause_overtakes),
         WIRE_TEST(test_pause_ends),
+        WIRE_TEST(test_pause_slow),
         WIRE_TEST(test_headroom),
         WIRE_TEST(test_mistakes),
         WIRE_TEST(test_parse_and_checksums),
