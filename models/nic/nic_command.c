@@ -134,6 +134,7 @@ static uint8_t destroy_sq(struct nic_function *function, const struct nic_comman
         nic_sq_close(sq);
     if (!nic_sq_quiet(sq))
         return NIC_COMMAND_PENDING;
+    nic_sent_forget(function, c->queue);
     nic_sq_free(sq);
     function->sq[c->queue] = NULL;
     return NIC_COMMAND_OK;

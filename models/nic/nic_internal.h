@@ -349,6 +349,8 @@ void nic_sq_doorbell(struct nic_sq *sq, uint16_t producer);
 /* No new WQE is taken; what is under way ends. */
 void nic_sq_close(struct nic_sq *sq);
 bool nic_sq_quiet(const struct nic_sq *sq);
+/* Nobody is told any more of packets of that send queue which are on the wire. */
+void nic_sent_forget(struct nic_function *function, uint32_t queue);
 void nic_sq_free(struct nic_sq *sq);
 void nic_retire_event(struct sim *sim, struct sim_event *event);
 /* An ether_retime_fn. */

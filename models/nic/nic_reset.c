@@ -13,9 +13,8 @@
 /* No queues, no flows, registers at their defaults. */
 static void begin_anew(struct nic_function *function)
 {
-    for (struct nic_tx *tx = function->nic->sent_head; tx != NULL; tx = tx->next)
-        if (tx->function == function) /* on the wire: nobody is told any more */
-            tx->completion = false;
+    for (uint32_t i = 0; i < function->nic->params.n_queues; i++)
+        nic_sent_forget(function, i);
     nic_queues_free(function);
     nic_flow_release(&function->flows);
     nic_flow_init(&function->flows, function->nic->params.arfs_entries);

@@ -63,6 +63,13 @@ static void retire(struct nic *nic)
     }
 }
 
+void nic_sent_forget(struct nic_function *function, uint32_t queue)
+{
+    for (struct nic_tx *tx = function->nic->sent_head; tx != NULL; tx = tx->next)
+        if (tx->function == function && tx->sq == queue)
+            tx->completion = false;
+}
+
 /* Has retire() called when the next completion is due or, if the buffer is full, has room again.
  * What is sent later leaves later: an event that is pending is early enough for completions. */
 static void schedule_retire(struct nic *nic, bool full)

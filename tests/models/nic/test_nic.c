@@ -123,6 +123,36 @@ static void test_destroy_under_way(void **state)
     assert_true(nr_poll(&cq, &cqe));
 }
 
+/* A packet waits for the wire while its queues are destroyed and made anew: the new ones hear
+ * nothing of it. */
+static void test_destroy_while_paused(void **state)
+{
+    struct nr_rig *rig = *state;
+    struct nic_cqe cqe;
+    struct nr_sq sq;
+    rig->wire_end.flow_control = true;
+    with_queue(rig, 0, &sq);
+    const uint64_t data = nr_alloc(rig, 65536);
+    nr_stamp(rig, data, payload_mark(1, 0), 65536);
+    const struct nr_piece piece = { data, 1000, 0 };
+    ether_port_pause(&rig->wire_end, true);
+    nr_run_for(rig, 10 * SIM_PS_PER_US);
+    nr_wqe(&sq, &flow_a, 0, TCP_FLAG_ACK, &piece, 1, 0, NIC_WQE_COMPLETION);
+    nr_doorbell(&sq);
+    nr_run_for(rig, 20 * SIM_PS_PER_US);
+    nr_ok(rig, 0, (struct nic_command){ .opcode = NIC_DESTROY_SQ });
+    nr_ok(rig, 0, (struct nic_command){ .opcode = NIC_DESTROY_CQ });
+    nr_ok(rig, 0, (struct nic_command){ .opcode = NIC_DESTROY_EQ });
+    nr_eq_new(rig, 0, 0, 0);
+    struct nr_cq cq = nr_cq_new(rig, 0, 0, 0, 10, 0, 0, NIC_MODERATION_EQE);
+    sq = nr_sq_new(rig, 0, 0, 0, 8);
+    assert_int_equal(rig->n_frames, 0);
+    ether_port_pause(&rig->wire_end, false);
+    nr_run_for(rig, 200 * SIM_PS_PER_US);
+    assert_int_equal(rig->n_frames, 1);
+    assert_false(nr_poll(&cq, &cqe));
+}
+
 /* ---- Virtual functions ----------------------------------------------------------------------- */
 
 #define VF_BAR      UINT64_C(0x80000) /* from the physical function's on */
@@ -507,6 +537,7 @@ int main(void)
         NR_TEST(test_bad_commands, 1, 16, "queues", "4"),
         NR_TEST(test_virtual_functions, 2, 8, "vfs", "3"),
         NR_TEST(test_destroy_under_way, 1, 16),
+        NR_TEST(test_destroy_while_paused, 1, 16),
         NR_TEST(test_transmit_latency, 1, 16),
         NR_TEST(test_one_doorbell_for_many, 1, 16),
         NR_TEST(test_tso, 1, 16),
