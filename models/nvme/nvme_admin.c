@@ -171,23 +171,23 @@ static void abort_command(struct nvme_command *abort, struct nvme_command *comma
 
 void nvme_abort_fetched(struct nvme_command *command)
 {
-    struct nvme_command **at = &command->sq->aborts;
-    while (*at != NULL) {
+    struct nvme_command **at = &command->sq->aborts, *meant = NULL;
+    while (*at != NULL) { /* each of them waits for one entry less, whichever this is */
         struct nvme_command *abort = *at;
-        const bool found = abort->sqe.cdw10 >> 16 == command->sqe.cid;
+        const bool is_meant = meant == NULL && abort->sqe.cdw10 >> 16 == command->sqe.cid;
         abort->list_n--;
-        if (!found && abort->list_n != 0) {
+        if (!is_meant && abort->list_n != 0) {
             at = &abort->next;
             continue;
         }
         *at = abort->next;
-        if (!found) {
+        if (is_meant)
+            meant = abort;
+        else
             answer(abort, false);
-        } else {
-            abort_command(abort, command);
-            return; /* the command is complete */
-        }
     }
+    if (meant != NULL)
+        abort_command(meant, command); /* which is complete then */
 }
 
 void nvme_aborts_end(struct nvme_sq *sq)
@@ -227,7 +227,7 @@ static void do_abort(struct nvme_command *command)
         return;
     }
     command->list_n = (sq->tail + sq->entries - sq->head) % sq->entries; /* not here yet */
-    if (command->list_n == 0 || sq->deleting) {
+    if (command->list_n == 0 || sq->deleting || sq->stopped) {
         answer(command, false);
         return;
     }

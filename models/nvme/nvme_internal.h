@@ -354,7 +354,6 @@ void nvme_fatal(struct nvme *nvme);
 
 /* nvme_queue.c */
 void nvme_doorbell(struct nvme *nvme, uint64_t offset, uint32_t value);
-/* Fetches commands while there are some and there is room. */
 /* Begins to read n entries of the queue, which has them; returns n. */
 uint32_t nvme_fetch_from(struct nvme_sq *sq, uint32_t n);
 void nvme_sq_create(struct nvme *nvme, uint16_t number, uint64_t iova, uint32_t entries,

@@ -134,7 +134,8 @@ static void bit_bucket(struct nvme_command *command, const struct nvme_sgl *sgl)
         return;
     command->offset += bytes;
     command->bytes_left -= bytes;
-    command->n_idle = 0;
+    if (bytes != 0)
+        command->n_idle = 0;
 }
 
 static void take_descriptor(struct nvme_command *command, const struct nvme_sgl *sgl)

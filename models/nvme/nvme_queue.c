@@ -219,6 +219,7 @@ static void fetch_failed(struct nvme_sq *sq)
         return;
     }
     sq->stopped = true;
+    nvme_aborts_end(sq); /* of commands that it will not fetch */
     nvme->sub->stats.stopped_queues++;
     nvme_log_error(nvme, NULL, sq->number, NVME_SC_DATA_TRANSFER_ERROR);
     nvme_event(nvme, NVME_EVENT_ERROR, NVME_EVENT_TRANSIENT);

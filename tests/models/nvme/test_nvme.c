@@ -500,7 +500,12 @@ static void test_silence_of_one_queue(void **state)
     assert_int_equal(cqe.result,
                      NVME_EVENT_ERROR | NVME_EVENT_TRANSIENT << 8 | NVME_LOG_ERROR << 16);
     assert_int_equal(command(&r, &other, io_at(false, 0, 8, at, 0), NULL), 0);
-    struct nvme_sqe sqe = { .opcode = NVME_ADMIN_DELETE_SQ, .cdw10 = 1 };
+    /* Its entry will not be fetched: an Abort of it does not wait for that. */
+    struct nvme_sqe sqe = { .opcode = NVME_ADMIN_ABORT, .cdw10 = 1 };
+    uint32_t result;
+    assert_int_equal(command(&r, &r.admin, sqe, &result), NVME_SC_SUCCESS);
+    assert_int_equal(result, NVME_ABORT_NOT_ABORTED);
+    sqe = (struct nvme_sqe){ .opcode = NVME_ADMIN_DELETE_SQ, .cdw10 = 1 };
     assert_int_equal(command(&r, &r.admin, sqe, NULL), NVME_SC_SUCCESS);
     sqe.opcode = NVME_ADMIN_DELETE_CQ;
     assert_int_equal(command(&r, &r.admin, sqe, NULL), NVME_SC_SUCCESS);

@@ -97,6 +97,25 @@ static void test_sgl_bit_bucket(void **state)
     close_rig(&r);
 }
 
+/* Segments that lead to each other without a byte are an error, not read for ever. */
+static void test_sgl_ring(void **state)
+{
+    static const uint8_t empty[] = { NVME_SGL_DATA, NVME_SGL_BIT_BUCKET };
+    struct rig r;
+    (void)state;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(empty); i++) {
+        open_rig(&r, bytes_mode);
+        const uint64_t segment = alloc(&r, 4096);
+        const struct nvme_sgl list[] = { sgl(empty[i], 0, 0), sgl(NVME_SGL_SEGMENT, segment, 32) };
+        put_sgl(&r, segment, list, 2);
+        assert_int_not_equal(
+            command(&r, &r.io, sgl_command(NVME_READ, 8, sgl(NVME_SGL_SEGMENT, segment, 32)), NULL),
+            NVME_SC_SUCCESS);
+        assert_in_range(nvme_stats(r.nvme)->sgl_segments, 2, 4);
+        close_rig(&r);
+    }
+}
+
 /* Tags of lines go through descriptors as through PRP entries. */
 static void test_sgl_tags(void **state)
 {
@@ -370,11 +389,17 @@ static void test_flush(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sgl_segments), cmocka_unit_test(test_sgl_bit_bucket),
-        cmocka_unit_test(test_sgl_tags),     cmocka_unit_test(test_sgl_errors),
-        cmocka_unit_test(test_compare),      cmocka_unit_test(test_compare_latency),
-        cmocka_unit_test(test_write_zeroes), cmocka_unit_test(test_dataset_management),
-        cmocka_unit_test(test_held),         cmocka_unit_test(test_write_uncorrectable),
+        cmocka_unit_test(test_sgl_segments),
+        cmocka_unit_test(test_sgl_bit_bucket),
+        cmocka_unit_test(test_sgl_ring),
+        cmocka_unit_test(test_sgl_tags),
+        cmocka_unit_test(test_sgl_errors),
+        cmocka_unit_test(test_compare),
+        cmocka_unit_test(test_compare_latency),
+        cmocka_unit_test(test_write_zeroes),
+        cmocka_unit_test(test_dataset_management),
+        cmocka_unit_test(test_held),
+        cmocka_unit_test(test_write_uncorrectable),
         cmocka_unit_test(test_flush),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
