@@ -260,6 +260,9 @@ static void apply_node(struct scenario *scenario, const struct config_node *node
     } else if (axis) {
         sim_error_add(errors, node->place.file, node->place.line, "%s: set by the axis %s",
                       node->path, axis);
+    } else if (!axes_win && scenario_where_sets(scenario, node->path)) {
+        g_ptr_array_add(scenario->late,
+                        assignment_new(node->path, (struct config_node *)node, NULL, node->place));
     } else {
         config_set_node(scenario->base, node->path, node, NULL, errors);
     }
@@ -352,9 +355,10 @@ static void apply_set_file(struct scenario *scenario, const char *name, struct c
     config = scenario_load_set_file(scenario, name, place, from_command, errors);
     if (config && from_command)
         refuse_others(scenario, config, errors);
-    if (config)
+    if (config) {
         apply_node(scenario, config->root, !from_command, errors);
-    config_free(config);
+        g_ptr_array_add(scenario->parsed, config); /* what is late is of it */
+    }
 }
 
 static void apply_file_sets(struct scenario *scenario, struct sim_error_list *errors)
@@ -602,7 +606,10 @@ struct config *scenario_point(struct scenario *scenario, size_t point,
     for (guint i = 0; i < scenario->late->len; i++) {
         const struct assignment *set = scenario->late->pdata[i];
 
-        good &= config_set_at(config, set->path, set->text, set->place, errors);
+        if (set->node)
+            good &= config_set_node(config, set->path, set->node, NULL, errors);
+        else
+            good &= config_set_at(config, set->path, set->text, set->place, errors);
     }
     if (good)
         return config;

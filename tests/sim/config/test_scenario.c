@@ -400,6 +400,12 @@ static void some_points_are_set_by_where(void **state)
     point_sets(f, s, 0, "a.y", "5", "--set");
     point_sets(f, s, 0, "a.z", "1", "where size>=1KiB");
     scenario_free(s);
+    write_file("here.cfg", "a = { y = 4; };\n");
+    s = load_where(f, where, SETS("@here.cfg"));
+    assert_int_equal(f->errors.n_messages, 0);
+    point_sets(f, s, 0, "a.y", "4", "here.cfg:1");
+    point_sets(f, s, 10, "a.y", "4", "here.cfg:1");
+    scenario_free(s);
     /* none left that it holds for: no mistake, as it was not so written */
     s = load_where(f, where, SETS("axes.size=2"));
     assert_int_equal(f->errors.n_messages, 0);
