@@ -36,10 +36,10 @@ static bool mergeable(const struct sk_buff *held, const struct sk_buff *skb)
 {
     return !(skb->tcp_flags & TCP_CWR) &&
            !((skb->tcp_flags ^ held->tcp_flags) & (uint8_t) ~(TCP_CWR | TCP_FIN | TCP_PSH)) &&
-           skb->tcp_ack == held->tcp_ack && skb->tcp_tsval == held->tcp_tsval &&
-           skb->tcp_tsecr == held->tcp_tsecr && skb->head_bytes == held->head_bytes &&
-           (skb->tcp_sacked | held->tcp_sacked) == 0 && skb->bytes - 1 < segment_bytes(held) &&
-           skb->tcp_seq == held->tcp_seq + held->bytes &&
+           skb->tcp_window == held->tcp_window && skb->tcp_ack == held->tcp_ack &&
+           skb->tcp_tsval == held->tcp_tsval && skb->tcp_tsecr == held->tcp_tsecr &&
+           skb->head_bytes == held->head_bytes && (skb->tcp_sacked | held->tcp_sacked) == 0 &&
+           skb->bytes - 1 < segment_bytes(held) && skb->tcp_seq == held->tcp_seq + held->bytes &&
            held->bytes + NETWORK_BYTES(held) + skb->bytes < NET_GSO_BYTES_MAX &&
            skb->dev == held->dev;
 }
@@ -56,7 +56,6 @@ static void merge(struct net *net, struct sk_buff *held, struct sk_buff *skb)
     held->bytes += skb->bytes;
     held->truesize += skb->truesize;
     held->tcp_flags |= skb->tcp_flags & (TCP_FIN | TCP_PSH);
-    held->tcp_window = skb->tcp_window;
     if (!held->frag_list && held->n_frags + skb->n_frags <= (int)NET_FRAGS_MAX) {
         memcpy(held->frag + held->n_frags, skb->frag, skb->n_frags * sizeof skb->frag[0]);
         held->n_frags = (uint16_t)(held->n_frags + skb->n_frags);
