@@ -35,6 +35,11 @@ void last_words_keep(const char *path)
             files.incomplete[i] = NULL;
 }
 
+static struct {
+    const char *volatile text;
+    pid_t of; /* children have nothing to say */
+} stopped;
+
 static void put(const char *text)
 {
     /* A message that cannot be written is lost: there is nobody to tell. */
@@ -87,4 +92,27 @@ void last_words_set_up(void)
     sigaction(SIGABRT, &action, NULL);
     if (!SIM_ASAN) /* which has a handler of its own */
         sigaction(SIGSEGV, &action, NULL);
+}
+
+static void handle_stop(int number)
+{
+    (void)number;
+    if (stopped.of == getpid() && stopped.text != NULL) {
+        put(stopped.text);
+        put("\n");
+    }
+    _exit(CLI_INTERRUPTED);
+}
+
+void last_words_if_stopped(const char *text)
+{
+    static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+    const struct sigaction action = { .sa_handler = text != NULL ? handle_stop : SIG_DFL };
+    stopped.of = getpid();
+    stopped.text = text;
+    for (size_t i = 0; i < SIM_N_ELEMENTS(signals); i++) {
+        struct sigaction before;
+        if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            sigaction(signals[i], &action, NULL);
+    }
 }

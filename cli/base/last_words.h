@@ -1,4 +1,6 @@
 /*
+ * What a process says that ends at once: because somebody stops it, or without memory.
+ *
  * The end of a process that has no memory left. GLib, which every command is full of, then stops
  * the process by a signal (GLib's manual, "Memory Allocation"), as do libraries that do not look;
  * the engine aborts (sim_out_of_memory()). To a user that is a failure of the system like a full
@@ -16,5 +18,9 @@ void last_words_set_up(void);
  * left. */
 void last_words_remove(const char *path);
 void last_words_keep(const char *path);
+/* From now on SIGINT, SIGTERM and SIGHUP, but those that are ignored, end the process with this
+ * line on standard error and CLI_INTERRUPTED; its children end without a word. text is kept, and
+ * must stay. NULL: the signals do again what they do by themselves. */
+void last_words_if_stopped(const char *text);
 
 #endif

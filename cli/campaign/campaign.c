@@ -8,6 +8,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "cli/base/last_words.h"
 #include "cli/base/memory.h"
 #include "cli/campaign/campaign.h"
 #include "cli/campaign/history.h"
@@ -490,6 +491,16 @@ static unsigned worker_count(const struct campaign *campaign)
     return (unsigned)MAX(MIN((uint64_t)campaign->n_workers, most), 1);
 }
 
+char *campaign_expect_stop(const char *command_line)
+{
+    g_autofree char *typed = cli_typed(command_line);
+    char *text = g_strdup_printf("interrupted before anything has run: nothing is lost; begin "
+                                 "again with\n  %s",
+                                 typed);
+    last_words_if_stopped(text);
+    return text;
+}
+
 int campaign_run(const struct campaign *campaign)
 {
     struct running running = { .campaign = campaign,
@@ -515,6 +526,7 @@ int campaign_run(const struct campaign *campaign)
     sigset_t before;
     const sigset_t stops = stop_signals();
     sigprocmask(SIG_BLOCK, &stops, &before);
+    last_words_if_stopped(NULL);
     running.signal_fd = signalfd(-1, &stops, SFD_CLOEXEC);
     progress_begin(&running.progress, campaign->plan, n_workers, campaign->quiet);
     const bool finished = work(&running);

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/base/last_words.h"
 #include "cli/campaign/bands.h"
 #include "cli/campaign/campaign.h"
 #include "cli/campaign/summary.h"
@@ -122,6 +123,7 @@ static void check_size(const struct plan *plan, const struct run_request *reques
 static int run_traced(const struct plan *plan, struct run_request *request)
 {
     const uint64_t seed = (uint64_t)request->first_seed;
+    last_words_if_stopped(NULL);
     if (trace_files_wanted(&request->trace_files))
         return trace_files_run(plan, seed, &request->trace_files);
     if (request->trace_text != NULL)
@@ -132,6 +134,7 @@ static int run_traced(const struct plan *plan, struct run_request *request)
 int run_scenarios(struct run_request *request, char **arguments)
 {
     struct sim_error_list errors = { 0 };
+    g_autofree char *stopped = campaign_expect_stop(request->command_line);
     struct plan_choice choice = {
         .sets = (const char *const *)request->sets,
         .quick = request->quick,
@@ -171,6 +174,7 @@ int run_scenarios(struct run_request *request, char **arguments)
     else
         status = traced ? run_traced(plan, request) : run_plan(plan, request);
     plan_free(plan);
+    last_words_if_stopped(NULL);
     return status;
 }
 

@@ -2,6 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/base/last_words.h"
 #include "cli/campaign/campaign.h"
 #include "cli/whatif/whatif.h"
 
@@ -269,7 +270,9 @@ int cli_whatif(int argc, char **argv)
             fprintf(stderr, "nudma whatif: -j %d: expected 1..4096\n", request.n_workers);
             status = CLI_WRONG;
         } else {
+            g_autofree char *stopped = campaign_expect_stop(request.command_line);
             status = ask(&request);
+            last_words_if_stopped(NULL);
         }
     }
     g_free(request.command_line);

@@ -199,6 +199,19 @@ wait_for_child $pid >children.txt
 kill -INT $pid
 wait $pid
 is "--force would begin anew" "$(grep -c 'without --force only what is missing' int.txt)" 1
+# 4,000 points take longer to check than the command takes to be stopped.
+checked() { # checked ARGUMENT...: Ctrl-C once a child checks points, to all of a terminal's job
+    setsid env --default-signal=INT "$nudma" "$@" 2>int.txt >/dev/null &
+    pid=$!
+    wait_for_child $pid >/dev/null
+    kill -INT -- -$pid
+    wait $pid
+}
+checked run $size -q -j2 --db never.db --set axes.transfer_bytes="$(seq -s, 1 2000)"
+is "interrupted while points are checked" "$? $(wc -l <int.txt)" "130 2"
+has "nothing is lost" "$(cat int.txt)" "^interrupted before anything has run: nothing is lost; begin again with$"
+has "and how to begin again" "$(cat int.txt)" "^  .*/nudma'? run $size -q -j2 --db never.db --set axes"
+is "nor is there a database" "$(ls never.db 2>&1)" "ls: cannot access 'never.db': No such file or directory"
 (ulimit -f 100 && exec "$nudma" run $size --seeds 9 --db limit.db -j2) 2>limit.txt >/dev/null
 is "a file that may not grow" $? 1
 has "is said" "$(cat limit.txt)" '^limit.db: .*no room'
