@@ -74,11 +74,15 @@ char **cli_roots(const char *option);
 char *cli_find_file(const struct cli_options *options, const char *name);
 /* True if both paths exist and are the same file. */
 bool cli_same_file(const char *a, const char *b);
+/* True if the folder that `path` (NULL: none) is to stand in is there, or is the default one, which
+ * is made; false with a message that names the option ("" if path is no option's value): of another
+ * folder that is missing, the name is most likely mistyped. */
+bool cli_folder_exists(const char *option, const char *path);
 /* False with a message if `output` (NULL: none) is a file that the command reads: the database, an
- * argument, or one of `more` (NULL-terminated; NULL: none). */
+ * argument, or one of `more` (NULL-terminated; NULL: none); or if there is no folder for it. */
 bool cli_writes_elsewhere(const char *output, const struct cli_options *options, char *const *more);
-/* Opens the database for writing; makes it, and its folder, if they are not there. NULL with the
- * reason printed. */
+/* Opens the database for writing; makes it, and the default folder, if they are not there. NULL
+ * with the reason printed. */
 struct results_db *cli_open_for_writing(const struct cli_options *options);
 /* A results_wait_fn that waits without end, and says so on standard error after two seconds. */
 bool cli_wait_for_database(void *unused, const char *path, double before_s, double waited_s);

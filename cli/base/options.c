@@ -8,6 +8,8 @@
 #include "sim/config/filter.h"
 #include "sim/store/version.h"
 
+#define DEFAULT_FOLDER "results" /* of what is written, unless it is said where */
+
 #ifndef NUDMA_DATADIR
 #define NUDMA_DATADIR "/usr/local/share/nudma"
 #endif
@@ -175,8 +177,8 @@ bool cli_parse(struct cli_options *options, const char *usage, const char *summa
                int *status)
 {
     const char *default_db = options->default_db != NULL ? options->default_db : "nudma.db";
-    g_autofree char *about_db = g_strdup_printf("The results database (default results/%s)",
-                                                default_db);
+    g_autofree char *about_db =
+        g_strdup_printf("The results database (default " DEFAULT_FOLDER "/%s)", default_db);
     gboolean asks_for_help = FALSE;
     const GOptionEntry of_db = {
         "db", 0, 0, G_OPTION_ARG_FILENAME, &options->db, about_db, "FILE"
@@ -239,7 +241,7 @@ bool cli_parse(struct cli_options *options, const char *usage, const char *summa
         return false;
     }
     if (options->db == NULL)
-        options->db = g_build_filename("results", default_db, NULL);
+        options->db = g_build_filename(DEFAULT_FOLDER, default_db, NULL);
     options->roots = cli_roots(options->scenarios);
     return true;
 }
@@ -283,9 +285,26 @@ static bool is_among(const char *output, char *const *files)
     return false;
 }
 
+bool cli_folder_exists(const char *option, const char *path)
+{
+    size_t length = path != NULL ? strlen(path) : 0;
+    while (length > 1 && path[length - 1] == '/') /* of a folder that is named so */
+        length--;
+    g_autofree char *bare = g_strndup(path != NULL ? path : "", length);
+    g_autofree char *folder = g_path_get_dirname(bare);
+    if (length == 0 || strcmp(folder, DEFAULT_FOLDER) == 0 ||
+        g_file_test(folder, G_FILE_TEST_IS_DIR))
+        return true;
+    fprintf(stderr, "%s: %s%s%s: there is no folder \"%s\"\n", g_get_prgname(), option,
+            *option != '\0' ? " " : "", path, folder);
+    return false;
+}
+
 bool cli_writes_elsewhere(const char *output, const struct cli_options *options, char *const *more)
 {
     char *const database[] = { options->db, NULL };
+    if (!cli_folder_exists("", output))
+        return false;
     if (output == NULL || !g_file_test(output, G_FILE_TEST_IS_REGULAR) ||
         (!is_among(output, database) && !is_among(output, options->arguments) &&
          !is_among(output, more)))
@@ -311,8 +330,8 @@ struct results_db *cli_open_for_writing(const struct cli_options *options)
 {
     g_autofree char *folder = g_path_get_dirname(options->db), *message = NULL;
     struct results_db *db = NULL;
-    /* not whole trees: a path of which more is missing has a mistake in it */
-    if (!g_file_test(folder, G_FILE_TEST_IS_DIR) && g_mkdir(folder, 0777) != 0)
+    if (strcmp(folder, DEFAULT_FOLDER) == 0 && !g_file_test(folder, G_FILE_TEST_IS_DIR) &&
+        g_mkdir(folder, 0777) != 0)
         message = g_strdup_printf("%s: %s (--db FILE writes elsewhere)", folder, g_strerror(errno));
     else
         db = results_open_waiting(options->db, cli_wait_for_database, NULL, &message);

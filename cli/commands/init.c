@@ -82,6 +82,8 @@ static int init(const struct cli_options *options, const char *workload, const c
                 path);
         return CLI_WRONG;
     }
+    if (!cli_folder_exists("", path))
+        return CLI_WRONG;
     g_autofree char *text = compose(options, workload, platform);
     if (text == NULL)
         return CLI_WRONG;

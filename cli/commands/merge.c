@@ -43,7 +43,7 @@ static bool merge(struct results_db *db, const char *source)
 static int merge_all(const char *target, char **sources)
 {
     g_autofree char *message = NULL;
-    int status = check_sources(target, sources);
+    int status = cli_folder_exists("", target) ? check_sources(target, sources) : CLI_WRONG;
     if (status != CLI_DONE)
         return status;
     struct results_db *db = results_open_waiting(target, cli_wait_for_database, NULL, &message);

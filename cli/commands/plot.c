@@ -468,7 +468,7 @@ int cli_plot(int argc, char **argv)
         status = CLI_WRONG;
         if (request.formats != 0 && *options.arguments == NULL)
             fprintf(stderr, "nudma plot: which scenario? (nudma list shows them)\n");
-        else if (request.formats != 0)
+        else if (request.formats != 0 && cli_folder_exists("--output", folder))
             status = plot_scenarios(&request, options.arguments);
     }
     cli_options_release(&options);
@@ -530,7 +530,8 @@ int cli_figures(int argc, char **argv)
         struct plot_request request = { .options = &run.options };
         request.folder = folder != NULL ? folder : "results/plots";
         request.formats = 1u << PLOT_PNG | 1u << PLOT_SVG;
-        status = run_request_sound(&run) && keep_plotted(&run.options)
+        status = run_request_sound(&run) && cli_folder_exists("--output", folder) &&
+                         cli_folder_exists("--db", run.options.db) && keep_plotted(&run.options)
                      ? run_scenarios(&run, run.options.arguments)
                      : CLI_WRONG;
         if (status == CLI_DONE || status == CLI_FAILED) {

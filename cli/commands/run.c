@@ -134,6 +134,12 @@ static int run_traced(const struct plan *plan, struct run_request *request)
 int run_scenarios(struct run_request *request, char **arguments)
 {
     struct sim_error_list errors = { 0 };
+    const bool traced = !request->print_config && /* runs nothing */
+                        (request->trace_text != NULL || request->n_steps != 0 ||
+                         trace_files_wanted(&request->trace_files));
+    if (!request->list && !request->print_config && !traced &&
+        !cli_folder_exists("--db", request->options.db))
+        return CLI_WRONG;
     g_autofree char *stopped = campaign_expect_stop(request->command_line);
     struct plan_choice choice = {
         .sets = (const char *const *)request->sets,
@@ -146,9 +152,6 @@ int run_scenarios(struct run_request *request, char **arguments)
     int status = CLI_WRONG;
     if (request->bands && errors.n_messages == 0)
         bands_plan(plan, &request->options, choice.sets, &errors);
-    const bool traced = !request->print_config && /* runs nothing */
-                        (request->trace_text != NULL || request->n_steps != 0 ||
-                         trace_files_wanted(&request->trace_files));
     if (!request->list)
         check_size(plan, request, &errors);
     if (!request->list && !request->print_config && errors.n_messages == 0)

@@ -269,6 +269,8 @@ int cli_whatif(int argc, char **argv)
         if (request.n_workers < 1 || request.n_workers > 4096) {
             fprintf(stderr, "nudma whatif: -j %d: expected 1..4096\n", request.n_workers);
             status = CLI_WRONG;
+        } else if (!request.list && !cli_folder_exists("--db", request.options.db)) {
+            status = CLI_WRONG;
         } else {
             g_autofree char *stopped = campaign_expect_stop(request.command_line);
             status = ask(&request);

@@ -252,11 +252,23 @@ out=$("$nudma" run $size --quick --db text.db 2>&1); is "a file that is no datab
 has "is said to be none" "$out" 'text.db: .*not a database'
 out=$("$nudma" results --db text.db 2>&1); is "none to be read either" \
     "$out" "text.db: file is not a database (--db FILE names another file)"
-out=$("$nudma" run $size --quick --db /proc/none/x.db 2>&1); is "a folder that cannot be made" $? 1
-out=$("$nudma" run $size --quick --db none/such/x.db 2>&1); is "a tree of folders" $? 1
-is "is not made, but said" "$out$([ -e none ] && echo there)" \
-    "none/such: No such file or directory (--db FILE writes elsewhere)"
-"$nudma" run numa/memory_latency --quick -q --db last/x.db >/dev/null; is "a last folder is" "$? $(ls last)" "0 x.db"
+out=$("$nudma" run $size --quick --db /proc/none/x.db 2>&1); is "a folder that cannot be made" $? 2
+out=$("$nudma" run $size --quick --db none/x.db 2>&1); is "a folder that is not there" $? 2
+is "is not made, but said" "$out$([ -e none ] && echo there)" 'nudma run: --db none/x.db: there is no folder "none"'
+(mkdir first && cd first && "$nudma" run numa/memory_latency --quick -q >/dev/null); is "results/ is made" "$? $(ls first/results)" "0 nudma.db"
+nowhere() { # nowhere WHAT COMMAND ARGUMENT...: writes into a folder that is not there
+    local out status name=$1
+    shift
+    out=$("$nudma" "$@" 2>&1); status=$?
+    is "a folder that is not there: $1 $name" "$status $out$([ -e none ] && echo there)" \
+        "2 nudma $1: ${name:+$name }${!#}: there is no folder \"none\""
+}
+nowhere --db figures $size --db none/x.db
+nowhere --output figures $size --output none/x/
+nowhere --output plot $size --output none/x
+nowhere --db whatif pcie_bench --db none/x.db
+out=$("$nudma" merge none/x.db one.db 2>&1); is "a folder that is not there: merge" "$? $out" \
+    '2 nudma merge: none/x.db: there is no folder "none"'
 out=$("$nudma" describe pcie.lnk 2>&1); is "a part under another name" $? 2
 has "is told by the last one" "$out" 'nothing is called "pcie.lnk"; did you mean "link"'
 narrow() { # narrow ARGUMENT...: on a terminal of 60 columns

@@ -117,7 +117,7 @@ mkdir odd && sed $'s/^title = .*/title = "caf\xe9";/' "$NUDMA_SCENARIOS/pcie_ben
 has "says where" odd.txt '^odd/odd.cfg:[0-9]+: column 13: found the byte 0xe9, expected text in UTF-8'
 out=$("$nudma" report pcie_bench/latency_size --db none.db 2>&1); is "without a database" $? 1
 out=$("$nudma" report nothing/here 2>&1); is "of none" $? 2
-out=$("$nudma" report pcie_bench/latency_size -o /proc/none/x.html 2>&1); is "where it cannot be written" $? 1
+out=$("$nudma" report pcie_bench/latency_size -o /proc/none/x.html 2>&1); is "where it cannot be written" $? 2
 out=$(PATH=/nowhere "$nudma" report pcie_bench -o none.html 2>&1); is "without gnuplot" $? 1
 is "that is said once" "$(grep -c 'gnuplot is not installed' <<<"$out")" 1
 is "nor Graphviz" "$(grep -c 'dot is not installed' <<<"$out")" 1

@@ -243,7 +243,7 @@ END
 out=$(export_ --format xml 2>&1); is "a format that is none" $? 2
 out=$(export_ --format csv --params 2>&1); is "parameters as CSV" $? 2
 out=$(export_ --format csv --metric none 2>&1); is "no such metric" $? 2
-out=$(export_ --format csv --output none/a.csv 2>&1); is "a folder that is not there" $? 1
+out=$(export_ --format csv --output none/a.csv 2>&1); is "a folder that is not there" $? 2
 out=$(export_ --format csv --output /dev/full 2>&1); is "a full disk" $? 1
 has "is said" "$out" 'No space left'
 # The database's index of its log takes 32 KiB.

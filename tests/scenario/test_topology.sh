@@ -280,8 +280,8 @@ is "nothing is written" "$(ls x.pdf 2>/dev/null)" ""
 mkdir -p folder.d; "$nudma" topology $switch -o folder.d/tree; is "no ending" "$? $(head -c 7 folder.d/tree)" "0 server:"
 out=$("$nudma" topology examples/write_stream_swich 2>&1); is "no such scenario" $? 2
 out=$("$nudma" topology $switch --set devices.sw.lanes=5 2>&1); is "a mistake in it" $? 2
-out=$("$nudma" topology $switch -o none/a.svg 2>&1); is "no such folder" $? 1
-has "named" "$out" '^none/a.svg: '
+out=$("$nudma" topology $switch -o none/a.svg 2>&1); is "no such folder" $? 2
+has "named" "$out" '^nudma topology: none/a.svg: there is no folder "none"$'
 
 # ---- How busy the links were ----------------------------------------------------------------------
 "$nudma" run $switch --set measure.duration_us=20 --filter op=read -q --db busy.db >/dev/null 2>&1
