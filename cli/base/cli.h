@@ -45,6 +45,7 @@ struct cli_options {
     const char *default_db; /* in results/, set before cli_parse(); NULL: "nudma.db" */
     bool no_db;             /* set before cli_parse(): the command has no --db */
     char *db;               /* the database; its default after cli_parse() */
+    bool db_said;           /* --db is on the command line */
     char *scenarios;        /* --scenarios, NULL unless given */
     char **roots;           /* where scenarios are looked for, existing folders only */
     char **arguments;       /* what was no option: NULL-terminated, owned */

@@ -240,7 +240,8 @@ bool cli_parse(struct cli_options *options, const char *usage, const char *summa
         *status = CLI_WRONG;
         return false;
     }
-    if (options->db == NULL)
+    options->db_said = options->db != NULL;
+    if (!options->db_said)
         options->db = g_build_filename(DEFAULT_FOLDER, default_db, NULL);
     options->roots = cli_roots(options->scenarios);
     return true;

@@ -69,7 +69,7 @@ int cli_merge(int argc, char **argv)
             "configuration) is not added.\nEach source is joined in one transaction; TARGET.db "
             "is made if it does not exist.",
             NULL, argc, argv, &status)) {
-        if (cli_has_option("--db", argc, argv)) {
+        if (options.db_said) {
             fprintf(stderr,
                     "nudma merge: --db %s: expected the database to be written as the "
                     "first argument\n",

@@ -187,7 +187,8 @@ int cli_topology(int argc, char **argv)
         { "point", 'f', 0, G_OPTION_ARG_STRING_ARRAY, &points,
           "The first point whose axis values match: 'op=read transfer_bytes=64'", "EXPRESSION" },
         { "results", 0, 0, G_OPTION_ARG_NONE, &results,
-          "Say how busy each link was in the runs of the database, by number and colour", NULL },
+          "Say how busy each link was in the runs of the database, by number and colour; --db says so, too",
+          NULL },
         { .long_name = NULL },
     };
     int status = CLI_DONE;
@@ -196,6 +197,7 @@ int cli_topology(int argc, char **argv)
                   argc, argv, &status)) {
         const char *found = find_format(format, output);
         struct wanted wanted = { .format = found, .host = host };
+        results = results || options.db_said; /* a database is named for nothing else */
         if (found != NULL && results)
             wanted.db = cli_open_for_reading(&options);
         const bool no_host = host != NULL && found != NULL && strcmp(found, "hwloc") != 0;

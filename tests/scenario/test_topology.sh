@@ -287,6 +287,7 @@ has "named" "$out" '^nudma topology: none/a.svg: there is no folder "none"$'
 "$nudma" run $switch --set measure.duration_us=20 --filter op=read -q --db busy.db >/dev/null 2>&1
 out=$("$nudma" topology $switch --results --point op=read --db busy.db); is "results" $? 0
 has "of each link, and who sends" "$out" 's0.rp1 -- Gen3 x16, 9[0-9.]+ % sent by server.s0.rp1 -- sw.p0'
+is "a database alone means the same" "$("$nudma" topology $switch --db=busy.db --point op=read 2>&1)" "$out"
 has "in the graph by colour" "$("$nudma" topology $switch --results --point op=read --db busy.db -F dot)" \
     'label=" Gen3 x16, 9[0-9.]+ % sent by sw.p1 ", weight=4, color="#b2182b", penwidth=5'
 out=$("$nudma" topology $switch --results --db busy.db 2>&1); is "a point that has not run" $? 1
