@@ -61,7 +61,7 @@ struct scanner {
     const char *const *include_dirs;
     struct bracket brackets[MAX_BRACKETS];
     unsigned n_brackets;
-    unsigned n_outer;             /* brackets opened outside of the innermost repetition */
+    unsigned n_outer;             /* brackets opened outside of the innermost file or repetition */
     unsigned n_repeats, n_nested; /* repetitions so far; those that are open */
     unsigned n_files;             /* included so far */
     const char *name;             /* of the setting that is being read, where a group is open */
@@ -662,6 +662,26 @@ static bool include_allowed(struct scanner *s, const struct source *source, cons
     return true;
 }
 
+/* Its settings are whole, or the file that includes it would be blamed for what is missing. */
+static void scan_included(struct scanner *s, struct source *included)
+{
+    const unsigned n_outer = s->n_outer;
+    const guint n_tokens = s->scan->places->len;
+
+    s->n_outer = s->n_brackets;
+    scan_source(s, included);
+    if (!s->scan->syntax_error && s->n_brackets > s->n_outer)
+        syntax_error(s, s->brackets[s->n_brackets - 1].place,
+                     "syntax error: \"%c\" without its end in this file",
+                     s->brackets[s->n_brackets - 1].open);
+    if (!s->scan->syntax_error && s->scan->places->len > n_tokens &&
+        (s->expect == EXPECT_ASSIGN || (s->expect == EXPECT_VALUE && in_group(s))))
+        syntax_error(s,
+                     g_array_index(s->scan->places, struct config_place, s->scan->places->len - 1),
+                     "syntax error: the file ends, expected %s", expect_text[s->expect]);
+    s->n_outer = n_outer;
+}
+
 static void include_file(struct scanner *s, struct source *source, const char *name)
 {
     g_autoptr(GString) searched = g_string_new(NULL);
@@ -689,7 +709,7 @@ static void include_file(struct scanner *s, struct source *source, const char *n
             included.place.file = g_string_chunk_insert_const(s->scan->strings, path);
             s->included = source->place;
             s->depth++;
-            scan_source(s, &included);
+            scan_included(s, &included);
             s->depth--;
             s->included = outer;
         } else {
@@ -823,7 +843,6 @@ static void scan_source(struct scanner *s, struct source *source)
                          MAX_TOTAL >> 20);
             return;
         }
-
         if (!next) {
             syntax_error(s, source->place, "a comment that does not end");
             return;

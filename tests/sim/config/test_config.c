@@ -385,6 +385,32 @@ static void includes_keep_file_and_line(void **state)
     config_free(config);
 }
 
+/* What a file leaves open is its own mistake: not that of the file which includes it, nor of the
+ * next one that is included there. */
+static void an_included_file_is_whole(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const cases[][2] = {
+        { "b = 1;\n\nc = {\n d = 2;\n",
+          "inc/a.cfg:3: syntax error: \"{\" without its end in this file" },
+        { "b = ( 1, {\n", "inc/a.cfg:1: syntax error: \"{\" without its end in this file" },
+        { "b = 1;\nc =\n\n\n", "inc/a.cfg:2: syntax error: the file ends, expected a value" },
+        { "b = 1;\nc\n",
+          "inc/a.cfg:2: syntax error: the file ends, expected \"=\" or \":\" after the "
+          "name of a setting" },
+        { "b = 1;\n};\nc = { d = 1;", "inc/a.cfg:2: syntax error: found \"}\" without \"{\"" },
+    };
+
+    write_file("inc/empty.cfg", "# nothing\n");
+    for (size_t i = 0; i < SIM_N_ELEMENTS(cases); i++) {
+        write_file("inc/a.cfg", cases[i][0]);
+        write_file("x.cfg", "@include \"empty.cfg\"\na = {\n@include \"a.cfg\"\n@include "
+                            "\"empty.cfg\"\n};\nb = 1;\n");
+        assert_null(config_load("x.cfg", "inc", &f->errors));
+        EXPECT(f, cases[i][1]);
+    }
+}
+
 /* A platform on a family: what the nearer file sets below the @include counts. */
 static void what_is_included_may_be_set_again(void **state)
 {
@@ -1254,6 +1280,7 @@ int main(void)
         TEST(includes_without_end),
         TEST(strings_that_cannot_be_shown),
         TEST(includes_keep_file_and_line),
+        TEST(an_included_file_is_whole),
         TEST(what_is_included_may_be_set_again),
         TEST(what_includes_may_say_the_same_before),
         TEST(values_of_another_machine_are_borrowed),
