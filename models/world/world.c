@@ -65,6 +65,11 @@ static void add_roots(struct world *world, unsigned host)
 static void build_hosts(struct world *world, struct config_node *hosts,
                         struct sim_error_list *errors)
 {
+    static const char *const parts[] = { "cpu", "core", "cache", "dram", NULL };
+    if (hosts != NULL && config_report_included(hosts, parts, 2, errors)) {
+        world->any_faulty = true;
+        hosts = NULL;
+    }
     unsigned n = hosts != NULL ? config_count(hosts) : 0;
     world->host = sim_zalloc(n, sizeof(*world->host));
     world->host_name = sim_zalloc(n + 1, sizeof(*world->host_name));
@@ -217,6 +222,11 @@ static void build_devices(struct world *world, struct config_node *devices,
                           struct sim_error_list *errors)
 {
     static const char *const others[] = { "type", "integrated", NULL };
+    static const char *const parts[] = { "type", NULL };
+    if (devices != NULL && config_report_included(devices, parts, 1, errors)) {
+        world->any_faulty = true;
+        devices = NULL;
+    }
     unsigned n = devices != NULL ? config_count(devices) : 0;
     world->device = sim_zalloc(n, sizeof(*world->device));
     world->device_name = sim_zalloc(n + 1, sizeof(*world->device_name));

@@ -8,10 +8,8 @@
 #include "sim/config/config_internal.h"
 #include "sim/config/unit.h"
 
-#define MAX_QUOTED      60  /* characters of a value that a message repeats */
-#define MANY            32u /* names: more are looked up in tables */
-#define MISPLACED_MIN   3u  /* unknown settings of one included file: it is in the wrong place */
-#define MISPLACED_NAMED 4u  /* of them in the message */
+#define MAX_QUOTED 60  /* characters of a value that a message repeats */
+#define MANY       32u /* names: more are looked up in tables */
 
 static void node_free(gpointer data)
 {
@@ -62,6 +60,7 @@ struct config *config_new(void)
     config->nodes = g_ptr_array_new_with_free_func(node_free);
     config->varied = g_ptr_array_new();
     config->outputs = g_array_new(FALSE, FALSE, sizeof(struct config_output));
+    config->includes = config_includes_new();
     config->point = "";
     config->resolved = g_hash_table_new_full(kept_hash, kept_equal, kept_free, NULL);
     config->root = config_node_new(config, NULL, NULL, CONFIG_GROUP, (struct config_place){ 0 },
@@ -76,6 +75,7 @@ void config_free(struct config *config)
     g_hash_table_destroy(config->resolved);
     g_ptr_array_free(config->varied, TRUE);
     g_array_free(config->outputs, TRUE);
+    g_array_unref(config->includes);
     g_ptr_array_free(config->nodes, TRUE);
     g_string_chunk_free(config->strings);
     g_free(config);
@@ -176,6 +176,7 @@ struct config *config_copy(const struct config *config)
     config_node_fill(copy->root, config->root, NULL);
     for (guint i = 0; i < config->varied->len; i++)
         config_vary(copy, config->varied->pdata[i]);
+    config_take_includes(copy, config->includes);
     return copy;
 }
 
@@ -442,43 +443,9 @@ static void report_unknown(const struct config_node *node, struct sim_error_list
                   by_axis ? ")" : "", *suggestion ? "; " : "", suggestion);
 }
 
-static bool is_unknown(const struct config_node *parent, const struct config_node *child)
+bool config_is_unknown(const struct config_node *parent, const struct config_node *child)
 {
     return child->mark == CONFIG_UNREAD && parent->kind == CONFIG_GROUP;
-}
-
-/* A file that describes a host or device, included beside the groups of hosts and devices, not in
- * one of them: one message for all of its settings. False: this is none of many of one file. */
-static bool report_misplaced(const struct config_node *root, unsigned first,
-                             struct sim_error_list *errors)
-{
-    const struct config_node *node = root->children->pdata[first];
-    g_autoptr(GString) names = g_string_new(NULL);
-    bool said = false;
-    unsigned n = 0;
-
-    for (unsigned i = 0; i < config_count(root); i++) {
-        const struct config_node *child = root->children->pdata[i];
-        if (!is_unknown(root, child) || child->place.origin ||
-            g_strcmp0(child->place.file, node->place.file) != 0)
-            continue;
-        said |= i < first;
-        if (n < MISPLACED_NAMED)
-            g_string_append_printf(names, "%s%s", n > 0 ? ", " : "", child->name);
-        n++;
-    }
-    if (n < MISPLACED_MIN || node->place.origin)
-        return false;
-    if (said)
-        return true;
-    if (n > MISPLACED_NAMED)
-        g_string_append_printf(names, " and %u more", n - MISPLACED_NAMED);
-    sim_error_add(
-        errors, node->place.file, node->place.line,
-        "%s: unknown settings; of an included file that describes a host or a device they "
-        "are expected within it: hosts = { NAME = { @include \"FILE\" }; };",
-        names->str);
-    return true;
 }
 
 bool config_check_unknown_below(struct config_node *node, struct sim_error_list *errors)
@@ -490,9 +457,8 @@ bool config_check_unknown_below(struct config_node *node, struct sim_error_list 
 
         if (child->mark == CONFIG_ASIDE)
             continue;
-        if (is_unknown(node, child)) {
-            if (node->parent || g_strcmp0(child->place.file, node->place.file) == 0 ||
-                !report_misplaced(node, i, errors))
+        if (config_is_unknown(node, child)) {
+            if (!config_report_misplaced(node, i, errors))
                 report_unknown(child, errors);
             good = false;
         } else {

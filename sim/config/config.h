@@ -123,6 +123,11 @@ char *config_borrowed_text(const struct config *config);
 /* Declares names that the group may have although they are no parameters: config_check_unknown()
  * accepts and suggests them. NULL-terminated. Marks them as read. */
 void config_allow(struct config_node *group, const char *const *names);
+/* For a group of groups with names of the user's: a file of one such group is included in it, as
+ * n_min of the names `parts` (NULL-terminated) say. Then there is a message, and all is marked as
+ * read. */
+bool config_report_included(struct config_node *group, const char *const *parts, unsigned n_min,
+                            struct sim_error_list *errors);
 /* Reports each setting that was not read, with the nearest valid name of its group. True if there
  * is none. Code that gives up on a group because of a mistake calls config_mark_read() on it. */
 bool config_check_unknown(struct config *config, struct sim_error_list *errors);

@@ -78,6 +78,7 @@ struct config {
     GPtrArray *varied;    /* paths that axes set, in this point or in another; of the strings */
     const char *point;    /* of the scenario; of the strings */
     GArray *outputs;      /* struct config_output */
+    GArray *includes;     /* config_note_include(); shared with copies */
 };
 
 struct config *config_new(void);
@@ -121,7 +122,25 @@ bool config_read_value(const struct param_desc *desc, const struct config_node *
 /* `"four" (a string)`, `4 (an integer)`, `a group` */
 char *config_describe(const struct config_node *node);
 void config_mark_below(struct config_node *node, enum config_mark mark);
+bool config_is_unknown(const struct config_node *parent, const struct config_node *child);
 bool config_check_unknown_below(struct config_node *node, struct sim_error_list *errors);
+
+/* ---- Files that are included (config_include.c) ---------------------------------------------- */
+
+/* The path in the first folder that has the file; all of them, for the message, in *searched. */
+char *config_find_include(const char *const *dirs, const char *name, GString *searched);
+/* The end of a message: files of nearly this name where the name was looked for; g_free() it. */
+char *config_include_suggestion(const char *const *dirs, const char *name);
+/* A list of where files were included; g_array_unref(). */
+GArray *config_includes_new(void);
+void config_note_include(GArray *includes, const char *file, const char *group,
+                         struct config_place at);
+/* In place of those that it has. */
+void config_take_includes(struct config *config, GArray *includes);
+/* The unknown setting of this index is one of many of a file that is included there: in the wrong
+ * group. One message for all of them. False: it is none of many. */
+bool config_report_misplaced(const struct config_node *group, unsigned first,
+                             struct sim_error_list *errors);
 
 bool config_is_name(const char *text, size_t n);
 /* Whether a and b are the same setting, or one is a part of the other. */
@@ -161,7 +180,8 @@ bool config_parse_integer(const char *p, int64_t *value);
 /* The text of a file and its includes, one token a line, in the form that libconfig reads right. */
 struct config_scan {
     GString *text;
-    GArray *places; /* struct config_place of each line of text */
+    GArray *places;   /* struct config_place of each line of text */
+    GArray *includes; /* config_note_include() */
     GStringChunk *strings;
     bool syntax_error; /* text is of no use */
 };

@@ -102,6 +102,7 @@ struct config *config_load_scanned(const struct config_scan *scan, struct sim_er
     config_init(&parsed);
     if (config_read_string(&parsed, scan->text->str)) {
         config = config_new();
+        config_take_includes(config, scan->includes);
         take_children(config->root, config_root_setting(&parsed), scan, errors);
     } else {
         struct config_place place = place_of(scan, (unsigned)config_error_line(&parsed));

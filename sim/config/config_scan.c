@@ -597,52 +597,6 @@ static void take_word(struct scanner *s, struct source *source)
 
 /* ---- Files ----------------------------------------------------------------------------------- */
 
-/* The first folder that has the file; all of them, for the message, in *searched. */
-static char *find_include(const struct scanner *s, const char *name, GString *searched)
-{
-    if (g_path_is_absolute(name))
-        return g_strdup(name);
-    for (size_t i = 0; s->include_dirs && s->include_dirs[i]; i++) {
-        char *path = g_build_filename(s->include_dirs[i], name, NULL);
-
-        if (g_file_test(path, G_FILE_TEST_EXISTS))
-            return path;
-        g_free(path);
-        g_string_append_printf(searched, "%s%s", i ? ", " : "", s->include_dirs[i]);
-    }
-    return NULL;
-}
-
-static gint by_name(gconstpointer a, gconstpointer b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* The end of a message: files of nearly this name where the name was looked for; g_free() it. */
-static char *include_suggestion(const struct scanner *s, const char *name)
-{
-    g_autofree char *below = g_path_get_dirname(name), *base = g_path_get_basename(name);
-    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
-    const char *nearest;
-
-    for (size_t i = 0; s->include_dirs && s->include_dirs[i]; i++) {
-        g_autofree char *path = g_build_filename(s->include_dirs[i], below, NULL);
-        g_autoptr(GDir) dir = g_dir_open(path, 0, NULL);
-        const char *entry;
-
-        while (dir && (entry = g_dir_read_name(dir)) != NULL)
-            if (g_str_has_suffix(entry, ".cfg"))
-                g_ptr_array_add(names, g_strdup(entry));
-    }
-    g_ptr_array_sort(names, by_name); /* folders have no order of their own */
-    g_ptr_array_add(names, NULL);
-    nearest = sim_nearest_name(base, (const char *const *)names->pdata);
-    if (!nearest)
-        return g_strdup("");
-    return strcmp(below, ".") == 0 ? g_strdup_printf("; did you mean \"%s\"?", nearest)
-                                   : g_strdup_printf("; did you mean \"%s/%s\"?", below, nearest);
-}
-
 static bool include_allowed(struct scanner *s, const struct source *source, const char *path)
 {
     for (const struct source *above = source; above; above = above->above) {
@@ -682,14 +636,23 @@ static void scan_included(struct scanner *s, struct source *included)
     s->n_outer = n_outer;
 }
 
+static void note_include(struct scanner *s, const char *path, struct config_place at)
+{
+    s->name = NULL;
+    g_autofree char *group = path_here(s);
+    if (g_str_has_suffix(group, ".")) /* behind which the name of a setting would follow */
+        group[strlen(group) - 1] = 0;
+    config_note_include(s->scan->includes, path, group, at);
+}
+
 static void include_file(struct scanner *s, struct source *source, const char *name)
 {
     g_autoptr(GString) searched = g_string_new(NULL);
-    g_autofree char *path = find_include(s, name, searched), *text = NULL;
+    g_autofree char *path = config_find_include(s->include_dirs, name, searched), *text = NULL;
     const char *why = NULL;
 
     if (!path) {
-        g_autofree char *suggestion = include_suggestion(s, name);
+        g_autofree char *suggestion = config_include_suggestion(s->include_dirs, name);
 
         syntax_error(s, source->place, "cannot include \"%s\": no such file in %s%s", name,
                      searched->len ? searched->str : "any folder", suggestion);
@@ -708,6 +671,7 @@ static void include_file(struct scanner *s, struct source *source, const char *n
 
             included.place.file = g_string_chunk_insert_const(s->scan->strings, path);
             s->included = source->place;
+            note_include(s, path, source->place);
             s->depth++;
             scan_included(s, &included);
             s->depth--;
@@ -865,6 +829,7 @@ void config_scan(struct config_scan *scan, const char *path, const char *text,
 
     *scan = (struct config_scan){ .text = g_string_new(NULL),
                                   .places = g_array_new(FALSE, FALSE, sizeof(place)),
+                                  .includes = config_includes_new(),
                                   .strings = g_string_chunk_new(256) };
     if (!content) {
         sim_error_add(errors, path, 0, "cannot be read: %s", why);
@@ -896,5 +861,6 @@ void config_scan_release(struct config_scan *scan)
 {
     g_string_free(scan->text, TRUE);
     g_array_free(scan->places, TRUE);
+    g_array_unref(scan->includes);
     g_string_chunk_free(scan->strings);
 }

@@ -66,7 +66,7 @@ has "of those that all have" "$("$nudma" list --versoin 2>&1)" 'did you mean "--
 printf '@include "platforms/t430.cfg"\nworkload = { type = "pcie_bench"; };\n' >misplaced.cfg
 out=$("$nudma" run misplaced.cfg 2>&1); is "a host that is included in no group" $? 2
 has "its settings in one message" "$out" \
-    't430.cfg:[0-9]+: machine, cpu, core, cache and 8 more: unknown settings; .*hosts = \{ NAME = \{ @include'
+    '^misplaced.cfg:1: .*t430.cfg is included in the wrong place; unknown here: machine, cpu, core, cache and 8 more; expected in a host: hosts = \{ NAME = \{ @include'
 is "and no other about them" "$(grep -c t430.cfg <<<"$out")" 1
 printf '\nmashine = 1;\nmore = 2;\nworkload = { type = "pcie_bench"; };\n@include "platforms/t430.cfg"\n' >misplaced.cfg
 out=$("$nudma" run misplaced.cfg 2>&1); is "settings of the scenario itself" $? 2
@@ -75,6 +75,23 @@ printf 'mashine = 1;\nmore = 2;\n' >part.cfg
 printf '@include "part.cfg"\nworkload = { type = "pcie_bench"; };\n' >misplaced.cfg
 out=$("$nudma" run misplaced.cfg 2>&1); is "two mistakes in an included file" $? 2
 is "each by itself, too" "$(grep -c 'part.cfg:[12]: m.*: unknown setting' <<<"$out")" 2
+wrong_place() { # wrong_place NAME SCENARIO EXPECTED: one message about what is included, whose end is EXPECTED
+    printf '%b' "$2" >misplaced.cfg
+    out=$("$nudma" run misplaced.cfg 2>&1); is "$1" "$?" 2
+    has "$1: which file, where" "$out" "^misplaced.cfg:$3"
+    is "$1: one message" "$(grep -c 'included in the wrong place' <<<"$out") $(grep -cE ': (unknown setting|found)' <<<"$out")" "1 ${4:-0}"
+}
+# The cable's message follows from the port that the host lacks without its platform.
+wrong_place "a part of a host in the host" 'title = "x";\nhosts = { server = {\n  @include "families/haswell_ep/cache.cfg"\n}; };\nworkload = { type = "pcie_bench"; };\ndevices = { nfp = { @include "devices/nfp6000.cfg" }; };\ncables = ( { from = "server.s0.rp0"; to = "nfp.p0"; } );' \
+    '3: hosts.server: .*haswell_ep/cache.cfg is .* unknown here: l1_size, l1_ways, l2_size, l2_ways and 9 more; expected in a group "cache"$' 1
+wrong_place "in a neighbour" 'hosts = { server = {\n@include "platforms/t430.cfg"\ncpu = { @include "families/haswell_ep/cache.cfg" }; }; };\nworkload = { type = "memory"; };' \
+    '3: hosts.server.cpu: .*haswell_ep/cache.cfg is .*; expected in a group "cache"$'
+wrong_place "a host beside the hosts" 'hosts = {\n @include "platforms/t430.cfg"\n};\nworkload = { type = "memory"; };' \
+    '2: hosts: .*t430.cfg is .*; expected in a host: hosts = '
+wrong_place "a device beside the devices" 'hosts = { server = { @include "platforms/t430.cfg" }; };\ndevices = { @include "devices/nfp6000.cfg" };\nworkload = { type = "memory"; };' \
+    '2: devices: .*nfp6000.cfg is .*; expected in a device: devices = '
+wrong_place "a device in the workload" 'hosts = { server = { @include "platforms/t430.cfg" }; };\ndevices = { nfp = { @include "devices/nfp6000.cfg" }; };\ncables = ( { from = "server.s0.rp0"; to = "nfp.p0"; } );\nworkload = {\n@include "devices/nfp6000.cfg"\ntype = "pcie_bench"; };' \
+    '5: workload: .*nfp6000.cfg is .*; expected in a device: devices = '
 for command in list describe explain import init measure diff calibrate; do
     out=$("$nudma" $command --db x.db 2>&1); is "$command reads no results: --db" $? 2
     has "$command says so" "$out" 'Unknown option --db'
