@@ -220,7 +220,8 @@ require-cmocka:
 	    echo "make: the tests need cmocka; run: scripts/setup.sh test" >&2; exit 1; }
 
 # ---- Going ------------------------------------------------------------------------------------
-# set-up may install what this make has already looked for, hence a second make.
+# set-up may install what this make has already looked for, hence a second make. Where the output of
+# `make run` is no terminal, it has neither a line for each file nor one for each run or point.
 
 again = +@$(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(NPROC))
 
@@ -229,9 +230,10 @@ setup:
 
 run:
 	@scripts/setup.sh run
-	$(again) all
-	$(NUDMA) run $(SCENARIOS) -j $(NPROC)
-	$(NUDMA) plot --format text $(SCENARIOS)
+	$(again) $(if $(MAKE_TERMOUT),,say='@:') all
+	$(NUDMA) run $(SCENARIOS) -j $(NPROC) $(if $(MAKE_TERMOUT),,--progress 10 >/dev/null)
+	$(if $(MAKE_TERMOUT),,$(NUDMA) plot --format png $(SCENARIOS))
+	$(NUDMA) plot --format text $(if $(MAKE_TERMOUT),$(SCENARIOS),$(firstword $(SCENARIOS)))
 	@$(NUDMA) check $(CLAIMS) || { [ $$? = 1 ] && \
 	    echo "make run: not every published value was reproduced; the table above says which"; }
 
@@ -290,7 +292,7 @@ figures:
 	@scripts/setup.sh run
 	$(again) all
 	$(NUDMA) figures $(FIGURES) $(if $(QUICK),--quick --db $(BUILD)/quick.db \
-	    --output $(BUILD)/quick-plots,$(if $(EXACT),,--precision 1%)) -j $(NPROC)
+	    --output $(BUILD)/quick-plots,$(if $(EXACT),,--precision 1%)) -j $(NPROC) $(if $(MAKE_TERMOUT),,--progress 10)
 
 check: all
 	$(NUDMA) check

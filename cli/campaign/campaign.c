@@ -528,7 +528,8 @@ int campaign_run(const struct campaign *campaign)
     sigprocmask(SIG_BLOCK, &stops, &before);
     last_words_if_stopped(NULL);
     running.signal_fd = signalfd(-1, &stops, SFD_CLOEXEC);
-    progress_begin(&running.progress, campaign->plan, n_workers, campaign->quiet);
+    progress_begin(&running.progress, campaign->plan, n_workers, campaign->quiet,
+                   campaign->progress_s);
     const bool finished = work(&running);
     worker_pool_free(running.pool);
     results_set_wait(campaign->db, cli_wait_for_database, NULL);

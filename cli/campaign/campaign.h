@@ -10,6 +10,7 @@ struct campaign {
     struct results_db *db;
     unsigned n_workers;
     bool quiet, force;
+    unsigned progress_s; /* off a terminal a line of progress every so often; 0: one for each run */
     const char *command_line;
     uint64_t first_seed;
     unsigned n_seeds;          /* with `until` at most so many */

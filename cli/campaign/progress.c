@@ -1,4 +1,5 @@
 /* Progress, on standard error. */
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -8,10 +9,11 @@
 #include "cli/campaign/progress.h"
 
 void progress_begin(struct progress *progress, const struct plan *plan, unsigned n_workers,
-                    bool quiet)
+                    bool quiet, unsigned period_s)
 {
     *progress = (struct progress){ .plan = plan, .n_workers = n_workers, .quiet = quiet };
     progress->on_terminal = cli_is_terminal(STDERR_FILENO);
+    progress->period_us = progress->on_terminal ? 0 : (int64_t)period_s * G_USEC_PER_SEC;
     progress->begun_us = g_get_monotonic_time();
 }
 
@@ -145,6 +147,12 @@ static char *status_line(const struct progress *progress, int64_t now, int width
 void progress_show(struct progress *progress)
 {
     const int64_t now = g_get_monotonic_time();
+    if (!progress->quiet && progress->period_us > 0 &&
+        now - MAX(progress->shown_us, progress->begun_us) >= progress->period_us) {
+        g_autofree char *whole = status_line(progress, now, INT_MAX);
+        fprintf(stderr, "%s\n", whole);
+        progress->shown_us = now;
+    }
     if (progress->quiet || !progress->on_terminal || now - progress->shown_us < 200000)
         return;
     progress->shown_us = now;
@@ -180,7 +188,7 @@ void progress_run(struct progress *progress, const struct plan_job *job, const c
                   const char *log)
 {
     const struct plan *plan = progress->plan;
-    const bool plain = !progress->quiet && !progress->on_terminal;
+    const bool plain = !progress->quiet && !progress->on_terminal && progress->period_us == 0;
     progress->simulated_s += (double)job->sim_ps / 1e12;
     const bool may_fail = plan_point(plan, job->point)->may_fail;
     g_autofree char *about_result = progress->quiet && error == NULL ? only_notes(log) : NULL;
@@ -203,7 +211,7 @@ void progress_sum(struct progress *progress)
     const struct plan *plan = progress->plan;
     const unsigned n = plan_count(plan, PLAN_DONE) + plan_count(plan, PLAN_FAILED);
     progress_end(progress);
-    if (progress->quiet || !progress->on_terminal || n == 0)
+    if (progress->quiet || !(progress->on_terminal || progress->period_us > 0) || n == 0)
         return;
     char elapsed[32];
     duration_text((double)(g_get_monotonic_time() - progress->begun_us) / 1e6, elapsed,
@@ -214,7 +222,9 @@ void progress_sum(struct progress *progress)
 
 void progress_end(struct progress *progress)
 {
-    if (progress->on_terminal && !progress->quiet && progress->shown_us != 0)
+    if (!progress->on_terminal)
+        return;
+    if (!progress->quiet && progress->shown_us != 0)
         fputs("\r\033[K", stderr);
     progress->shown_us = 0;
 }

@@ -518,6 +518,7 @@ int cli_figures(int argc, char **argv)
           "Only the few points that a scenario names as its fast subset", NULL },
         { "precision", 0, 0, G_OPTION_ARG_STRING, &run.precision_text, RUN_PRECISION_TEXT,
           "RATIO" },
+        { "progress", 0, 0, G_OPTION_ARG_INT, &run.progress_s, RUN_PROGRESS_TEXT, "SECONDS" },
         { "quiet", 'q', 0, G_OPTION_ARG_NONE, &run.quiet, "No progress, only faults", NULL },
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &folder,
           "Write the files below DIR (default results/plots)", "DIR" },

@@ -59,6 +59,7 @@ static int run_plan(struct plan *plan, const struct run_request *request)
         .db = db,
         .n_workers = (unsigned)request->n_workers,
         .quiet = request->quiet,
+        .progress_s = (unsigned)request->progress_s,
         .force = request->force,
         .command_line = request->command_line,
         .first_seed = (uint64_t)request->first_seed,
@@ -332,6 +333,7 @@ static bool take_precision(struct run_request *request)
 bool run_request_sound(struct run_request *request)
 {
     return take_precision(request) && in_range("-j", request->n_workers, 1, 4096) &&
+           in_range("--progress", request->progress_s, 0, 86400) &&
            in_range("--seeds", request->n_seeds, 1, 1000000) &&
            in_range("--seed", request->first_seed, 0, INT64_MAX - 1000000);
 }
@@ -433,6 +435,7 @@ int cli_run(int argc, char **argv)
           "FILE.pftrace|N" },
         { "stats", 0, 0, G_OPTION_ARG_NONE, &request.stats,
           "Print every metric, not only those that the scenario plots", NULL },
+        { "progress", 0, 0, G_OPTION_ARG_INT, &request.progress_s, RUN_PROGRESS_TEXT, "SECONDS" },
         { "quiet", 'q', 0, G_OPTION_ARG_NONE, &request.quiet, "No progress, only faults", NULL },
         { .long_name = NULL },
     };

@@ -10,6 +10,7 @@
 struct run_request {
     struct cli_options options;
     int n_workers, n_seeds;
+    int progress_s; /* --progress, 0 unless given */
     int64_t first_seed;
     char **sets, **filters;
     char *shard, *until_text, *memory_text, *run_memory_text;
@@ -33,6 +34,10 @@ struct run_request {
 #define RUN_PRECISION_TEXT                                                                      \
     "End measurements of steady loads, after half of their time at the earliest, once what is " \
     "measured is known to RATIO, '1%'; results say which"
+
+/* Of --progress=SECONDS. */
+#define RUN_PROGRESS_TEXT \
+    "Where it is no terminal: how far it is every SECONDS, instead of a line for each run"
 
 /* Defaults: a worker per processor, seed 1. */
 void run_request_init(struct run_request *request);

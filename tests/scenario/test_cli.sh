@@ -168,10 +168,17 @@ has "--list names the points" "$points" "^$size op=read transfer_bytes=64$"
 has "--print-config has the origin of values" \
     "$("$nudma" run $size --quick --print-config --set workload.window_bytes=4096)" \
     'workload.window_bytes = 4096 bytes +# --set'
+endless=(--set measure.transactions=2000000000 --set measure.duration_us=900000000)
 table=$("$nudma" run $size --quick -j2 2>progress.txt)
 is "a run" $? 0
 has "results on standard output" "$table" '^read +64 +[0-9.]+'
 is "a line for each run elsewhere" "$(grep -c 'done in' progress.txt)" "$n_quick"
+"$nudma" run numa/memory_latency --quick -j1 --db slow.db --progress 1 2>sparse.txt >/dev/null
+is "or none, and their sum" "$(grep -c 'done in' sparse.txt) $(grep -c '^2 runs in [0-9:]*, 0 failed$' sparse.txt)" "0 1"
+"$nudma" run $size --db slow.db -j1 --progress 1 "${endless[@]}" --timeout 3 -f 'op=read transfer_bytes=64' 2>sparse.txt >/dev/null
+has "and how far it is, in between" "$(cat sparse.txt)" '^0/1 runs, 1 running, 0 failed, .* left, .* simulated in 0:0[12]$'
+has "a run that fails has a line" "$(cat sparse.txt)" '^pcie_bench/latency_size .*: failed: '
+out=$("$nudma" run $size --progress -1 2>&1); is "--progress -1" $? 2
 is "as many runs as points" "$(query results/nudma.db 'select count(*) from run')" "$n_quick"
 is "the database is whole" "$(query results/nudma.db 'pragma integrity_check')" ok
 is "a run knows its parameters" \
@@ -196,7 +203,6 @@ same='select point, name, printf("%.17g", value) from metric join run on id = ru
 is "the number of jobs changes nothing" "$(query one.db "$same")" "$(query four.db "$same")"
 
 # ---- Trouble -------------------------------------------------------------------------------------
-endless=(--set measure.transactions=2000000000 --set measure.duration_us=900000000)
 wait_for_child() { # wait_for_child PID: until it has a worker; says which
     for _ in $(seq 200); do
         pgrep -P "$1" && return
