@@ -149,6 +149,20 @@ static struct scenario *load_sound(const struct cli_options *options, const char
     return sound ? scenario : NULL;
 }
 
+void cli_add_sound_scenario(const struct cli_options *options, GPtrArray *scenarios,
+                            const char *name, unsigned *n_broken, struct sim_error_list *errors)
+{
+    struct sim_error_list broken = { 0 };
+    struct scenario *scenario = load_sound(options, name, &broken);
+    if (scenario != NULL) {
+        add_scenario(scenarios, scenario, errors);
+        return;
+    }
+    cli_report(&broken);
+    fprintf(stderr, "%s: left out because of that\n", name);
+    ++*n_broken;
+}
+
 GPtrArray *cli_load_sound_scenarios(const struct cli_options *options, unsigned *n_broken,
                                     struct sim_error_list *errors)
 {
@@ -156,17 +170,8 @@ GPtrArray *cli_load_sound_scenarios(const struct cli_options *options, unsigned 
     GPtrArray *scenarios = cli_scenario_array();
     g_auto(GStrv) names = cli_scenario_names(options, all, false, errors);
     *n_broken = 0;
-    for (char **name = names; *name != NULL; name++) {
-        struct sim_error_list broken = { 0 };
-        struct scenario *scenario = load_sound(options, *name, &broken);
-        if (scenario != NULL) {
-            add_scenario(scenarios, scenario, errors);
-            continue;
-        }
-        cli_report(&broken);
-        fprintf(stderr, "%s: left out because of that\n", *name);
-        ++*n_broken;
-    }
+    for (char **name = names; *name != NULL; name++)
+        cli_add_sound_scenario(options, scenarios, *name, n_broken, errors);
     return scenarios;
 }
 

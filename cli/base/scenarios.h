@@ -29,6 +29,9 @@ GPtrArray *cli_load_scenarios(const struct cli_options *options, char **argument
  * have the same name. */
 GPtrArray *cli_load_sound_scenarios(const struct cli_options *options, unsigned *n_broken,
                                     struct sim_error_list *errors);
+/* The same of one more: a name or a file. */
+void cli_add_sound_scenario(const struct cli_options *options, GPtrArray *scenarios,
+                            const char *name, unsigned *n_broken, struct sim_error_list *errors);
 
 /* ---- Files beside scenarios: claims.cfg, whatif.cfg ------------------------------------------ */
 /* The paths of the files that the arguments mean: a file, or a folder of scenarios that holds a

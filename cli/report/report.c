@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/report/report.h"
+#include "cli/results/result_set.h"
 #include "sim/store/version.h"
 
 /* ---- Pieces ---------------------------------------------------------------------------------- */
@@ -287,6 +288,49 @@ static int make_report(struct report *report, bool all, const char *path)
     return broken || report->drawing_failed || report->topology_failed ? CLI_FAILED : status;
 }
 
+/* The file that a scenario outside of the scenarios folders was run from; NULL: none is known that
+ * is still there. g_free() */
+static char *own_file(const struct report *report, const char *name)
+{
+    struct results_cursor *cursor = results_noted(report->db, name, RESULT_NOTE_FILE);
+    char *found = NULL;
+    for (const char *file; (file = results_next_name(cursor)) != NULL;)
+        if (found == NULL && g_file_test(file, G_FILE_TEST_IS_REGULAR))
+            found = g_strdup(file);
+    cli_end(cursor);
+    return found;
+}
+
+static bool has_scenario(const struct report *report, const char *name)
+{
+    for (guint i = 0; i < report->scenarios->len; i++)
+        if (strcmp(scenario_name(report->scenarios->pdata[i]), name) == 0)
+            return true;
+    return false;
+}
+
+/* Scenarios of one's own are below no folder that could be searched: the database knows them. */
+static void add_own(struct report *report, unsigned *n_broken)
+{
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    struct results_cursor *cursor = results_scenarios(report->db);
+    for (const char *name; (name = results_next_name(cursor)) != NULL;)
+        if (!has_scenario(report, name))
+            g_ptr_array_add(names, g_strdup(name));
+    cli_end(cursor);
+    for (guint i = 0; i < names->len; i++) {
+        const char *name = names->pdata[i];
+        g_autofree char *file = own_file(report, name);
+        if (file == NULL)
+            fprintf(stderr,
+                    "%s: left out, its file is not found (nudma report SCENARIO... names files)\n",
+                    name);
+        else
+            cli_add_sound_scenario(report->options, report->scenarios, file, n_broken,
+                                   &report->errors);
+    }
+}
+
 static int report_scenarios(const struct cli_options *options, const char *path)
 {
     static char *const none[] = { NULL };
@@ -301,6 +345,8 @@ static int report_scenarios(const struct cli_options *options, const char *path)
     int status = CLI_WRONG;
     if (report.errors.n_messages == 0) {
         report.db = cli_open_for_reading(options);
+        if (all && report.db != NULL)
+            add_own(&report, &n_broken);
         status = report.db != NULL ? make_report(&report, all, path) : CLI_FAILED;
     }
     if (n_broken > 0 && status == CLI_DONE)

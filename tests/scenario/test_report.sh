@@ -197,11 +197,16 @@ cp "$NUDMA_SCENARIOS/pcie_bench/latency_size.cfg" own/my/good.cfg
 echo 'title = "half' >own/my/half.cfg
 sed 's/type = "pcie_bench"/type = "pcie_bentch"/' own/my/good.cfg >own/my/unknown.cfg
 "$nudma" run my/good --scenarios own --db own.db --quick -q >/dev/null; is "a run of one's own" $? 0
+# Below no scenarios folder: without names the database knows of them.
+sed 's/^title = .*/title = "Elsewhere";/' own/my/good.cfg >elsewhere.cfg && cp elsewhere.cfg gone.cfg
+"$nudma" run elsewhere.cfg gone.cfg --scenarios own --db own.db --quick -q >/dev/null && rm gone.cfg
 if [ ${#all[@]} = 0 ]; then
     "$nudma" report --scenarios own --db own.db -o own.html >out.txt 2>err.txt
     is "two broken files beside it" "$? $(cat out.txt)" "1 own.html"
-    is "are left out, and said" "$(grep ': left out' err.txt)" "my/half: left out because of that
+    is "are left out, and said" "$(grep ': left out b' err.txt)" "my/half: left out because of that
 my/unknown: left out because of that"
+    is "a file from elsewhere is in it" "$(grep -c '<code>elsewhere' own.html)" 1
+    has "one that is gone is left out" err.txt '^gone: left out, its file is not found'
     has "with what is wrong" err.txt '^own/my/half.cfg:[0-9]+: '
     has "with what is wrong, too" err.txt 'did you mean "pcie_bench"'
     has "the others are there" own.html '<code>my/good</code>'
