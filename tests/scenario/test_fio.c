@@ -467,6 +467,18 @@ static void test_laid_out(void **state)
     }
 }
 
+/* Where nothing is read, nothing is written before: by a job of the settings as by one of files. */
+static void test_only_writes(void **state)
+{
+    struct run_result *result = scenario_run(
+        PROGRAM("span_bytes = \"1 MiB\"; operations = 300; read_ratio = 0.0; queue_depth = 4; "));
+    (void)state;
+    const double writes = scenario_value(result, "ssd.writes");
+    assert_true(writes >= 300 && writes < 304); /* the span is 8 of 128 KiB */
+    assert_true(scenario_value(result, "ssd.reads") == 0);
+    run_result_free(result);
+}
+
 /* What is left of a size beyond its last block is neither written nor read. */
 static void test_part_of_a_block(void **state)
 {
@@ -825,6 +837,7 @@ int main(void)
         TEST(test_user_space),
         TEST(test_verify),
         TEST(test_laid_out),
+        TEST(test_only_writes),
         TEST(test_part_of_a_block),
         TEST(test_iolog),
         TEST(test_iolog_versions),

@@ -1,9 +1,10 @@
 /*
  * fio: jobs that read and write NVMe devices, as threads on CPUs of their own, through an engine
  * (fio_engine.h). Jobs are described by fio's job files (fio_setup.c), or by the settings below:
- * random reads and writes with O_DIRECT of a span that is written first (unless laid_out),
- * submissions one by one until the queue is full, then one event is waited for and a submission
- * takes its place. Every block that is read is checked against what was written there last.
+ * random reads and writes with O_DIRECT of a span that is written first (if anything is read, and
+ * not laid_out), submissions one by one until the queue is full, then one event is waited for and a
+ * submission takes its place. Every block that is read is checked against what was written there
+ * last.
  *
  * A request counts, and its latency ends, where the job gets it: at the return of submit() or of
  * reap() (fio's lat, from before the call that submits it). So in a full queue
@@ -106,7 +107,7 @@ static struct fio_file *plain_file(struct fio *fio, const struct fio_device *dev
                                .device_name = fio->device_name,
                                .bytes = fio->span_bytes,
                                .unit_bytes = fio->block_bytes,
-                               .fill = true };
+                               .fill = fio->read_ratio > 0 };
     if (!device->bad && fio->block_bytes < device->block_bytes)
         mistake(fio, "block_bytes", errors, "at least that of the device", NULL);
     if (!device->bad && device->limit_bytes != 0 && fio->block_bytes > device->limit_bytes) {

@@ -331,7 +331,7 @@ static void thread_body(void *arg)
     if (fio->from_file) {
         run_from_file(thread);
     } else {
-        prepare(thread, thread == fio->thread[0] && !thread->file->filled);
+        prepare(thread, thread->file->fill && !thread->file->filled && thread == fio->thread[0]);
         thread->begun_ps = thread->counts_from_ps = k_now_ps(fio_kernel(thread));
         run_plain(thread);
         thread->stats.end_ps = k_now_ps(fio_kernel(thread));
