@@ -154,8 +154,10 @@ bool describe_entry(unsigned index, struct describe_entry *entry)
           lending_params_table, NULL, NULL, NULL },
         { "lending.vm", "the virtual machine of a host: group `vm`", lending_vm_params_table, NULL,
           NULL, NULL },
-        { "vm", "what a virtual machine costs: settings of the group `vm`", vm_params_table, NULL,
-          NULL, NULL },
+        { "vm",
+          "a virtual machine: what it costs, settings of the group `vm`; statistics HOST.vm.exits "
+          "and so on",
+          vm_params_table, vm_stats_table, NULL, NULL },
         { "cable", "a cable: settings of `cables` beside its link's", world_cable_params, NULL,
           NULL, NULL },
         { "engine", "the engine: group `engine`", engine_params_table, NULL, NULL, NULL },

@@ -305,7 +305,24 @@ void vm_free(struct k_vm *vm)
     discard(vm);
 }
 
+#define STAT_VM(NAME, FIELD, HELP) STAT(NAME, STAT_COUNTER, struct vm_stats, FIELD, "1", 0, HELP)
+const struct stat_desc vm_stats_table[] = {
+    STAT_VM("exits", exits, "accesses that left the guest for QEMU"),
+    STAT_VM("interrupts", interrupts, "injected"),
+    STAT_VM("wakeups", woken, "interrupts to a CPU that had halted"),
+    STAT_VM("tlb_hits", tlb_hits, "accesses that found their page in the first level"),
+    STAT_VM("tlb_l2_hits", tlb_l2_hits, "of the others, in the second level"),
+    STAT_VM("tlb_misses", tlb_walks, "in neither: two-dimensional page walks"),
+    STAT_VM("walk_reads", tlb_reads, "entries of page tables that these walks read"),
+    { .kind = STAT_END },
+};
+
 struct vm_stats vm_stats(const struct k_vm *vm)
 {
     return vm->stats;
+}
+
+void vm_stats_clear(struct k_vm *vm)
+{
+    stat_clear(vm_stats_table, &vm->stats);
 }

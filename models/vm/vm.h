@@ -78,10 +78,15 @@ struct vm_stats {
     uint64_t interrupts;             /* injected */
     uint64_t woken;                  /* of them, to a CPU that had halted */
     uint64_t pins;                   /* pages pinned now */
+    uint64_t tlb_hits;               /* in the first level */
     uint64_t tlb_l2_hits, tlb_walks; /* of misses of the first level */
     uint64_t tlb_reads;              /* of page tables, by these walks */
 };
+/* All but the pins. */
+extern const struct stat_desc vm_stats_table[];
 struct vm_stats vm_stats(const struct k_vm *vm);
+/* The measurement begins: all but the pins count from 0. */
+void vm_stats_clear(struct k_vm *vm);
 /* The host-physical address of a guest-physical one; false: no memory is there. */
 bool vm_resolve(const struct k_vm *vm, uint64_t guest, uint64_t *address);
 

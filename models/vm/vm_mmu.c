@@ -200,8 +200,10 @@ static void touch(const struct os_guest *place, unsigned cpu, struct core *core,
     struct vm_mmu_cpu *mmu = &vm->mmu[cpu];
     const uint64_t page = guest >> vm->page_shift;
     uint64_t there = 0;
-    if (vm_tlb_find(&mmu->l1, page, NULL))
+    if (vm_tlb_find(&mmu->l1, page, NULL)) {
+        vm->stats.tlb_hits++;
         return;
+    }
     core_compute(core, task, vm->config.params.tlb_l2_cycles);
     if (vm_tlb_find(&mmu->l2, page, NULL)) {
         vm->stats.tlb_l2_hits++;

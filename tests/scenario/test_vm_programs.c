@@ -81,6 +81,32 @@ static void test_local(void **state)
     expect_copies(scenario("8 GiB", "server", "peer", false, SMALL));
 }
 
+/* A page of 4 KiB per access that is not near the last one: more is looked up than with 2 MiB. */
+static void test_statistics(void **state)
+{
+    static const char *const pages[] = { "2097152", "4096" };
+    double misses[2], reads[2];
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        g_autofree char *vm = g_strdup_printf(SMALL " guest_page_bytes = %s; host_page_bytes = %s;",
+                                              pages[i], pages[i]);
+        struct run_result *result = run_result_new();
+        g_autofree char *text = scenario("8 GiB", "server", "read", false, vm);
+        char *error = scenario_run_into(text, result);
+        assert_null(error);
+        assert_true(run_result_value(result, "borrower.vm.exits") >= 0);
+        assert_true(run_result_value(result, "borrower.vm.wakeups") <=
+                    run_result_value(result, "borrower.vm.interrupts"));
+        assert_true(run_result_value(result, "borrower.vm.tlb_hits") > 0);
+        assert_true(run_result_value(result, "borrower.vm.tlb_l2_hits") >= 0);
+        misses[i] = run_result_value(result, "borrower.vm.tlb_misses");
+        reads[i] = run_result_value(result, "borrower.vm.walk_reads");
+        assert_true(reads[i] >= misses[i]);
+        run_result_free(result);
+    }
+    assert_true(misses[1] > misses[0] && reads[1] > reads[0]);
+}
+
 static void test_small_aperture(void **state)
 {
     double gbyte_s;
@@ -88,7 +114,8 @@ static void test_small_aperture(void **state)
     char *error = run_into(
         scenario("1 GiB", "lender", "read", true, "memory_bytes = \"2 GiB\"; cpus = 2;"), &gbyte_s);
     assert_non_null(error);
-    if (strstr(error, "do not fit into its aperture of 1024 MiB") == NULL)
+    if (strstr(error, "the guest borrower does not get gpu0 of lender: ") == NULL ||
+        strstr(error, "do not fit into its aperture of 1024 MiB") == NULL)
         fail_msg("%s", error);
     g_free(error);
 }
@@ -103,21 +130,29 @@ static void expect_mistake(const char *vm, const char *what)
 static void test_mistakes(void **state)
 {
     (void)state;
-    expect_mistake("first_cpu = 3; cpus = 2;", "cores of the host");
+    expect_mistake("first_cpu = 3; cpus = 2;", "lending.borrower.vm.cpus: found 2 (an integer), "
+                                               "expected at most 1: cores of the host server from "
+                                               "first_cpu = 3 on");
+    expect_mistake("first_cpu = 4;",
+                   "lending.borrower.vm.first_cpu: found 4 (an integer), expected "
+                   "one of the cores of the host server, 1..3");
+    expect_mistake("host_page_bytes = 8192;", "lending.borrower.vm.host_page_bytes: found 8192");
+    expect_mistake("guest_page_bytes = 8192;", "lending.borrower.vm.guest_page_bytes: found 8192");
     expect_mistake(
         "cpus = 1;",
-        "cpu: found 1 (the default), expected a CPU of the guest, 0..0"); /* the program is on CPU 1
+        "cpu: found 1 (the default), expected a CPU of the guest borrower, 0..0"); /* the program is on CPU 1
                                                                            */
-    expect_mistake("memory_bytes = 134221824;", "a multiple of 2 MiB");
+    expect_mistake("memory_bytes = 134221824;",
+                   "lending.borrower.vm.memory_bytes: found 134221824 (an integer), expected a "
+                   "multiple of 2 MiB");
     expect_mistake("memmory_bytes = \"1 GiB\";", "unknown setting");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_borrowed),
-        cmocka_unit_test(test_local),
-        cmocka_unit_test(test_small_aperture),
+        cmocka_unit_test(test_borrowed),   cmocka_unit_test(test_local),
+        cmocka_unit_test(test_statistics), cmocka_unit_test(test_small_aperture),
         cmocka_unit_test(test_mistakes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

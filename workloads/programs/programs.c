@@ -679,9 +679,10 @@ unsigned program_take_spinning_cpu(struct program *program, const struct lending
 void program_check_cpus(struct program *program, const char *key, const struct lending_host *host,
                         unsigned first, unsigned n, struct sim_error_list *errors)
 {
-    const char *const whose = host->vm != NULL ? "guest" : "host";
     const unsigned cpus = lending_cpus(host);
-    char expected[96];
+    char whose[80] = "host", expected[160];
+    if (host->vm != NULL)
+        snprintf(whose, sizeof(whose), "guest %.60s", host->name);
     if (first < cpus && n <= cpus - first) {
         says_cpus(program, (struct program_cpus){ host, first, n, false });
         return;

@@ -4,6 +4,7 @@
 
 #include "workloads/programs/breakdown.h"
 #include "workloads/programs/programs_internal.h"
+#include "workloads/setup/lending_vm.h"
 
 const struct record_desc programs_records[] = {
     { "memory_gbit_s", RECORD_METRIC, "Gbit/s", "DRAM traffic of the measured host" },
@@ -106,6 +107,21 @@ static bool has_bare(const struct program *program, enum record_kind kind, const
            bare_of(program->all, kind, name) == BARE_ONE;
 }
 
+/* With nothing counted before the guests are up: then it declares. */
+static void record_guests(const struct programs *all, struct run_result *result,
+                          sim_time duration_ps)
+{
+    char prefix[80];
+    for (unsigned h = 0; all->lending != NULL && h < lending_n_hosts(all->lending); h++) {
+        const struct lending_host *host = lending_host_at(all->lending, h);
+        struct vm_stats stats;
+        if (!lending_vm_stats(host, &stats))
+            continue;
+        snprintf(prefix, sizeof(prefix), "%.60s.vm.", host->name);
+        run_result_stats(result, prefix, vm_stats_table, &stats, duration_ps);
+    }
+}
+
 void programs_declare(struct workload *workload, struct run_result *declared)
 {
     const struct programs *all = workload->state;
@@ -120,6 +136,7 @@ void programs_declare(struct workload *workload, struct run_result *declared)
         }
     for (unsigned h = 0; h < world_n_hosts(workload->world); h++)
         declare_host(world_host_at(workload->world, h), declared);
+    record_guests(all, declared, 0);
 }
 
 void programs_check_names(struct workload *workload, const struct program *program,
@@ -239,8 +256,10 @@ void programs_begin(struct programs *all)
     world_stats_clear(workload->world);
     for (unsigned h = 0; h < all->network->n_hosts; h++)
         os_stats_clear(all->network->host[h].kernel);
-    for (unsigned h = 0; all->lending != NULL && h < lending_n_hosts(all->lending); h++)
+    for (unsigned h = 0; all->lending != NULL && h < lending_n_hosts(all->lending); h++) {
         os_stats_clear(lending_host_at(all->lending, h)->kernel);
+        lending_vm_stats_clear(lending_host_at(all->lending, h));
+    }
     clear_waits(all);
     if (all->measured_net != NULL) {
         all->sent_at_begin = network_buffers_sent(all->measured_net);
@@ -428,6 +447,7 @@ void programs_record(struct programs *all, sim_time duration_ps)
     for (unsigned i = 0; i < all->n_programs; i++)
         all->program[i].ops->record(&all->program[i], duration_ps);
     workload_record_world(workload, host, duration_ps);
+    record_guests(all, workload->result, duration_ps);
     run_result_metric(workload->result, "memory_gbit_s", "Gbit/s", memory * 8.0);
     record_cpus(all, duration_ps);
     for (unsigned i = 0; i < all->n_sums; i++)

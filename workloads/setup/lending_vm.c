@@ -37,6 +37,25 @@ const struct param_desc lending_vm_params_table[] = {
 
 /* ---- The scenario ---------------------------------------------------------------------------- */
 
+/* Cores of the host, one after the other. */
+static void check_cpus(const struct lending_host *host, struct config_node *group, unsigned cores,
+                       struct sim_error_list *errors)
+{
+    const struct lending_vm_params *params = &host->vm->params;
+    char expected[160];
+    if (params->first_cpu >= cores)
+        snprintf(expected, sizeof(expected), "one of the cores of the host %.60s, 1..%u",
+                 host_name(host->host), cores - 1);
+    else if (params->cpus > cores - params->first_cpu)
+        snprintf(expected, sizeof(expected),
+                 "at most %u: cores of the host %.60s from first_cpu = %u on",
+                 cores - params->first_cpu, host_name(host->host), params->first_cpu);
+    else
+        return;
+    config_mistake_at(group, params->first_cpu >= cores ? "first_cpu" : "cpus", errors, expected,
+                      NULL);
+}
+
 void lending_vm_read(struct lending_host *host, struct config *config,
                      struct sim_error_list *errors)
 {
@@ -59,14 +78,14 @@ void lending_vm_read(struct lending_host *host, struct config *config,
     if (errors->n_messages != before)
         return;
     const unsigned cores = numa_cores(host_numa(host->host));
-    if (v->params.first_cpu >= cores || v->params.cpus > cores - v->params.first_cpu)
-        config_mistake(group, errors, "`first_cpu` and `cpus`: cores of the host", NULL);
+    check_cpus(host, group, cores, errors);
     if (v->params.memory_bytes % HUGE_BYTES != 0)
-        config_mistake(group, errors, "`memory_bytes`: a multiple of 2 MiB", NULL);
-    if (!vm_pages_possible(v->config.params.guest_page_bytes, v->config.params.host_page_bytes))
-        config_mistake(group, errors,
-                       "`guest_page_bytes`: 4096, 2 MiB or 1 GiB; `host_page_bytes`: 4096 or 2 MiB",
-                       NULL);
+        config_mistake_at(group, "memory_bytes", errors, "a multiple of 2 MiB", NULL);
+    if (!vm_pages_possible(v->config.params.guest_page_bytes, v->config.params.host_page_bytes)) {
+        const bool by_host = vm_pages_possible(v->config.params.guest_page_bytes, HUGE_BYTES);
+        config_mistake_at(group, by_host ? "host_page_bytes" : "guest_page_bytes", errors,
+                          by_host ? "4096 or 2 MiB" : "4096, 2 MiB or 1 GiB", NULL);
+    }
     v->config.name = host->name;
     v->config.first_cpu = v->params.first_cpu;
     v->config.n_cpus = v->params.cpus;
@@ -126,8 +145,12 @@ void lending_vm_boot(struct lending_host *host)
     take_own(host);
     const int status = vm_new(host->host_kernel, &v->config, &v->vm);
     if (status != 0)
-        lending_refuse(host, "%s: no virtual machine of %u CPUs and %llu MiB: error %d", host->name,
-                       v->config.n_cpus, (unsigned long long)(v->config.memory_bytes >> 20),
+        lending_refuse(host, "the guest %s does not start, with %u CPUs and %llu MiB: %s (%d)",
+                       host->name, v->config.n_cpus,
+                       (unsigned long long)(v->config.memory_bytes >> 20),
+                       status == -ENOMEM  ? "its host has not so much memory"
+                       : status == -EBUSY ? "the CPUs are another guest's"
+                                          : "error",
                        status);
     else
         host->kernel = vm_kernel(v->vm);
@@ -155,8 +178,9 @@ static void add_borrowed(struct lending_host *host, struct lent_device *device)
     const int status = vm_add(host->vm->vm, lend_mdev_function(device->mdev));
     const struct lend_error *error = lend_mdev_error(device->mdev);
     if (status != 0 || error->code != 0)
-        lending_refuse(host, "%s does not get %s of %s: %s (%d)", host->name, device->name,
-                       device->lender->name, error->text, status != 0 ? status : error->code);
+        lending_refuse(host, "the guest %s does not get %s of %s: %s (%d)", host->name,
+                       device->name, device->lender->name, error->text,
+                       status != 0 ? status : error->code);
 }
 
 void lending_vm_plug(struct lending_host *host)
@@ -221,6 +245,21 @@ struct k_pci_dev *lending_vm_device(struct lending_host *host, const char *name)
                                 : NULL;
     const struct k_vm_function *fn = own != NULL ? vfio_function(v->vfio, own) : NULL;
     return fn != NULL ? vm_device(v->vm, fn) : NULL;
+}
+
+/* ---- Statistics ------------------------------------------------------------------------------ */
+
+bool lending_vm_stats(const struct lending_host *host, struct vm_stats *stats)
+{
+    const struct lending_vm *v = host->vm;
+    *stats = v != NULL && v->vm != NULL ? vm_stats(v->vm) : (struct vm_stats){ 0 };
+    return v != NULL;
+}
+
+void lending_vm_stats_clear(struct lending_host *host)
+{
+    if (host->vm != NULL && host->vm->vm != NULL)
+        vm_stats_clear(host->vm->vm);
 }
 
 /* ---- Cold migration -------------------------------------------------------------------------- */

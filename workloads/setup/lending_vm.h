@@ -36,6 +36,10 @@ void lending_vm_arrive(struct lending_host *host, const char *device);
 
 /* The device in the guest's tree; NULL: it is not there. */
 struct k_pci_dev *lending_vm_device(struct lending_host *host, const char *name);
+/* What its guest has counted since the measurement began (vm_stats_table), or nothing if it is not
+ * up. False: the host has none by the scenario. */
+bool lending_vm_stats(const struct lending_host *host, struct vm_stats *stats);
+void lending_vm_stats_clear(struct lending_host *host);
 /* Frees the guest; the simulation must not run any more. */
 void lending_vm_free(struct lending_host *host);
 
