@@ -127,6 +127,19 @@ static bool append_bar_marks(GString *script, const struct plot_data *data, cons
     return any;
 }
 
+/* Line by line, the legend names the parts as they stand in the bars, from top to bottom. */
+static void append_stack_titles(GString *script, const struct plot_data *data, const GArray *order)
+{
+    for (guint k = order->len; k-- > 0;) {
+        const struct plot_curve *curve = data->curves->pdata[g_array_index(order, guint, k)];
+        if (!plot_part_is_seen(data, curve))
+            continue;
+        g_string_append_printf(script, ", NaN with boxes lc rgb '%s' fs solid 0.9 ",
+                               plot_color(curve));
+        plot_append_title(script, curve->label);
+    }
+}
+
 /* What was measured of a whole stack: points on it. */
 static void append_stack_points(GString *script, const struct plot_data *data, bool small)
 {
@@ -178,8 +191,10 @@ void plot_append_bars(GString *script, const struct plot_panel *panel,
         g_string_append_printf(script, "%s$bars using %u%s:xtic(1) lc rgb '%s' fs %s ",
                                k > 0 ? ", " : "", 2 * i + 2, columns, plot_color(curve),
                                curve->measured ? "solid 0.35 border" : "solid 0.9");
-        plot_append_title(script, stacked && !plot_part_is_seen(data, curve) ? "" : curve->label);
+        plot_append_title(script, stacked ? "" : curve->label);
     }
+    if (stacked)
+        append_stack_titles(script, data, order);
     if (ratios)
         g_string_append(script, ", $ratios using 1:2:3 with labels offset 0,0.7 notitle");
     plot_append_ratio_title(script, panel);

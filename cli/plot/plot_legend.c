@@ -135,9 +135,8 @@ void plot_legend_append(GString *script, const struct plot_panel *panel, int pan
                         bool is_small, int font_points)
 {
     const struct plot_spec *spec = panel->spec;
-    g_string_append_printf(script, "set key %s%s%s height 1", is_small ? "samplen 2 " : "",
-                           *spec->key != '\0' ? spec->key : "below",
-                           spec->kind == PLOT_STACK ? " invert" : "");
+    g_string_append_printf(script, "set key %s%s height 1", is_small ? "samplen 2 " : "",
+                           *spec->key != '\0' ? spec->key : "below");
     if (is_small && is_below(spec)) {
         g_string_append_printf(script, " maxcols %u", small_columns(panel, panel_width));
     } else if (panel_width > 0 && is_below(spec)) {

@@ -346,17 +346,55 @@ static void append_terminal(GString *script, guint n_panels, const struct plot_o
 /* Labels do not stand on each other: from one to the next is a share of the width. */
 #define LABEL_SHARE     0.085
 #define PUBLISHED_SHARE 0.2 /* where one of them has something published in it */
+#define PUBLISHED_EDGE  0.15
+
+/* Where a value stands in the frame: 0 at its left, 1 at its right. */
+static double place_along_x(const struct plot_spec *spec, const struct plot_data *data,
+                            const struct plot_value *v)
+{
+    double lo, hi;
+    plot_x_range(data, &lo, &hi);
+    lo = isnan(spec->x_min) ? lo : spec->x_min;
+    hi = isnan(spec->x_max) ? hi : spec->x_max;
+    return !(hi > lo)                     ? 0.5
+           : spec->log_x >= 2 && lo > 0.0 ? log(v->x / lo) / log(hi / lo)
+                                          : (v->x - lo) / (hi - lo);
+}
+
+static double label_share(const struct plot_value *v)
+{
+    return v->published != NULL ? PUBLISHED_SHARE : LABEL_SHARE;
+}
+
+/* A label that would reach over an edge of the frame stands beside its point, inside. */
+static const char *label_justify(double at, const struct plot_value *v)
+{
+    const double edge = v->published != NULL ? PUBLISHED_EDGE : LABEL_SHARE / 2.0;
+    return at < edge ? "left" : at > 1.0 - edge ? "right" : "center";
+}
+
+static double label_middle(double at, const struct plot_value *v)
+{
+    const char *justify = label_justify(at, v);
+    const double half = label_share(v) / 2.0;
+    return *justify == 'l' ? at + half : *justify == 'r' ? at - half : at;
+}
+
+/* Whether a label stands clear of that of the other value. */
+static bool stands_clear(const struct plot_spec *spec, const struct plot_data *data,
+                         const struct plot_value *v, const struct plot_value *other)
+{
+    const double a = label_middle(place_along_x(spec, data, v), v);
+    const double b = label_middle(place_along_x(spec, data, other), other);
+    return fabs(a - b) >= label_share(other);
+}
 
 /* Which values of a curve have their ratio beside them: all that say what was published, and of the
  * others those that there is room for; g_free(). */
 static bool *labelled_values(const struct plot_spec *spec, const struct plot_data *data,
                              const struct plot_curve *curve)
 {
-    double lo, hi;
     bool *labelled = g_new0(bool, curve->values->len + 1);
-    plot_x_range(data, &lo, &hi);
-    const bool logarithmic = spec->log_x >= 2 && lo > 0.0;
-    const double width = logarithmic ? log(hi / lo) : hi - lo;
     for (int published = 1; published >= 0; published--) {
         for (guint k = 0; k < curve->values->len; k++) {
             const struct plot_value *v = &g_array_index(curve->values, struct plot_value, k);
@@ -364,10 +402,7 @@ static bool *labelled_values(const struct plot_spec *spec, const struct plot_dat
             for (guint i = 0; room && published == 0 && i < curve->values->len; i++) {
                 const struct plot_value *other = &g_array_index(curve->values, struct plot_value,
                                                                 i);
-                const double share = other->published != NULL ? PUBLISHED_SHARE : LABEL_SHARE;
-                const double apart = logarithmic ? fabs(log(v->x / other->x))
-                                                 : fabs(v->x - other->x);
-                room = i == k || !labelled[i] || apart >= width * share;
+                room = i == k || !labelled[i] || stands_clear(spec, data, v, other);
             }
             labelled[k] = labelled[k] || room;
         }
@@ -506,20 +541,11 @@ static void y_range(const struct plot_data *data, double *lo, double *hi)
 static struct label_side label_side(const struct plot_spec *spec, const struct plot_data *data,
                                     const struct plot_value *v)
 {
-    double lo, hi, bottom, top;
-    plot_x_range(data, &lo, &hi);
+    double bottom, top;
     y_range(data, &bottom, &top);
-    lo = isnan(spec->x_min) ? lo : spec->x_min;
-    hi = isnan(spec->x_max) ? hi : spec->x_max;
     bottom = isnan(spec->y_min) ? bottom : spec->y_min;
-    const bool logarithmic = spec->log_x >= 2 && lo > 0.0;
-    const double at = !(hi > lo)    ? 0.5
-                      : logarithmic ? log(v->x / lo) / log(hi / lo)
-                                    : (v->x - lo) / (hi - lo);
     return (struct label_side){ v->ratio < 1.0 && v->y - bottom > 0.1 * (top - bottom),
-                                at < 0.15   ? "left"
-                                : at > 0.85 ? "right"
-                                            : "center" };
+                                label_justify(place_along_x(spec, data, v), v) };
 }
 
 static void append_ratios(GString *script, const struct plot_panel *panel, unsigned index)

@@ -145,6 +145,13 @@ has "a panel without results is said to have none" "$(cat one.txt)" \
     '^p/one: no results of throughput_gbit_s where transfer_bytes=8 in one.db'
 is "and is all that is said" "$(wc -l <one.txt)" 1
 is "and left out" "$("$nudma" plot p/one --scenarios . --db one.db -F gnuplot 2>/dev/null | grep -c '^plot ')" 1
+# Of nine points the last one's label stands below it, not beside it, where the one before stands.
+figure p/edge.cfg $size 'x = "transfer_bytes"; x_min = 4.8; x_max = 75.2; y = "latency_mean_ns"; series = ["op"];
+    ratio_labels = "op=write_read/op=read";'
+sed -i 's/values = \[8, 16, .*\];/values = [8, 16, 24, 32, 40, 48, 56, 64, 72];/; s/^quick = .*//' p/edge.cfg
+"$simulate" run p/edge --scenarios . --db one.db -q >/dev/null
+is "labels beside each other" "$("$nudma" plot p/edge --scenarios . --db one.db -F gnuplot 2>/dev/null |
+    grep -o 'labels boxed [a-z]*' | sort | uniq -c | xargs)" "9 labels boxed center"
 figure p/relative.cfg $size 'x = "transfer_bytes"; series = ["op"]; y = "latency_mean_ns"; normalised = true;'
 "$simulate" run p/relative --scenarios . --db one.db -q --filter 'transfer_bytes=8 || transfer_bytes=64' >/dev/null
 "$nudma" plot p/relative --scenarios . --db one.db -F gnuplot 2>/dev/null >relative.txt
@@ -316,10 +323,13 @@ has "in text, too" "$text" "^ +socket 1 +[0-9.]+ +#+ $(ratio p/bars read_gbyte_s
 out=$(script p/stack); is "a stack" $? 0
 has "what was measured stands on it" "$out" "with points .* title 'measured'"
 is "and is no part of it" "$(grep '^plot ' <<<"$out" | tr , '\n' | grep bars | grep -c measured)" 0
+is "and stand in the legend" "$(grep -c 'NaN with boxes' <<<"$out")" 1
 drawn "a stack" p/stack
 has "beside it" "$text" '^ +measured +450 +-+$'
 part() { tr , '\n' <<<"$out" | grep -o "rgb '[^']*' fs solid 0.9 title '$1'"; }
-has "its legend runs as the stack does" "$out" '^set key below invert'
+parts() { grep -o "$1 .*" <<<"$out" | tr , '\n' | grep "$1" | grep -o "rgb '[^']*'"; } # parts WHAT: their colours in order
+is "its legend runs from the top of the stack to the bottom" "$(parts 'NaN with boxes')" \
+    "$(parts '[$]bars using' | tac | grep -Fxf <(parts 'NaN with boxes'))"
 dram=$(part DRAM)
 has "another is of two words" "$out" "title 'root complex'"
 has "dram is a part" "$dram" "title 'DRAM'"
