@@ -112,6 +112,7 @@ static double letters_of(const struct plot_panel *panel, int panel_width)
 
 /* Of a picture for a page, whose letters are smaller. gnuplot takes legends to be as wide as the
  * frame. */
+#define SMALL_FONT      15
 #define SMALL_CHARACTER 9.0
 #define SMALL_ENTRY     72.0
 #define SMALL_LINE      20
@@ -122,6 +123,20 @@ static guint small_columns(const struct plot_panel *panel, int width)
     const struct entries entries = entries_of(panel, width);
     const double entry = SMALL_CHARACTER * (double)entries.longest + SMALL_ENTRY;
     return (guint)CLAMP((int)(SMALL_FRAME * (double)width / entry), 1, MAX((int)entries.n, 1));
+}
+
+/* Where gnuplot takes a legend to be wider than what is to the right of the middle of the frame,
+ * twice, its samples would stand beyond the picture: long names get smaller letters, here as
+ * well. */
+#define SMALL_FONT_CHARACTER 10.0 /* as wide as gnuplot takes one to be */
+#define SMALL_SAMPLE         66.0
+#define SMALL_RIGHT          0.93 /* of the picture's width, twice from the middle of the frame */
+
+static double small_letters_of(const struct plot_panel *panel, int width)
+{
+    const struct entries entries = entries_of(panel, width);
+    const double room = SMALL_RIGHT * (double)width - SMALL_SAMPLE;
+    return MAX(MIN(room / (SMALL_FONT_CHARACTER * (double)entries.longest), 1.0), 0.6);
 }
 
 int plot_legend_small_rows(const struct plot_panel *panel, int width, int rows)
@@ -138,7 +153,10 @@ void plot_legend_append(GString *script, const struct plot_panel *panel, int pan
     g_string_append_printf(script, "set key %s%s height 1", is_small ? "samplen 2 " : "",
                            *spec->key != '\0' ? spec->key : "below");
     if (is_small && is_below(spec)) {
+        const double letters = small_letters_of(panel, panel_width);
         g_string_append_printf(script, " maxcols %u", small_columns(panel, panel_width));
+        if (letters < 1.0)
+            g_string_append_printf(script, " font ',%d'", (int)(letters * SMALL_FONT));
     } else if (panel_width > 0 && is_below(spec)) {
         const double letters = letters_of(panel, panel_width);
         g_string_append_printf(script, " maxcols %u", columns_of(panel, panel_width));

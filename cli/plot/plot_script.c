@@ -731,7 +731,7 @@ static void append_curves(GString *script, const struct plot_panel *panel,
     g_string_append(script, "\n");
 }
 
-#define SMALL_NAMES 54 /* letters beside each other below the frame of a small picture */
+#define SMALL_NAMES 43 /* letters beside each other below the frame of a small picture */
 
 bool plot_is_rotated(const struct plot_panel *panel, bool small)
 {

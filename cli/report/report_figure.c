@@ -7,7 +7,7 @@
 #include "cli/report/report.h"
 #include "cli/results/result_older.h"
 
-#define PICTURE_COLUMNS 620
+#define PICTURE_COLUMNS 500
 #define PICTURE_ROWS    430
 #define NOTE_ROOM       400 /* characters below the pictures: all claims are in the table below */
 #define PARTS           "latency_part_ns"

@@ -29,7 +29,7 @@ const char report_style[] =
     "nav ul ul{padding-left:1rem;columns:2 18rem;margin:.2rem 0 .8rem}\n"
     "nav li{break-inside:avoid;padding:.1rem 0}\n"
     "figure{margin:.75rem 0 1rem}\n"
-    "figure svg{display:block;width:100%;max-width:46rem;height:auto}\n"
+    "figure svg{display:block;width:100%;max-width:37rem;height:auto}\n"
     "figure svg.topology{max-width:100%;width:auto}\n"
     "figcaption{color:var(--soft);font-size:.9rem;max-width:44rem}\n"
     "table{border-collapse:collapse;font-size:.875rem;line-height:1.35;"
@@ -67,7 +67,7 @@ const char report_style[] =
     "@media print{body{max-width:none;padding:0;font-size:10pt}nav,.skip{display:none}"
     "h2{break-before:page}#summary{break-before:auto}h3,h4,h3+p,h3~.meta,summary,caption{break-after:avoid}figure,tr{break-inside:avoid}"
     "thead{display:table-header-group;break-after:avoid}a{color:inherit;text-decoration:none}"
-    ".wide{overflow:visible}figure svg{max-width:12.5cm;min-width:0!important}table{font-size:8pt}"
+    ".wide{overflow:visible}figure svg{max-width:10.1cm;min-width:0!important}table{font-size:8pt}"
     ".wide code,td,th,.n{white-space:normal;overflow-wrap:anywhere}}\n";
 
 /* On paper all is open but the parameters, hundreds of pages, unless the reader has opened them.

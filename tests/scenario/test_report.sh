@@ -95,7 +95,7 @@ has "where the time goes" $page '<summary>Where the time goes</summary>'
 "$nudma" report numa/memory_latency pcie_bench/bandwidth_iommu -o names.html >/dev/null 2>&1
 has "curves have names" names.html '<th scope="col" class="n">read 64 B</th>'
 has "so has what was measured" names.html '<th scope="col" class="n">read 64 B, measured</th>'
-has "a high legend makes a picture higher" names.html '<svg [^>]*viewBox="0 0 620 4[4-9][0-9]"'
+has "a high legend makes a picture higher" names.html '<svg [^>]*viewBox="0 0 500 4[4-9][0-9]"'
 "$simulate" run pcie_bench/hosts_iommu_bandwidth -q --db panels.db --filter 'op=read transfer_bytes=64 window_bytes=1048576' >/dev/null 2>&1
 "$nudma" report pcie_bench/hosts_iommu_bandwidth --db panels.db -o panels.html >/dev/null 2>&1
 has "panels have their titles" panels.html '<figcaption>T430'
@@ -163,6 +163,8 @@ document.querySelectorAll('figure svg:not(.topology) text').forEach(function (t)
     var b = t.getBoundingClientRect(), s = t.ownerSVGElement.getBoundingClientRect();
     if (t.textContent.trim() && (b.left < s.left - 1 || b.right > s.right + 1 || b.top < s.top - 1 || b.bottom > s.bottom + 1))
         faults.push('cut off: ' + t.textContent.trim());
+    var px = parseFloat(getComputedStyle(t).fontSize) * s.width / t.ownerSVGElement.viewBox.baseVal.width;
+    if (t.textContent.trim() && px < 9) faults.push('letters of ' + px.toFixed(1) + ' px: ' + t.textContent.trim());
 });
 document.querySelectorAll('table.claims th[scope=row]').forEach(function (h) {
     if (innerWidth < 600 && h.clientWidth < 0.9 * h.parentNode.clientWidth) faults.push('a narrow claim');
