@@ -162,36 +162,86 @@ out=$(PATH=$PWD/bin:$PATH "$nudma" topology $switch -F svg 2>&1); is "if it fail
 has "what it says" "$out" '^dot failed: broken'
 
 # ---- All scenarios -------------------------------------------------------------------------------
-# What is not well-formed, a host that is missing, warnings of dot (edges that it lost).
-mkdir -p telling && printf '#!/bin/sh\nexec "%s" "$@" 2>>dot.err\n' "$(command -v dot)" >telling/dot && chmod +x telling/dot
-faults() { # faults SCENARIO [OPTION...]
+# What is not well-formed, a host that is missing, warnings of dot (edges that it lost): of many pictures at once, as
+# each question is a process.
+# shellcheck disable=SC2016 # $PICTURE is for that script
+mkdir -p telling && printf '#!/bin/sh\nexec "%s" "$@" 2>>"$PICTURE.dot"\n' "$(command -v dot)" >telling/dot && chmod +x telling/dot
+pictures=0
+draw() { # draw SCENARIO [OPTION...]: $picture.svg, what was said, and the tree, for look()
     local nudma=$nudma
     case $1 in smartio/cluster60) nudma=$large ;; esac
-    : >dot.err
-    PATH=$PWD/telling:$PATH "$nudma" topology "$@" -o all.svg 2>&1 || echo "status $?"
-    cat dot.err
-    well_formed all.svg
-    "$nudma" topology "$@" | grep -oE '^[A-Za-z_0-9]+(: | \()' | tr -d ': (' | grep -vx Ethernet | while read -r name; do
-        [ "$(shown "$name" all.svg)" -ge 1 ] || echo "missing: $name"
-    done
+    pictures=$((pictures + 1))
+    picture=picture$pictures
+    PICTURE=$picture PATH=$PWD/telling:$PATH "$nudma" topology "$@" -o $picture.svg >$picture.said 2>&1 ||
+        echo "status $?" >>$picture.said
+    [ -e $picture.svg ] || : >$picture.svg
+    "$nudma" topology "$@" >$picture.tree || echo "no tree" >>$picture.said
 }
-n=0 every=$(stride 12)
+look() { # look PICTURE...: ${faults[PICTURE]}, and ${faults[-]} of none of them
+    local asked=("$@") picture fault
+    declare -gA faults=()
+    while IFS=$'\t' read -r picture fault; do
+        faults[$picture]+=${faults[$picture]:+$'\n'}$fault
+    done < <(
+        xmllint --noout "${asked[@]/%/.svg}" 2>&1 | awk -v picture=- '
+            /^picture[0-9]+[.]svg:/ { picture = $0; sub(/[.].*/, "", picture) }
+            { print picture "\t" $0 }'
+        awk '
+            FNR == 1 { picture = FILENAME; sub(/\..*/, "", picture) }
+            FILENAME !~ /\.(svg|tree)$/ { print picture "\t" $0; next } # said by the command, by dot
+            FILENAME ~ /svg$/ { # pieces of text, with or without what stands before a name
+                rest = $0
+                while (match(rest, /<text[^>]*>[^<>]*<\/text>/)) {
+                    text = substr(rest, RSTART, RLENGTH)
+                    rest = substr(rest, RSTART + RLENGTH)
+                    gsub(/^<text[^>]*>[^A-Za-z0-9]*| *<\/text>$/, "", text)
+                    shown[picture, text] = 1
+                }
+                next
+            }
+            match($0, /^[A-Za-z_0-9]+(: | \()/) {
+                name = substr($0, 1, RLENGTH - 2)
+                if (name != "Ethernet") names[++n] = picture SUBSEP name
+            }
+            END {
+                for (i = 1; i <= n; i++) {
+                    split(names[i], part, SUBSEP)
+                    if (!(names[i] in shown)) print part[1] "\tmissing: " part[2]
+                }
+            }' "${asked[@]/%/.said}" "${asked[@]/%/.dot}" "${asked[@]/%/.svg}" "${asked[@]/%/.tree}" ||
+            printf -- '-\tawk failed\n'
+    )
+}
+faults_of() { # faults_of SCENARIO [OPTION...]: $found, as the only one; the picture is all.svg
+    draw "$@"
+    look $picture
+    found=${faults[$picture]:-}${faults[-]:-}
+    cp $picture.svg all.svg
+}
+n=0 every=$(stride 12) drawn=()
 for scenario in "$NUDMA_SCENARIOS"/*/*.cfg; do
     name=${scenario#"$NUDMA_SCENARIOS"/}
     name=${name%.cfg}
     case $name in platforms/* | devices/* | families/* | */claims | */whatif) continue ;; esac
     n=$((n + 1))
     [ $((n % every)) = 0 ] || continue
-    is "$name" "$(faults "$name")" ""
+    draw "$name"
+    drawn+=("$picture $name")
 done
 while read -r name set; do
-    is "$name, $set" "$(faults "$name" --set "$set")" ""
+    draw "$name" --set "$set"
+    drawn+=("$picture $name, $set")
 done <<'END'
 smartio/fig22_bandwidth_test axes.config=lending
 smartio/text_limits axes.topology=cluster
 smartio/fig30_training axes.config=two_lenders
 examples/lend_nic axes.owner=borrower
 END
+look "${drawn[@]%% *}"
+for name in "${drawn[@]}"; do
+    picture=${name%% *}
+    is "${name#* }" "${faults[$picture]:-}${faults[-]:-}" ""
+done
 
 # ---- What the picture shows ----------------------------------------------------------------------
 "$nudma" topology device_lending/fig04_ntb_dma -o k.svg; is "bridges back to back" $? 0
@@ -223,10 +273,12 @@ quad() { # quad FUNCTIONS SOCKET.PORT...: a host with a NIC, a cable to each of 
 }
 labels() { grep -oE '> p[0-9]: Gen3 x[0-9]+ <' "$1" | tr -d '<>' | sed 's/^ //; s/ $//' | sort | tr '\n' ','; }
 quad 4 s0.rp0 s0.rp1 s1.rp0 s1.rp1 >quad.cfg
-is "a NIC of four functions" "$(faults quad.cfg)" ""
+faults_of quad.cfg
+is "a NIC of four functions" "$found" ""
 is "each cable says which function it leads to" "$(labels all.svg)" \
     "p0: Gen3 x4,p1: Gen3 x4,p2: Gen3 x4,p3: Gen3 x4,"
-is "of NICs beside each other the one with two says which" "$(faults ioctopus/bonding)$(labels all.svg)" \
+faults_of ioctopus/bonding
+is "of NICs beside each other the one with two says which" "$found$(labels all.svg)" \
     "p0: Gen3 x8,p1: Gen3 x8,"
 
 # ---- Nine hosts, in pairs ------------------------------------------------------------------------
@@ -246,7 +298,8 @@ is "of NICs beside each other the one with two says which" "$(faults ioctopus/bo
     done
     echo '); workload = { type = "memory"; host = "h0"; };'
 } >pairs.cfg
-is "cables between many hosts" "$(faults pairs.cfg)" ""
+faults_of pairs.cfg
+is "cables between many hosts" "$found" ""
 is "all of them" "$(shown 'Gen3 x16' all.svg) $(shown '100 Gb/s' all.svg) $(grep -c 'stroke-dasharray' all.svg)" "4 2 2"
 is "each from host to host" "$("$nudma" topology pairs.cfg -F dot | grep -oE '^  h[0-9] -- h[0-9]' | tr -d ' \n')" \
     "h0--h1h2--h3h4--h5h6--h7h0--h8h2--h6"
@@ -264,8 +317,8 @@ is "each card once" "$(shown 'A: 6 hosts like this, the first of them n00' clust
 is "and of those that borrow" "$(shown 'B: 6 hosts like this, the first of them n01' cluster.svg)" 1
 is "and of the others" "$(shown 'C: 48 hosts like this, the first of them n02' cluster.svg)" 1
 is "who borrows what, of each" "$(shown 'n[0-5]1: IOMMU on, borrows dev[0-5] of n[0-5]0' cluster.svg)" 6
-is "a switch that hangs on another: nothing is lost" "$(faults smartio/cluster60 --set 'cables.[126].to=sub1.p11' \
-    --set 'cables.[126].from=sub0.p11')$(shown 'top|sub[0-5]' all.svg)" 7
+faults_of smartio/cluster60 --set 'cables.[126].to=sub1.p11' --set 'cables.[126].from=sub0.p11'
+is "a switch that hangs on another: nothing is lost" "$found$(shown 'top|sub[0-5]' all.svg)" 7
 
 # ---- Mistakes ------------------------------------------------------------------------------------
 out=$("$nudma" topology 2>&1); is "no scenario" $? 2
