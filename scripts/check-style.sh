@@ -84,7 +84,7 @@ if [ ${#c_files[@]} -gt 0 ]; then
         END { ends() }' "${c_files[@]}" >>"$breaches"
     if command -v clang-format >/dev/null; then
         printf '%s\0' "${c_files[@]}" |
-            xargs -0 -n 8 -P "$(nproc)" clang-format --dry-run -Werror 2>&1 |
+            xargs -0 -n 40 -P "$(nproc)" clang-format --dry-run -Werror 2>&1 |
             awk -F : '/(error|warning):/ && !said[$1]++ {
                 print $1 ":" $2 ": not laid out as clang-format -i does it" }' >>"$breaches"
     else
@@ -95,7 +95,8 @@ fi
 
 # Scripts parse; with shellcheck there, they are clean.
 for file in "${scripts[@]}"; do
-    case $(head -n 1 "$file") in *bash*) shell="bash" ;; *) shell="sh" ;; esac
+    IFS= read -r first <"$file" || first=
+    case $first in *bash*) shell="bash" ;; *) shell="sh" ;; esac
     "$shell" -n "$file" 2>>"$breaches"
     [ -x "$file" ] || case $file in tests/*) ;; *) echo "$file:1: not executable" >>"$breaches" ;; esac
 done
@@ -113,20 +114,21 @@ printf '%s\n' "${texts[@]}" | grep -v '^tests/' | # a test may make up a source
         { anchor = $0; sub(/.*#/, "", anchor); sub(/[.-]+$/, "", anchor) }
         !known[anchor] { sub(/:docs.*/, ""); print $0 ": docs/sources.md has no anchor " anchor }
     ' >>"$breaches"
-for file in "${texts[@]}"; do
-    case $file in *.md) ;; *) continue ;; esac
-    folder=$(dirname "$file")
-    grep -noE '\]\([^)# ]+' "$file" | while IFS=: read -r line link; do
-        link=${link#](}
-        case $link in *://* | mailto:*) continue ;; esac
-        [ -e "$folder/$link" ] || echo "$file:$line: the link leads nowhere: $link"
+pages=()
+for file in "${texts[@]}"; do case $file in *.md) pages+=("$file") ;; esac; done
+grep -HnoE '\]\([^)# ]+' "${pages[@]}" /dev/null | while IFS=: read -r file line link; do
+    link=${link#](} folder=.
+    case $link in *://* | mailto:*) continue ;; esac
+    case $file in */*) folder=${file%/*} ;; esac
+    [ -e "$folder/$link" ] || echo "$file:$line: the link leads nowhere: $link"
+done >>"$breaches"
+if [ -e docs/README.md ]; then
+    listed=$(<docs/README.md)
+    for file in "${pages[@]}"; do
+        case $file in docs/README.md) continue ;; docs/*) ;; *) continue ;; esac
+        [[ $listed == *"(${file#docs/})"* ]] || echo "$file:1: docs/README.md does not list this page"
     done >>"$breaches"
-    case $file in
-    docs/README.md) ;;
-    docs/*) [ ! -e docs/README.md ] || grep -qF "(${file#docs/})" docs/README.md ||
-        echo "$file:1: docs/README.md does not list this page" >>"$breaches" ;;
-    esac
-done
+fi
 
 if [ -s "$breaches" ]; then
     sort -t : -k 1,1 -k 2,2n "$breaches"
