@@ -1,7 +1,7 @@
 # nudma. `make run` and `make test` install what is missing, build and go; see README.md.
 #
 #   make [CC=clang] [BUILD=folder] [OPT=-O0] [CLI_OPT=-O0] [TEST_OPT=-O0] [DEBUG_INFO=-g1]
-#        [SANITIZE=address,undefined] [HOSTILE=1 [HOSTILE_BASE=folder]]
+#        [SANITIZE=address,undefined [TRAP=1]] [HOSTILE=1 [HOSTILE_BASE=folder]]
 #   make run | test | random | messages | fuzz | coverage | analyze | aarch64 | bench | figures | check | check-style | test-slurm | install | deb | clean | help
 #
 # V=1 shows whole commands. Everything is built below $(BUILD). A change of the flags
@@ -36,13 +36,13 @@ PROTECTED := cli sim/config sim/store workloads/fio
 # Of GLib what the version has that scripts/setup.sh asks for.
 CFLAGS   := -std=gnu11 $(DEBUG_INFO) $(OPT) $(WARNINGS) -ffp-contract=off -fno-math-errno -MMD -MP -I. \
             $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all \
-                             -fno-omit-frame-pointer) \
+                             -fno-omit-frame-pointer $(if $(TRAP),-fsanitize-undefined-trap-on-error)) \
             $(if $(HOSTILE),-DSIM_HOSTILE=1) -fPIE $(FORTIFY) $(if $(COVERAGE),--coverage) \
             -DGLIB_VERSION_MIN_REQUIRED=GLIB_VERSION_2_70 \
             -DGLIB_VERSION_MAX_ALLOWED=GLIB_VERSION_2_70 \
             $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 LDLIBS   := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lm
-# Under the sanitizers at a fixed address: they make 13 MB of data, which each start would relocate.
+# Under the sanitizers at a fixed address: they make 13 MB of data (without TRAP=1), which each start would relocate.
 LDFLAGS  := $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(if $(COVERAGE),--coverage) $(if $(SANITIZE),-no-pie,-pie) -Wl,-z,relro,-z,now -Wl,--build-id=sha1
 # The tests are two hundred programs in each build: lld links them in half the time, and in half of that if it does not
 # look for strings that could be one.

@@ -42,13 +42,16 @@ rm -rf "$RESULTS"
 mkdir -p "$RESULTS" && touch "$RESULTS/expected" || exit 1
 
 # The builds take nothing from a make around this one (`make -j8 CC=... test`).
-unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES CC OPT CLI_OPT TEST_OPT DEBUG_INFO SANITIZE HOSTILE HOSTILE_BASE
+unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES CC OPT CLI_OPT TEST_OPT DEBUG_INFO SANITIZE TRAP HOSTILE HOSTILE_BASE
 export CMOCKA_MESSAGE_OUTPUT=TAP G_DEBUG=fatal-criticals
 # How the builds of two tests are made. -g1: files and lines of reports; by clang none, as gcc's builds are there to debug. The command's own files without
 # optimisation: they are compiled in half the time, and little runs in them.
-export SANITIZED="CC=gcc OPT=-O1 CLI_OPT=-O0 DEBUG_INFO=-g1 SANITIZE=address,undefined"
+# TRAP: undefined behaviour is an illegal instruction, of which address sanitizer says file, line and callers. What it
+# would say beyond that (make SANITIZE=address,undefined without TRAP) is 13 MB of data in the command, of which each
+# start reads and scans a good part: 5,700 page faults and 25 ms.
+export SANITIZED="CC=gcc OPT=-O1 CLI_OPT=-O0 DEBUG_INFO=-g1 SANITIZE=address,undefined TRAP=1"
 export CLANG="CC=clang OPT=-O3 CLI_OPT=-O0 DEBUG_INFO="
-export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1
+export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:handle_sigill=1
 # Address-space randomisation of newer kernels breaks the sanitizers of gcc 12 now and then.
 if setarch "$(uname -m)" -R true 2>/dev/null; then
     WITHOUT_ASLR="setarch $(uname -m) -R"
