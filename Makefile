@@ -1,7 +1,7 @@
 # nudma. `make run` and `make test` install what is missing, build and go; see README.md.
 #
 #   make [CC=clang] [BUILD=folder] [OPT=-O0] [CLI_OPT=-O0] [TEST_OPT=-O0] [DEBUG_INFO=-g1]
-#        [SANITIZE=address,undefined [TRAP=1]] [HOSTILE=1 [HOSTILE_BASE=folder]]
+#        [SANITIZE=address,undefined [TRAP=1]] [HOSTILE=1 [HOSTILE_BASE=folder]] [CLI_BASE=folder]
 #   make run | test | random | messages | fuzz | coverage | analyze | aarch64 | bench | figures | check | check-style | test-slurm | install | deb | clean | help
 #
 # V=1 shows whole commands. Everything is built below $(BUILD). A change of the flags
@@ -95,6 +95,16 @@ CLI_O    := $(call or-base,$(CLI_O))
 SUPPORT_O := $(call or-base,$(SUPPORT_O))
 FAKE_O   := $(call or-base,$(FAKE_O))
 SHARED_TESTS := $(filter-out $(OWN_O:.o=),$(TESTS))
+endif
+
+# A build with OPT=-O0 takes the command's objects from CLI_BASE, one with CLI_OPT=-O0 and otherwise the same flags.
+ifneq ($(CLI_BASE),)
+but-optimisation = $(filter-out -O% %_FORTIFY_SOURCE %_FORTIFY_SOURCE=2 cli:,$(1))
+base-flags := $(shell cat '$(CLI_BASE)/stamp/flags' 2>/dev/null)
+ifneq "$(OPT) $(call but-optimisation,$(FLAGS))" "$(if $(findstring cli: -O0,$(base-flags)),-O0) $(call but-optimisation,$(base-flags))"
+$(error CLI_BASE=$(CLI_BASE) is no build with CLI_OPT=-O0 and, but for OPT=-O0, these flags)
+endif
+CLI_O    := $(CLI_C:%.c=$(CLI_BASE)/%.o)
 endif
 
 LIB      := $(BUILD)/libnudma.a

@@ -67,7 +67,8 @@ for name in "${builds[@]}"; do
     gcc-O3) flags=(CC=gcc OPT=-O3) ;;
     gcc-O1) flags=("${sanitized[@]}") ;;
     clang-O3) flags=("${clang[@]}") ;;
-    clang-O0) flags=(CC=clang OPT=-O0 DEBUG_INFO=) ;; # for nobody to debug
+    # for nobody to debug; the command's own files are without optimisation in clang-O3, too
+    clang-O0) flags=(CC=clang OPT=-O0 DEBUG_INFO= CLI_BASE="${folder_of[clang-O3]}") ;;
     esac
     build "${folder_of[$name]}" "${flags[@]}" || status=1
     verdict $status "builds: $name"
