@@ -164,9 +164,9 @@ for config in "${configs[@]}"; do
         ;;
     hostile)
         # shellcheck disable=SC2086 # variables of make
-        build clang "$BUILD-clang" $CLANG TEST_OPT=-O0 all room-test-objects
+        build clang "$BUILD-clang" $CLANG all room-test-objects
         # shellcheck disable=SC2086,SC2046
-        build hostile "$BUILD-hostile" $CLANG TEST_OPT=-O0 HOSTILE=1 HOSTILE_BASE="$BUILD-clang" \
+        build hostile "$BUILD-hostile" $CLANG HOSTILE=1 HOSTILE_BASE="$BUILD-clang" \
             $(hostile_rooms | sed "s|^|$BUILD-hostile/|; s|\.c\$||")
         ;;
     determinism) ;; # builds what it lacks

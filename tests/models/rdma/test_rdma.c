@@ -213,7 +213,7 @@ static void test_blueflame_blocks_in_any_order(void **state)
     rr_connect(&rig, qp, 4);
     const uint32_t bytes = 140, head = RDMA_WQE_INLINE | bytes;
     struct rr_wqe first = rr_wqe(&qp[0], RDMA_OP_WRITE, 0, 0, BUFFERS + 64, qp[1].key);
-    first.control.n_segments = 2 + (4 + bytes + 15) / 16;
+    first.control.n_segments = (uint8_t)(2 + (4 + bytes + 15) / 16);
     memcpy(wqe, &first, 32);
     memcpy(wqe + 32, &head, sizeof(head));
     fill(BUFFERS + 4096, bytes, 9);
