@@ -128,39 +128,40 @@ room-tests: $(ROOM_TESTS)
 room-test-objects: $(ROOM_TESTS:=.o) $(SUPPORT) $(FAKE_O) $(CLI_LIB)
 benches: $(BENCHES)
 
-# $(call say,CC,file): a short line for a long command
+# $(call say,CC ,file): a short line for a long command. As make says it itself, and all folders are made with the stamp
+# of the flags, an object is one process that make starts, not three.
 ifeq ($(V),1)
-say      = @:
+say      =
 Q        :=
 else
-say      = @printf '  %-4s %s\n' $(1) $(2)
+say      = $(info $()  $(1)  $(2))
 Q        := @
 endif
+FOLDERS  = $(sort $(dir $(patsubst %,$(BUILD)/%,$(LIB_C) $(LIB_S) $(CLI_C) $(TEST_C) $(SUPPORT_C) $(FAKE_C) $(BENCH_C)) \
+                        $(INSTALL_O) $(FAILING)))
 
 # ---- Building ---------------------------------------------------------------------------------
 
 $(BUILD)/%.o: %.c $(BUILD)/stamp/flags | require-libs
-	@mkdir -p $(@D)
-	$(call say,CC,$@)
+	$(call say,CC ,$@)
 	$(Q)$(CC) $(CFLAGS) $(PROTECTOR) $(LAST_CFLAGS) $(CPPFLAGS) -c -o $@ $<
 $(PROTECTED:%=$(BUILD)/%/%.o): PROTECTOR := -fstack-protector-strong
 $(BUILD)/%.o: %.S $(BUILD)/stamp/flags | require-libs
-	@mkdir -p $(@D)
-	$(call say,AS,$@)
+	$(call say,AS ,$@)
 	$(Q)$(CC) $(CPPFLAGS) -c -o $@ $<
 $(LIB): $(LIB_O) $(BUILD)/stamp/objects
-	$(call say,AR,$@)
+	$(call say,AR ,$@)
 	@rm -f $@
 	$(Q)ar rcs $@ $(LIB_O)
 $(CLI_LIB): $(CLI_O) $(BUILD)/stamp/objects
-	$(call say,AR,$@)
+	$(call say,AR ,$@)
 	@rm -f $@
 	$(Q)ar rcs $@ $(CLI_O)
 $(NUDMA): $(CLI_O) $(LIB)
-	$(call say,LD,$@)
+	$(call say,LD ,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(CLI_O) $(LIB) $(LDLIBS)
 $(SUPPORT): $(SUPPORT_O) $(BUILD)/stamp/objects
-	$(call say,AR,$@)
+	$(call say,AR ,$@)
 	@rm -f $@
 	$(Q)ar rcs $@ $(SUPPORT_O)
 $(BUILD)/cli/%.o: LAST_CFLAGS = $(if $(CLI_OPT),$(CLI_OPT) -U_FORTIFY_SOURCE -Wno-conversion -Wno-sign-conversion)
@@ -173,8 +174,7 @@ $(TESTS:=.o) $(filter-out %/iommu_fake.o %/cluster_scenario.o,$(SUPPORT_O)): | r
 $(ON_FAKE_C:%.c=$(BUILD)/%): ON_FAKE := $(FAKE_O)
 $(ON_FAKE_C:%.c=$(BUILD)/%): $(FAKE_O)
 define link-test
-	@mkdir -p $(@D)
-	$(call say,LD,$@)
+	$(call say,LD ,$@)
 	$(Q)$(CC) $(LDFLAGS) $(TEST_LDFLAGS) -o $@ $< $(ON_FAKE) $(SUPPORT) $(CLI_LIB) $(LIB) $(LDLIBS) -lcmocka
 endef
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(SUPPORT) $(CLI_LIB) $(LIB)
@@ -182,20 +182,19 @@ $(BUILD)/tests/%: $(BUILD)/tests/%.o $(SUPPORT) $(CLI_LIB) $(LIB)
 $(SHARED_TESTS): $(BUILD)/tests/%: $(HOSTILE_BASE)/tests/%.o $(SUPPORT) $(CLI_LIB) $(LIB)
 	$(link-test)
 $(FAILING): tests/support/failing/failing.c $(BUILD)/stamp/flags
-	@mkdir -p $(@D)
-	$(call say,LD,$@)
+	$(call say,LD ,$@)
 	$(Q)$(CC) $(filter-out -MMD -MP,$(CFLAGS)) -fPIC -shared -o $@ $< -ldl
 # Fuzzers, of a build of its own by clang: scripts/fuzz.sh.
 $(BUILD)/fuzz/%: $(FUZZ_C) $(SUPPORT) $(CLI_LIB) $(LIB)
 	@mkdir -p $(@D)
-	$(call say,LD,$@)
+	$(call say,LD ,$@)
 	$(Q)$(CC) $(filter-out -MMD -MP,$(CFLAGS)) $(LDFLAGS) -fsanitize=fuzzer -DFUZZ_TARGET=fuzz_$* -o $@ \
 	    $(if $(filter $*,$(FUZZ_READERS)),$(word 2,$^),$<) $(SUPPORT) $(CLI_LIB) $(LIB) $(LDLIBS) -lcmocka
 $(BENCHES:=.o):
 $(BUILD)/bench/iommu: $(BUILD)/tests/support/iommu_fake.o
 $(BUILD)/bench/cluster: $(BUILD)/tests/support/cluster_scenario.o
 $(BUILD)/bench/%: $(BUILD)/bench/%.o $(LIB)
-	$(call say,LD,$@)
+	$(call say,LD ,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 $(VERSION_O): CPPFLAGS += $(call version-flags,$(CURDIR))
@@ -205,6 +204,7 @@ $(VERSION_O): $(BUILD)/stamp/version
 stamp = @mkdir -p $(@D); printf '%s\n' '$(1)' >$@.new; \
         if cmp -s $@.new $@; then rm -f $@.new; else mv -f $@.new $@; fi
 $(BUILD)/stamp/flags: FORCE
+	@mkdir -p $(FOLDERS)
 	$(call stamp,$(FLAGS))
 $(BUILD)/stamp/test-flags: FORCE
 	$(call stamp,$(TEST_OPT))
@@ -326,18 +326,17 @@ TO_SHARE = $(shell { [ -e .git ] && git ls-files -- scenarios scripts 2>/dev/nul
 
 $(BUILD)/install/%.o: %.c $(BUILD)/stamp/flags $(BUILD)/stamp/version $(BUILD)/stamp/prefix \
                       | require-libs
-	@mkdir -p $(@D)
-	$(call say,CC,$@)
+	$(call say,CC ,$@)
 	$(Q)$(CC) $(CFLAGS) $(CPPFLAGS) $(call version-flags,$(PREFIX)/share/nudma) -c -o $@ $<
 $(BUILD)/install/nudma: $(INSTALL_O) $(CLI_O) $(LIB)
-	$(call say,LD,$@)
+	$(call say,LD ,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(INSTALL_O) $(filter-out $(VERSION_O),$(CLI_O)) $(LIB) $(LDLIBS)
 
 # The library: what the command consists of but for cli/, with the version's objects that look below PREFIX.
 LIBDIR   ?= $(PREFIX)/lib
 HEADERS   = $(filter-out %_internal.h,$(wildcard $(foreach f,hw sim models logic workloads,$(f)/*.h $(f)/*/*.h $(f)/*/*/*.h)))
 $(BUILD)/install/libnudma.a: $(LIB) $(INSTALL_O)
-	$(call say,AR,$@)
+	$(call say,AR ,$@)
 	@rm -f $@
 	$(Q)ar rcD $@ $(filter-out $(VERSION_O),$(LIB_O)) $(filter $(patsubst $(BUILD)/%,$(BUILD)/install/%,$(LIB_O)),$(INSTALL_O))
 	$(Q)strip --strip-debug --enable-deterministic-archives $@
