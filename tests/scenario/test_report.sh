@@ -55,9 +55,8 @@ AWK
 is "tags are balanced" "$(awk -f balance.awk $page)" ""
 is "it is well-formed" "$(xmllint --noout $page 2>&1 | head -n 3)" ""
 is "ids are unique" "$(grep -oE ' id=["'"'"'][^"'"'"']*' $page | sort | uniq -d)" ""
-grep -oE 'href="#[^"]*' $page | sed 's/href="#//' | sort -u | while read -r link; do
-    grep -q "id=\"$link\"" $page || echo "$link"
-done >dead.txt
+comm -23 <(grep -oE 'href="#[^"]*' $page | sed 's/href="#//' | sort -u) \
+    <(grep -oE 'id="[^"]*' $page | sed 's/id="//' | sort -u) >dead.txt
 is "links lead somewhere" "$(cat dead.txt)" ""
 is "nothing comes from elsewhere" \
     "$(grep -oE '(src|href|action)="(https?:|//|\.|/)[^"]*|url\((https?:|//)[^)]*|@import' $page)" ""
@@ -124,20 +123,28 @@ is "nor Graphviz" "$(grep -c 'dot is not installed' <<<"$out")" 1
 has "the rest of the page is there" none.html 'could not be drawn'
 
 # ---- In a browser --------------------------------------------------------------------------------
-browse() { # browse WIDTH [PAGE]: the verdict of the script below; in a frame, as windows are not so narrow
-    cat >"frame-$1.html" <<HTML
+browse() { # browse WIDTH=PAGE...: ${verdicts[WIDTH]} of the script below; in frames, as windows are not so narrow
+    local frame verdict
+    declare -gA verdicts=()
+    cat >frames.html <<'HTML'
 <!DOCTYPE html><html lang="en"><body><script>addEventListener('message', function (m) {
     var verdict = document.createElement('pre');
-    verdict.id = 'verdict';
+    verdict.className = 'verdict';
     verdict.textContent = m.data;
     document.body.appendChild(verdict);
-});</script><iframe width="$1" height="900" style="border:0" src="${2:-probed.html}"></iframe></body></html>
+});</script>
 HTML
-    timeout 100 chromium --headless --no-sandbox --disable-gpu --user-data-dir="$scratch/profile.$1" \
+    for frame in "$@"; do
+        echo "<iframe width=\"${frame%%=*}\" height=\"900\" style=\"border:0\" src=\"${frame#*=}\"></iframe>"
+    done >>frames.html
+    echo '</body></html>' >>frames.html
+    timeout 100 chromium --headless --no-sandbox --disable-gpu --user-data-dir="$scratch/profile" \
         --no-first-run --disable-background-networking --disable-component-update --disable-sync \
         --enable-logging=stderr --window-size="1400,1000" --virtual-time-budget=10000 \
-        --dump-dom "file://$scratch/frame-$1.html" \
-        2>"browser-$1.txt" | sed -n 's/.*<pre id="verdict">\(.*\)<\/pre>.*/\1/p'
+        --dump-dom "file://$scratch/frames.html" >dom.html 2>browser.txt
+    while IFS='>' read -r _ verdict; do
+        verdicts[${verdict%% *}]+=$verdict
+    done < <(grep -o '<pre class="verdict">[^<]*' dom.html)
 }
 cat >probe.html <<'HTML'
 <script>
@@ -185,12 +192,13 @@ cat probe.html >>probed.html
 echo '</body></html>' >>probed.html
 pictures=$(grep -c '<svg' $page)
 if [ "${CONFIG:-}" != san ]; then # the browser is not ours
-    is "at a desk" "$(browse 1280)" "1280 $pictures pictures: good"
-    is "on a phone" "$(browse 390)" "390 $pictures pictures: good"
     # As wide as a sheet with margins: browsers make the letters of a page that does not fit smaller.
     sed 's/@media print/@media all/' probed.html >paper.html
-    is "on paper" "$(browse 710 paper.html)" "710 $pictures pictures: good"
-    is "nothing on the console" "$(grep -h 'CONSOLE' browser-*.txt)" ""
+    browse 1280=probed.html 390=probed.html 710=paper.html
+    is "at a desk" "${verdicts[1280]:-}" "1280 $pictures pictures: good"
+    is "on a phone" "${verdicts[390]:-}" "390 $pictures pictures: good"
+    is "on paper" "${verdicts[710]:-}" "710 $pictures pictures: good"
+    is "nothing on the console" "$(grep 'CONSOLE' browser.txt)" ""
 fi
 
 # ---- A broken scenario ---------------------------------------------------------------------------
