@@ -65,7 +65,7 @@ export TIMEFORMAT='%3U %3S %3R'
 # ---- One test -------------------------------------------------------------------------------
 
 run_one() { # run_one CONFIG TEST: test is tests/ROOM/test_x or tests/scenario/test_x.sh
-    local config=$1 test=$2 folder=$BUILD limit=120 kind=program status passed failed why
+    local config=$1 test=$2 root=$BUILD folder=$BUILD limit=120 kind=program status passed failed why
     [ "$config" = gcc ] || [ "$config" = determinism ] || folder=$BUILD-$config
     local log=$RESULTS/$config/${test//\//.}
     local command=("$folder/$test")
@@ -81,7 +81,7 @@ run_one() { # run_one CONFIG TEST: test is tests/ROOM/test_x or tests/scenario/t
         return
     fi
     # A script finds the build it is to test in these; all start in the project's folder.
-    { time env BUILD="$folder" BUILD_ROOT="$BUILD" NUDMA="$folder/nudma" CONFIG="$config" \
+    { time BUILD_ROOT=$root BUILD="$folder" NUDMA="$folder/nudma" CONFIG="$config" \
         timeout -k 10 $limit "${command[@]}" >"$log.out" 2>"$log.err" </dev/null; } 2>"$log.time"
     status=$?
     read -r passed failed why < <(
