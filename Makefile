@@ -241,7 +241,7 @@ setup:
 
 run:
 	@scripts/setup.sh run
-	$(again) $(if $(MAKE_TERMOUT),,say='@:') all
+	$(again) $(if $(MAKE_TERMOUT),,say=) all
 	$(NUDMA) run $(SCENARIOS) -j $(NPROC) $(if $(MAKE_TERMOUT),,--progress 10 >/dev/null)
 	$(if $(MAKE_TERMOUT),,$(NUDMA) plot --format png $(SCENARIOS))
 	$(NUDMA) plot --format text $(if $(MAKE_TERMOUT),$(SCENARIOS),$(firstword $(SCENARIOS)))
