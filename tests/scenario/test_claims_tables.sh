@@ -51,7 +51,7 @@ check() { # check FOLDER PREFIX [WITHOUT [IDS]]
 }
 
 LEAVE_OUT='65536 config=ioctopus$' SHORTER=ioctopus/fig09_tcp_rr:measure.warmup_us=10000 \
-    check ioctopus ioct 'fig10|fig14|fig15|multicore' 'fig10|fig14|fig15|multicore|fig07[.]ratio|octo_is_local'
+    check ioctopus ioct 'fig10|fig14|fig15|multicore' 'fig10|fig14|fig15|multicore|fig06[.]ratio64k|fig07[.]ratio|octo_is_local'
 check device_lending dl
 PRECISION=1% \
     SHORTER="smartio/fig30_training:programs.training.epochs=1 smartio/fig38_nvmeof:programs.fio.operations=4096" \

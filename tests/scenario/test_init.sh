@@ -45,7 +45,7 @@ has "where they are listed" "$out" '; nudma list --names=platforms shows them$'
 has "the default is among the templates" "$("$nudma" init --help)" 'fio, memory, netperf, pcie_bench \(default pcie_bench'
 mkdir -p scenarios/templates && cp pcie_bench.cfg scenarios/templates/mine.cfg
 has "so is one of one's own" "$("$nudma" init --help)" 'fio, memory, mine, netperf'
-has "the NIC's narrow slot is said" "$(cat netperf.cfg)" 'trains$'
+has "that a link is as wide as its port is said" "$(cat netperf.cfg)" 'trains down to those of the root port'
 
 echo "1..$cases"
 [ $failed = 0 ]
