@@ -64,7 +64,8 @@ enum results_statement {
 struct results_db {
     sqlite3 *sqlite;
     char *path;
-    char *variant;         /* results_set_variant(); NULL: none */
+    char *variant; /* results_set_variant(); NULL: none */
+    bool read_only;
     bool failed;           /* results_failed() */
     bool busy;             /* results_is_busy() */
     bool was_there;        /* results_was_there() */
@@ -84,6 +85,8 @@ struct results_db {
 
 /* The URI by which SQLite opens the file; g_free(). */
 char *results_uri(const char *path, bool read_only);
+/* Removes what reading a database has left beside it, once it is closed. */
+void results_tidy(const char *path);
 sqlite3_stmt *results_statement(struct results_db *db, enum results_statement which);
 /* Prepares a statement of our own for many uses. NULL if the file cannot be read, or its tables
  * are not as ours; sqlite3_errcode() says which. */

@@ -208,5 +208,6 @@ bool results_merge(struct results_db *db, const char *source, struct results_mer
     if (!sqlite3_get_autocommit(db->sqlite))
         sqlite3_exec(db->sqlite, "ROLLBACK", NULL, NULL, NULL);
     sqlite3_exec(db->sqlite, "DETACH source", NULL, NULL, NULL);
+    results_tidy(source);
     return code == SQLITE_OK;
 }

@@ -343,16 +343,42 @@ static bool prepare_schema(struct results_db *db, bool read_only, char **message
     return false;
 }
 
-/* A reader of a WAL database needs its -shm file; where that cannot be made and no other process
- * has left one, nobody writes either, and the file may be read as it is. Not with a log beside it,
- * the runs in which would be left out: SQLite then says that it cannot open the file. */
+static bool has_log(const char *path)
+{
+    g_autofree char *wal = g_strconcat(path, "-wal", NULL);
+    GStatBuf log = { .st_size = 0 };
+    return g_stat(wal, &log) == 0 && log.st_size > 0;
+}
+
+static bool has_index(const char *path)
+{
+    g_autofree char *shm = g_strconcat(path, "-shm", NULL);
+    return g_file_test(shm, G_FILE_TEST_EXISTS);
+}
+
+/* A reader of a WAL database needs its -shm file; where that cannot be made, or not removed again,
+ * and no other process has left one, nobody writes either, and the file may be read as it is. Not
+ * with a log beside it, the runs in which would be left out: SQLite then says that it cannot open
+ * the file. */
 static bool is_immutable(const char *path)
 {
     g_autofree char *folder = g_path_get_dirname(path);
-    g_autofree char *shm = g_strconcat(path, "-shm", NULL), *wal = g_strconcat(path, "-wal", NULL);
-    GStatBuf log = { .st_size = 0 };
-    return g_access(folder, W_OK) != 0 && !g_file_test(shm, G_FILE_TEST_EXISTS) &&
-           (g_stat(wal, &log) != 0 || log.st_size == 0);
+    return (g_access(folder, W_OK) != 0 || g_access(path, W_OK) != 0) && !has_index(path) &&
+           !has_log(path);
+}
+
+/* SQLite leaves it to a connection that may write to remove the -shm and -wal files that a reader
+ * has made: one more, which does nothing else. It is refused the lock for that while any other
+ * connection is open. A log that has something in it is left to the next that writes. */
+void results_tidy(const char *path)
+{
+    sqlite3 *sqlite = NULL;
+    if (!has_index(path) || has_log(path))
+        return;
+    g_autofree char *absolute = g_canonicalize_filename(path, NULL);
+    if (sqlite3_open_v2(absolute, &sqlite, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK)
+        sqlite3_exec(sqlite, "PRAGMA schema_version", NULL, NULL, NULL);
+    sqlite3_close(sqlite);
 }
 
 char *results_uri(const char *path, bool read_only)
@@ -388,6 +414,7 @@ static struct results_db *open_database(const char *path, bool read_only, result
         return NULL;
     struct results_db *db = g_new0(struct results_db, 1);
     db->path = g_strdup(path);
+    db->read_only = read_only;
     results_set_wait(db, wait, context);
     db->questions = g_hash_table_new_full(NULL, NULL, NULL, finalize);
     db->ids = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
@@ -426,6 +453,8 @@ void results_close(struct results_db *db)
         sqlite3_finalize(db->statement[i]);
     g_hash_table_destroy(db->questions);
     sqlite3_close(db->sqlite);
+    if (db->read_only)
+        results_tidy(db->path);
     g_hash_table_destroy(db->ids);
     g_free(db->path);
     g_free(db->variant);

@@ -362,6 +362,55 @@ static void missing_files_and_folders(void **state)
     g_free(deep);
 }
 
+static bool is_beside(const char *suffix)
+{
+    char *name = g_strconcat(path, suffix, NULL);
+    const bool there = g_file_test(name, G_FILE_TEST_EXISTS);
+    g_free(name);
+    return there;
+}
+
+/* What SQLite makes for readers goes with the last of them; a writer's stays, and a log that a kill
+ * has left, too. */
+static void readers_leave_no_files(void **state)
+{
+    (void)state;
+    char *message = NULL;
+    struct results_merged merged;
+    struct results_db *db = open_db();
+    store_value(db, &some_run, 4.0);
+    results_close(db);
+    db = results_open(path, true, &message);
+    struct results_db *other = results_open(path, true, &message);
+    assert_true(evaluate(db, V64) == 4.0);
+    assert_true(evaluate(other, V64) == 4.0);
+    assert_true(is_beside("-shm"));
+    results_close(db);
+    assert_true(evaluate(other, V64) == 4.0);
+    results_close(other);
+    assert_false(is_beside("-shm"));
+    assert_false(is_beside("-wal"));
+    struct results_db *target = results_open(RESULTS_IN_MEMORY, false, &message);
+    assert_true(results_merge(target, path, &merged, &message));
+    assert_false(is_beside("-shm"));
+    assert_false(is_beside("-wal"));
+    results_close(target);
+
+    struct results_db *writer = open_db();
+    db = results_open(path, true, &message);
+    assert_true(evaluate(db, V64) == 4.0);
+    results_close(db);
+    assert_true(is_beside("-wal"));
+    struct run_record record = some_run;
+    record.seed = 2;
+    store_value(writer, &record, 6.0);
+    db = results_open(path, true, &message);
+    assert_true(evaluate(db, V64) == 5.0);
+    results_close(db);
+    results_close(writer);
+    assert_false(is_beside("-wal"));
+}
+
 /* In a folder that may not be written, reading leaves nothing behind and works nevertheless. */
 static void reads_in_a_read_only_folder(void **state)
 {
@@ -790,6 +839,7 @@ int main(void)
         WITH_FOLDER(other_schema_version_is_left_alone),
         WITH_FOLDER(foreign_files_are_left_alone),
         WITH_FOLDER(missing_files_and_folders),
+        WITH_FOLDER(readers_leave_no_files),
         WITH_FOLDER(reads_in_a_read_only_folder),
         WITH_FOLDER(full_disk_loses_only_the_run_at_hand),
         WITH_FOLDER(two_writers_and_a_reader),
