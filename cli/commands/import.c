@@ -83,6 +83,16 @@ static int write_result(const char *text, const char *output)
     return cli_output_end(out, true) ? CLI_DONE : CLI_FAILED;
 }
 
+/* What was written before has perhaps been edited since. */
+static bool is_new(const char *output)
+{
+    if (output == NULL || strcmp(output, "-") == 0 || !g_file_test(output, G_FILE_TEST_IS_REGULAR))
+        return true;
+    fprintf(stderr, "nudma import: %s: is there already, and stays as it is; name another file\n",
+            output);
+    return false;
+}
+
 static int import(struct cli_options *options, const struct import_choice *choice,
                   const char *output)
 {
@@ -109,9 +119,10 @@ static int import(struct cli_options *options, const struct import_choice *choic
         if (errors.n_messages != 0)
             fprintf(stderr, "nudma import: what was read makes no platform that loads:\n");
     }
-    for (guint i = 0; errors.n_messages == 0 && i < notes->len; i++)
+    const bool good = errors.n_messages == 0 && is_new(output);
+    for (guint i = 0; good && i < notes->len; i++)
         fprintf(stderr, "nudma import: %s\n", (const char *)notes->pdata[i]);
-    if (errors.n_messages == 0)
+    if (good)
         status = write_result(text, output);
     cli_report(&errors);
     import_machine_release(&machine);

@@ -30,6 +30,9 @@ out=$("$nudma" run server.cfg --filter transfer_bytes=64 -q --db r.db 2>&1); is 
 has "on both sockets" "$out" '^s1 +64 +[0-9]+'
 out=$("$nudma" import "$server" 2>/dev/null); is "standard output" "$out" "$text"
 out=$("$nudma" import "$server" -o - 2>/dev/null); is "by its name" "$out" "$text"
+out=$("$nudma" import "$server" -o server.cfg 2>&1); is "a file that is there" $? 2
+has "stays" "$out" '^nudma import: server.cfg: is there already, and stays as it is; name another file$'
+is "as it was" "$(cat server.cfg)" "$text"
 out=$("$nudma" import "$server/dmidecode.txt" 2>/dev/null | sed 's/dmidecode.txt:/stdin:/')
 is "standard input" "$("$nudma" import - 2>/dev/null <"$server/dmidecode.txt")" "$out"
 is "a pipe" "$(sed "" "$server/dmidecode.txt" | "$nudma" import - 2>/dev/null)" "$out"
@@ -56,6 +59,7 @@ out=$("$nudma" run uses --list -q --scenarios scenarios 2>&1); is "is included" 
 
 # ---- Each tool alone, and none of them -----------------------------------------------------------
 for file in lspci.txt lstopo.xml lstopo.txt dmidecode.txt numactl.txt; do
+    rm -f alone.cfg
     "$nudma" import "$server/$file" -o alone.cfg 2>/dev/null; is "$file alone" $? 0
     out=$("$nudma" run alone.cfg --list -q 2>&1); is "loads" $? 0
 done
@@ -89,7 +93,7 @@ has "the link's" "$out" 'no tool shows the rate between sockets: 10.4 GT/s are t
 has "as well" "$(cat few.cfg)" 'rate_gt_s = \{ value = 10.4; provenance = "estimate";'
 has "channels" "$out" 'no tool shows memory modules: all 6 channels'
 has "the clock" "$out" 'no tool shows the clock of the cores: 2 GHz are the model'
-out=$("$nudma" import "$server/dmidecode.txt" -o few.cfg 2>&1)
+out=$("$nudma" import "$server/dmidecode.txt" -o fewer.cfg 2>&1)
 is "dmidecode shows rate, modules and clock" "$(grep -cE 'rate of the memory|modules|clock' <<<"$out")" 0
 sed 's/Model 85/Model 79/; /External Clock/d' "$server/dmidecode.txt" >broadwell.txt
 has "another family's link" "$("$nudma" import broadwell.txt 2>/dev/null)" 'rate_gt_s = \{ value = 9.6; '

@@ -367,8 +367,8 @@ set_l2="hosts.server.cache.l2_size=3 MiB"
 "$nudma" topology $switch --set "$set_l2" --set hosts.server.cache.l2_ways=12 --set hosts.server.cache.l2_cores=2 \
     -F hwloc -o shared.xml; is "an L2 of two cores" $? 0
 is "is there once for both" "$(well_formed shared.xml) $(grep -c L2Cache shared.xml) $(grep -c L1Cache shared.xml)" " 14 28"
-"$nudma" import shared.xml -o back.cfg 2>/dev/null; is "and comes back" $? 0
-is "with its ways" "$(grep -oE 'l2_(ways|cores) = . value = [0-9]+' back.cfg)" 'l2_ways = { value = 12
+"$nudma" import shared.xml -o shared.cfg 2>/dev/null; is "and comes back" $? 0
+is "with its ways" "$(grep -oE 'l2_(ways|cores) = . value = [0-9]+' shared.cfg)" 'l2_ways = { value = 12
 l2_cores = { value = 2'
 out=$("$nudma" topology smartio/fig22_bandwidth_test --set axes.config=lending -F hwloc 2>&1)
 is "two hosts" "$?" 1
