@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/plot/plot_spec.h"
+#include "sim/config/unit.h"
 
 static const char *const kind_names[] = { "lines", "bars",      "stack", "series",
                                           "cdf",   "histogram", "box",   NULL };
@@ -469,6 +470,28 @@ static void set_defaults(struct plot_spec *spec)
     spec->y_max = isnan(spec->y_max) ? 1.0 : spec->y_max;
 }
 
+/* No axis has its end before its beginning, and no logarithm the base 1. */
+static void check_axis(const struct plot_spec *spec, const struct plot_spec *whole,
+                       const char *axis, double min, double max, uint32_t base,
+                       struct sim_error_list *errors)
+{
+    char number[UNIT_TEXT_BYTES];
+    g_autofree char *min_key = g_strdup_printf("%s_min", axis);
+    g_autofree char *max_key = g_strdup_printf("%s_max", axis);
+    g_autofree char *log_key = g_strdup_printf("log_%s", axis);
+    struct config_node *node = setting(spec, whole, max_key);
+    const bool at_max = node != NULL;
+    if (base == 1)
+        config_mistake(setting(spec, whole, log_key), errors, "0 (linear), or a base of 2..16",
+                       NULL);
+    if (isnan(min) || isnan(max) || min < max)
+        return;
+    g_autofree char *expected = g_strdup_printf("%s than %s, %s", at_max ? "more" : "less",
+                                                at_max ? min_key : max_key,
+                                                unit_format_double(at_max ? min : max, number));
+    config_mistake(at_max ? node : setting(spec, whole, min_key), errors, expected, NULL);
+}
+
 /* first_panel: what a figure says for all its panels is checked with the first. */
 static void complete(struct scenario *scenario, struct plot_spec *spec,
                      const struct plot_spec *whole, bool *first_panel,
@@ -493,6 +516,8 @@ static void complete(struct scenario *scenario, struct plot_spec *spec,
     read_reference(spec, whole, errors);
     read_ratio(spec, whole, errors);
     set_defaults(spec);
+    check_axis(spec, whole, "x", spec->x_min, spec->x_max, spec->log_x, errors);
+    check_axis(spec, whole, "y", spec->y_min, spec->y_max, spec->log_y, errors);
 }
 
 static void read_panel(struct scenario *scenario, struct config_node *group,

@@ -43,6 +43,14 @@ wrong "series by no axis" $size 's/series = \["op"\]/series = ["opp"]/; /measure
     'plot.series.\[0\]: found "opp" .*did you mean "op"\?'
 wrong "measured of no curve" $size 's/series = "op=read"/series = "opp=read"/' \
     'plot.measured.\[0\].series: found "opp=read" .*expected the name of a curve, "op=..."'
+wrong "an axis that ends before it begins" $size 's/y_min = 0.0;/y_min = 10; y_max = 5;/' \
+    'plot.y_max: found 5 \(an integer\), expected more than y_min, 10$'
+wrong "one of no length" $size 's/log_x = 2;/x_min = 64; x_max = 64;/' \
+    'plot.x_max: found 64 \(an integer\), expected more than x_min, 64$'
+wrong "a share above all" $size '/^plot/,/^};/c\plot = { kind = "cdf"; metric = "latency_ns"; y_min = 2; };' \
+    'plot.y_min: found 2 \(an integer\), expected less than y_max, 1$'
+wrong "a logarithm to base 1" $size 's/log_x = 2;/log_x = 1;/' \
+    'plot.log_x: found 1 \(an integer\), expected 0 \(linear\), or a base of 2..16$'
 sed 's/y = "latency_mean_ns"/y = "server.s0.dram_read_bytes"/' "$NUDMA_SCENARIOS/$size.cfg" >good.cfg
 "$nudma" run good.cfg --list >/dev/null; is "a statistic of a model" $? 0
 sed 's/y = "latency_mean_ns"/y = "latency_maen_ns"/' "$NUDMA_SCENARIOS/$size.cfg" >wrong.cfg
