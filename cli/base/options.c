@@ -234,6 +234,11 @@ bool cli_parse(struct cli_options *options, const char *usage, const char *summa
         *status = CLI_WRONG;
         return false;
     }
+    if (options->db != NULL && *options->db == '\0') {
+        fprintf(stderr, "%s: --db '': expected the name of a file\n", g_get_prgname());
+        *status = CLI_WRONG;
+        return false;
+    }
     if (g_strcmp0(options->db, RESULTS_IN_MEMORY) == 0) {
         fprintf(stderr, "%s: --db %s: would keep nothing, expected a file\n", g_get_prgname(),
                 options->db);

@@ -87,7 +87,7 @@ static bool read_results(struct topology *topology, const struct scenario *scena
 }
 
 static char *draw(const struct topology *topology, const struct scenario *scenario,
-                  const struct wanted *wanted, bool heading)
+                  const struct wanted *wanted, bool heading, struct sim_error_list *errors)
 {
     const char *format = wanted->format;
     if (strcmp(format, "svg") == 0)
@@ -95,7 +95,7 @@ static char *draw(const struct topology *topology, const struct scenario *scenar
     if (strcmp(format, "dot") == 0)
         return topology_dot(topology, scenario_name(scenario));
     if (strcmp(format, "hwloc") == 0)
-        return topology_hwloc(topology, wanted->host);
+        return topology_hwloc(topology, wanted->host, errors);
     char *text = topology_text(topology);
     if (!heading)
         return text;
@@ -121,8 +121,9 @@ static char *draw_all(GPtrArray *scenarios, const struct wanted *wanted,
                                         ? topology_new(config, errors)
                                         : NULL;
         const bool sound = topology != NULL && read_results(topology, scenario, point, wanted);
-        g_autofree char *drawn = sound ? draw(topology, scenario, wanted, scenarios->len > 1)
-                                       : NULL;
+        g_autofree char *drawn = sound
+                                     ? draw(topology, scenario, wanted, scenarios->len > 1, errors)
+                                     : NULL;
         failed = failed || drawn == NULL;
         g_string_append(all, drawn != NULL ? drawn : "");
         topology_free(topology);

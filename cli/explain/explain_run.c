@@ -520,7 +520,7 @@ static void look_at_seeds(struct explain_request *request, struct explain_answer
     answer->value = mean;
 }
 
-/* Of the workload first: those without a dot. */
+/* Of the workload first: those without a dot. g_free(). */
 static char *unknown_metric(const struct run_result *result, const char *metric)
 {
     g_auto(GStrv) names = run_result_names(result, RECORD_METRIC);
@@ -537,6 +537,23 @@ static char *unknown_metric(const struct run_result *result, const char *metric)
         metric, own->str);
 }
 
+/* Whether the point may record what --metric names, before any run. */
+static bool check_metric(const struct explain_request *request, struct sim_error_list *errors)
+{
+    if (request->metric == NULL)
+        return true;
+    struct run_result *declared = run_result_new_declaring();
+    struct config *config = scenario_point(request->scenario, request->point, errors);
+    const bool whole = config != NULL && experiment_declare(config, declared, errors);
+    if (whole && !run_result_has(declared, RECORD_METRIC, request->metric)) {
+        g_autofree char *fault = unknown_metric(declared, request->metric);
+        sim_error_add(errors, NULL, 0, "--metric: %s", fault);
+    }
+    config_free(config);
+    run_result_free(declared);
+    return errors->n_messages == 0;
+}
+
 bool explain_point(const struct explain_request *asked, struct explain_answer *answer,
                    struct sim_error_list *errors, char **error)
 {
@@ -545,6 +562,8 @@ bool explain_point(const struct explain_request *asked, struct explain_answer *a
     struct batch base = { .request = request, .base = &answer->base };
     *answer = (struct explain_answer){ .value = (double)NAN, .value_without = (double)NAN };
     *error = NULL;
+    if (!check_metric(request, errors))
+        return false;
     const bool runs = run_batch(&base);
     g_array_free(base.effects, TRUE);
     if (!runs || answer->base == NULL) {

@@ -92,8 +92,9 @@ char *topology_host_text(const struct topology *topology, const struct topology_
 /* The same as a graph for Graphviz; g_free(). */
 char *topology_dot(const struct topology *topology, const char *title);
 /* The host of that name (NULL: there is one alone) as hwloc's XML, version 2, for lstopo -i; bus
- * numbers are made up. g_free(); NULL with the reason on standard error. */
-char *topology_hwloc(const struct topology *topology, const char *host);
+ * numbers are made up. g_free(); NULL with the mistake in errors. */
+char *topology_hwloc(const struct topology *topology, const char *host,
+                     struct sim_error_list *errors);
 /* A picture with a title and a description for those who do not see it; `id` begins their ids,
  * unique in the page. g_free(); NULL if dot could not draw it, with the reason on standard
  * error. */

@@ -254,8 +254,9 @@ static void append_socket(struct writer *w, const struct topology_host *host, un
     close_object(w);
 }
 
-/* The host of the name, or the only one; false with the reason printed. */
-static bool find_host(const struct topology *t, const char *name, guint *index)
+/* The host of the name, or the only one; false with the mistake in errors. */
+static bool find_host(const struct topology *t, const char *name, guint *index,
+                      struct sim_error_list *errors)
 {
     g_autoptr(GPtrArray) names = g_ptr_array_new();
     for (*index = 0; *index < t->hosts->len; (*index)++) {
@@ -267,20 +268,21 @@ static bool find_host(const struct topology *t, const char *name, guint *index)
     g_ptr_array_add(names, NULL);
     if (name == NULL) {
         const struct topology_host *first = TOPOLOGY_AT(t->hosts, host, 0);
-        fprintf(stderr,
-                "--format hwloc: found %u hosts, expected one, which --host names: --host %s\n",
-                t->hosts->len, first->name);
+        sim_error_add(errors, NULL, 0,
+                      "--format hwloc: found %u hosts, expected one, which --host names: --host %s",
+                      t->hosts->len, first->name);
     } else {
         g_autofree char *hint = sim_suggestion(name, (const char *const *)names->pdata);
-        fprintf(stderr, "--host %s: no such host%s%s\n", name, *hint != '\0' ? "; " : "", hint);
+        sim_error_add(errors, NULL, 0, "--host %s: no such host%s%s", name,
+                      *hint != '\0' ? "; " : "", hint);
     }
     return false;
 }
 
-char *topology_hwloc(const struct topology *t, const char *host_name)
+char *topology_hwloc(const struct topology *t, const char *host_name, struct sim_error_list *errors)
 {
     guint index;
-    if (!find_host(t, host_name, &index))
+    if (!find_host(t, host_name, &index, errors))
         return NULL;
     const struct topology_host *host = TOPOLOGY_AT(t->hosts, host, index);
     struct writer w = {

@@ -114,7 +114,7 @@ out=$(explain pcie_bench/latency_size --set measure.transactions=50); is "a late
 has "no single limit" "$out" '^  No single resource'
 has "latencies by effect" "$out" '^  latency of the root complex of server: '
 has "where the time goes" "$out" '^ +[0-9.]+ %  root_complex, 192 ns'
-out=$(explain pcie_bench/latency_size --metric none); is "an unknown metric" $? 1
+out=$(explain pcie_bench/latency_size --metric none); is "an unknown metric" $? 2
 has "is named, and what there is" "$out" 'records no metric "none"; expected one of latency_mean_ns, '
 has "or the nearest" "$(explain pcie_bench/latency_size --metric throughput_gbits --set measure.transactions=50)" \
     'records no metric "throughput_gbits"; did you mean "throughput_gbit_s"'

@@ -99,6 +99,7 @@ is "measure, killed while it fits" "$left$(ls -A tmp)" ""
 # ---- What was not said --------------------------------------------------------------------------
 refused "--set of constraints" '--set: constraints: cannot be changed here' run $size --set 'constraints=("op=read")' --list
 has "a configuration that is asked for beside a trace" "$(said run $size --quick --print-config --tlp none.tlp)" '^0 #'
+refused "an empty name" "nudma run: --db '': expected the name of a file" run $size --db ''
 refused "no database" 'nudma run: --db :memory:: would keep nothing' run $size --db :memory:
 refused "no format" 'nudma plot: --format "": no such format' plot $size --db one.db --format ''
 "$simulate" run $size --quick -q --db one.db --filter op=read --set hosts.server.root_complex.inbound_ns=500 >/dev/null

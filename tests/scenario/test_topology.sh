@@ -371,7 +371,7 @@ is "is there once for both" "$(well_formed shared.xml) $(grep -c L2Cache shared.
 is "with its ways" "$(grep -oE 'l2_(ways|cores) = . value = [0-9]+' shared.cfg)" 'l2_ways = { value = 12
 l2_cores = { value = 2'
 out=$("$nudma" topology smartio/fig22_bandwidth_test --set axes.config=lending -F hwloc 2>&1)
-is "two hosts" "$?" 1
+is "two hosts" "$?" 2
 has "are said" "$out" 'found 2 hosts, expected one, which --host names: --host [a-z]+$'
 host() { "$nudma" topology smartio/fig22_bandwidth_test --set axes.config=lending -F hwloc --host "$1" 2>&1; }
 is "each has its own devices" "$(for h in borrower lender; do
@@ -379,6 +379,7 @@ is "each has its own devices" "$(for h in borrower lender; do
     'borrower borrower_ntb
 lender gpu0 gpu1 lender_ntb'
 has "another has not" "$(host lendr)" '^--host lendr: no such host; did you mean "lender"'
+host lendr >/dev/null; is "which is a mistake" $? 2
 out=$("$nudma" topology $switch --host server 2>&1)
 is "other formats show all" "$? $out" "2 nudma topology: --host server: --format text shows all hosts"
 
