@@ -1,8 +1,9 @@
-/* Whether there will be anything to show: the metrics of a figure, before they are recorded. */
+/* Whether there will be anything to show: the metrics of a figure, before they are recorded; and
+ * what says that there is nothing. */
 #include <string.h>
 
 #include "cli/base/point_name.h"
-#include "cli/plot/plot_spec.h"
+#include "cli/plot/plot_data.h"
 #include "workloads/experiment.h"
 
 /* A setting that names what a run records. */
@@ -13,7 +14,13 @@ struct wanted {
     bool is_prefix; /* of the parts "<name>.<part>" */
     bool or_axis;
     bool found;
+    char *unit; /* once it is found; owned */
 };
+
+static void clear_wanted(gpointer wanted)
+{
+    g_free(((struct wanted *)wanted)->unit);
+}
 
 static void want(GArray *list, struct config_node *node, enum record_kind kind, const char *name)
 {
@@ -24,6 +31,7 @@ static void want(GArray *list, struct config_node *node, enum record_kind kind, 
 static GArray *wanted_by(const struct scenario *scenario, const struct plot_spec *spec)
 {
     GArray *list = g_array_new(FALSE, FALSE, sizeof(struct wanted));
+    g_array_set_clear_func(list, clear_wanted);
     const enum record_kind kind = spec->kind == PLOT_SERIES ? RECORD_SERIES
                                   : plot_is_sampled(spec)   ? RECORD_HISTOGRAM
                                                             : RECORD_METRIC;
@@ -39,15 +47,20 @@ static GArray *wanted_by(const struct scenario *scenario, const struct plot_spec
     return list;
 }
 
-static bool is_declared(const struct wanted *wanted, const struct run_result *declared)
+static bool is_declared(struct wanted *wanted, const struct run_result *declared)
 {
-    if (!wanted->is_prefix)
+    if (!wanted->is_prefix) {
+        wanted->unit = g_strdup(run_result_unit(declared, wanted->kind, wanted->name));
         return run_result_has(declared, wanted->kind, wanted->name);
+    }
     g_auto(GStrv) names = run_result_names(declared, wanted->kind);
     const size_t n = strlen(wanted->name);
     bool found = false;
-    for (char **name = names; *name != NULL && !found; name++)
+    for (char **name = names; *name != NULL && !found; name++) {
         found = strncmp(*name, wanted->name, n) == 0 && (*name)[n] == '.';
+        if (found)
+            wanted->unit = g_strdup(run_result_unit(declared, wanted->kind, *name));
+    }
     return found;
 }
 
@@ -197,6 +210,42 @@ static void check_names(struct scenario *scenario, const struct plot_spec *spec,
                        "`series` with the axes that tell all points apart, or a `filter`", NULL);
 }
 
+bool plot_check_unit(const struct plot_spec *spec, const char *metric, const char *recorded,
+                     double *factor, struct sim_error_list *errors)
+{
+    const bool along_x = spec->kind == PLOT_CDF;
+    const char *shown = along_x ? spec->x_unit : spec->y_unit;
+    const struct config_node *node = along_x ? spec->x_unit_node : spec->y_unit_node;
+    if (plot_unit_factor(recorded, shown, factor))
+        return true;
+    g_auto(GStrv) units = plot_units_like(recorded);
+    const bool near = sim_nearest_name(shown, (const char *const *)units) != NULL;
+    g_autofree char *all = g_strjoinv(", ", units);
+    g_autofree char *expected = g_strdup_printf("a unit for %s, which is in %s: %s", metric,
+                                                recorded, all);
+    config_mistake(node != NULL ? node : spec->group, errors, expected,
+                   near ? (const char *const *)units : NULL);
+    return false;
+}
+
+/* What values along y, of a distribution along x, are to be shown in. */
+static void check_units(const struct plot_spec *spec, const GArray *list,
+                        struct sim_error_list *errors)
+{
+    double factor;
+    for (guint k = 0; k < list->len; k++) {
+        const struct wanted *wanted = &g_array_index(list, struct wanted, k);
+        if (wanted->unit == NULL || wanted->or_axis)
+            continue;
+        if (plot_is_relative(spec))
+            plot_check_unit(spec, "a ratio", "1", &factor, errors);
+        else
+            plot_check_unit(spec, wanted->name, wanted->unit, &factor, errors);
+    }
+    if (spec->kind == PLOT_SERIES && !plot_unit_factor("ps", spec->x_unit, &factor))
+        config_mistake(spec->x_unit_node, errors, "a unit of time: ps, ns, us, ms, s", NULL);
+}
+
 static void check_panel(struct scenario *scenario, const struct plot_spec *spec,
                         struct sim_error_list *errors)
 {
@@ -226,6 +275,7 @@ static void check_panel(struct scenario *scenario, const struct plot_spec *spec,
         if (!wanted->found)
             complain(scenario, wanted, known[wanted->kind], errors);
     }
+    check_units(spec, list, errors);
     for (int kind = RECORD_METRIC; kind <= RECORD_SERIES; kind++)
         g_hash_table_destroy(known[kind]);
 }
@@ -293,4 +343,29 @@ void plot_figure_check(struct scenario *scenario, const struct plot_figure *figu
 {
     for (guint i = 0; i < figure->panels->len; i++)
         check_panel(scenario, figure->panels->pdata[i], errors);
+}
+
+/* "latency_mean_ns", ""bond, two flows" where flows=2" */
+static void append_panel_name(GString *text, const struct plot_spec *spec, bool titled)
+{
+    if (titled && *spec->title != '\0')
+        g_string_append_printf(text, "\"%s\"", spec->title);
+    else
+        g_string_append(text, spec->metrics->pdata[0]);
+    if (*spec->filter != '\0')
+        g_string_append_printf(text, " where %s", spec->filter);
+}
+
+void plot_data_say_missing(const struct scenario *scenario, const struct plot_figure *figure,
+                           const GPtrArray *missing, const char *db)
+{
+    const bool one = figure->panels->len == 1, all = missing->len == figure->panels->len && !one;
+    g_autoptr(GString) text = g_string_new("");
+    for (guint i = 0; !all && i < missing->len; i++) {
+        g_string_append(text, i == 0 ? " of " : "; ");
+        append_panel_name(text, missing->pdata[i], !one);
+    }
+    if (missing->len > 0)
+        fprintf(stderr, "%s: no results%s in %s (nudma run %s makes them)\n",
+                scenario_name(scenario), text->str, db, scenario_name(scenario));
 }

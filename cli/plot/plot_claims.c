@@ -181,7 +181,8 @@ static void add_point(const struct context *c, const struct statement *s)
         const struct plot_curve *simulated = plot_simulated_curve(c->data, place.series,
                                                                   place.metric);
         if (simulated != NULL)
-            add_mark(c, simulated, false, mark_at(place.x, s->lo, s->hi));
+            add_mark(c, simulated, false,
+                     mark_at(place.x, s->lo * simulated->y_factor, s->hi * simulated->y_factor));
     }
     g_free(place.series);
 }
@@ -216,7 +217,7 @@ static void add_sampled(const struct context *c, const struct statement *s)
         if (simulated == NULL)
             continue;
         if (spec->kind == PLOT_SERIES && strcmp(s->of.metric, metric) == 0)
-            add_level(c, simulated, y);
+            add_level(c, simulated, y * simulated->y_factor);
         else if (spec->kind == PLOT_CDF && share > 0.0)
             add_mark(c, simulated, false, mark_at(y * factor, share, share));
         else if (spec->kind == PLOT_BOX && share == 0.5)
@@ -367,7 +368,8 @@ static void add_relative(const struct context *c, const struct statement *s)
     if (find_place(c, above, &of) && find_place(c, below, &to) && is_shown_relative(c, &of, &to)) {
         const struct plot_curve *simulated = plot_simulated_curve(c->data, of.series, of.metric);
         if (simulated != NULL)
-            add_mark(c, simulated, false, mark_at(of.x, s->lo, s->hi));
+            add_mark(c, simulated, false,
+                     mark_at(of.x, s->lo * simulated->y_factor, s->hi * simulated->y_factor));
     }
     g_free(of.series);
     g_free(to.series);

@@ -34,6 +34,7 @@ struct plot_curve *plot_curve_new(struct plot_data *data, char *label, char *ser
     curve->label = label;
     curve->series = series;
     curve->metric = metric;
+    curve->y_factor = 1.0;
     curve->values = g_array_new(FALSE, TRUE, sizeof(struct plot_value));
     g_ptr_array_add(data->curves, curve);
     return curve;
@@ -266,9 +267,33 @@ void plot_sort_values(struct plot_curve *curve)
     g_array_sort(curve->values, by_x);
 }
 
+/* From the unit that the metric was stored in to that of the y axis. False with a mistake in
+ * errors. */
+static bool find_factor(struct collector *c, const char *metric, double *factor)
+{
+    *factor = 1.0;
+    for (guint i = 0; i < c->set->metrics->len; i++) {
+        const struct result_quantity *quantity = result_metric(c->set, i);
+        if (strcmp(quantity->name, metric) == 0)
+            return plot_check_unit(c->spec, metric, quantity->unit, factor, c->errors);
+    }
+    return true;
+}
+
+static void scale_value(struct plot_value *value, double factor)
+{
+    value->y *= factor;
+    value->ci95 *= factor;
+    value->band_lo *= factor;
+    value->band_hi *= factor;
+}
+
 static void collect_metric(struct collector *c, const char *metric)
 {
     const guint first = c->data->curves->len;
+    double factor = 1.0; /* of ratios: scale_ratios() */
+    if (!plot_is_relative(c->spec) && !find_factor(c, metric, &factor))
+        return;
     const bool x_is_axis = plot_has_x_axis(c->scenario, c->spec);
     for (size_t i = 0; i < scenario_n_points(c->scenario); i++) {
         const char *name = scenario_point_name(c->scenario, i);
@@ -283,8 +308,11 @@ static void collect_metric(struct collector *c, const char *metric)
             !plot_data_to_x(c->data, plot_axis_value(c->scenario, i, c->spec->x), &value.x))
             continue;
         take_band(c, name, metric, &value);
+        scale_value(&value, factor);
         g_autofree char *series = plot_series_name(c->spec, c->scenario, i);
-        g_array_append_val(curve_of(c, series, metric, first)->values, value);
+        struct plot_curve *curve = curve_of(c, series, metric, first);
+        curve->y_factor = factor;
+        g_array_append_val(curve->values, value);
     }
     for (guint i = first; x_is_axis && i < c->data->curves->len; i++)
         plot_sort_values(c->data->curves->pdata[i]);
@@ -322,6 +350,9 @@ static bool is_zero(const struct result_set *set, guint metric)
 
 static void collect_part(struct collector *c, const char *prefix, const char *part, unsigned color)
 {
+    double factor;
+    if (!find_factor(c, part, &factor))
+        return;
     struct plot_curve *curve = plot_curve_new(c->data, in_words(part + strlen(prefix) + 1),
                                               g_strdup(part), prefix);
     double row = 0.0;
@@ -329,7 +360,7 @@ static void collect_part(struct collector *c, const char *prefix, const char *pa
     for (size_t i = 0; i < scenario_n_points(c->scenario); i++) {
         const struct result_value *y = result_set_value(c->set, scenario_point_name(c->scenario, i),
                                                         part);
-        const struct plot_value value = { .x = row, .y = y != NULL ? y->mean : 0.0 };
+        const struct plot_value value = { .x = row, .y = y != NULL ? y->mean * factor : 0.0 };
         row += c->spec->shown[i];
         if (y != NULL && c->spec->shown[i])
             g_array_append_val(curve->values, value);
@@ -750,6 +781,20 @@ static void drop_bands(const struct collector *c)
     }
 }
 
+/* Ratios in percent, if the y axis has these. */
+static void scale_ratios(const struct collector *c)
+{
+    double factor;
+    if (!plot_is_relative(c->spec) || !plot_check_unit(c->spec, "a ratio", "1", &factor, c->errors))
+        return;
+    for (guint i = 0; i < c->data->curves->len; i++) {
+        struct plot_curve *curve = c->data->curves->pdata[i];
+        curve->y_factor = factor;
+        for (guint k = 0; k < curve->values->len; k++)
+            scale_value(&g_array_index(curve->values, struct plot_value, k), factor);
+    }
+}
+
 /* ---- All of it ------------------------------------------------------------------------------- */
 
 /* The results of the metrics that the panel shows along y, and x if it is none of the axes. */
@@ -796,6 +841,7 @@ static void collect_simulated(struct collector *c, struct results_db *db)
         make_relative(c);
         invert(c);
         drop_bands(c);
+        scale_ratios(c);
     }
     g_clear_pointer(&set, result_set_free);
 }
@@ -825,31 +871,6 @@ bool plot_data_collect(struct scenario *scenario, const struct plot_spec *spec,
         plot_claims_collect(scenario, spec, published, data);
     tell_apart(spec, data);
     return any && errors->n_messages == before;
-}
-
-/* "latency_mean_ns", ""bond, two flows" where flows=2" */
-static void append_panel_name(GString *text, const struct plot_spec *spec, bool titled)
-{
-    if (titled && *spec->title != '\0')
-        g_string_append_printf(text, "\"%s\"", spec->title);
-    else
-        g_string_append(text, spec->metrics->pdata[0]);
-    if (*spec->filter != '\0')
-        g_string_append_printf(text, " where %s", spec->filter);
-}
-
-void plot_data_say_missing(const struct scenario *scenario, const struct plot_figure *figure,
-                           const GPtrArray *missing, const char *db)
-{
-    const bool one = figure->panels->len == 1, all = missing->len == figure->panels->len && !one;
-    g_autoptr(GString) text = g_string_new("");
-    for (guint i = 0; !all && i < missing->len; i++) {
-        g_string_append(text, i == 0 ? " of " : "; ");
-        append_panel_name(text, missing->pdata[i], !one);
-    }
-    if (missing->len > 0)
-        fprintf(stderr, "%s: no results%s in %s (nudma run %s makes them)\n",
-                scenario_name(scenario), text->str, db, scenario_name(scenario));
 }
 
 void plot_data_release(struct plot_data *data)

@@ -5,6 +5,7 @@
 #include "cli/base/cli.h"
 #include "cli/plot/plot_published.h"
 #include "cli/plot/plot_spec.h"
+#include "cli/plot/plot_unit.h"
 
 struct plot_value {
     double x;       /* with categories: their index */
@@ -30,6 +31,7 @@ struct plot_curve {
     bool measured;
     bool by_ratio;             /* where simulated values would be if published ratios held */
     bool level;                /* one published value, for all x */
+    double y_factor;           /* from the metric's unit to that along y, which values are in */
     unsigned color;            /* curves of one series share it */
     unsigned n_below, n_above; /* curves drawn before and after it that run where it runs */
     /* struct plot_value, ascending in x unless x is a metric. PLOT_BOX: the median at the number of
@@ -67,7 +69,7 @@ bool plot_data_collect(struct scenario *scenario, const struct plot_spec *spec,
                        const struct plot_published *published, struct plot_data *data,
                        struct sim_error_list *errors);
 /* Prints one line to standard error that names the panels of `missing` (const struct plot_spec *),
- * which have no results in the database of that path; nothing if there are none. */
+ * which have no results in the database of that path; nothing if there are none (plot_check.c). */
 void plot_data_say_missing(const struct scenario *scenario, const struct plot_figure *figure,
                            const GPtrArray *missing, const char *db);
 void plot_data_release(struct plot_data *data);

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "cli/plot/plot_data.h"
-#include "sim/config/unit.h"
 
 #define BINS_MAX     48u
 #define BUCKETS_MIN  16.0 /* that the y axis spans: what is finer was not recorded */
@@ -237,9 +236,7 @@ static void convert(struct plot_data *data, const GPtrArray *distributions, cons
 {
     if (*data->y_unit == '\0')
         data->y_unit = recorded;
-    const struct unit *from = unit_find(recorded), *to = unit_find(data->y_unit);
-    if (from != NULL && to != NULL && from->dimension == to->dimension)
-        data->factor = ldexp(1.0, from->pow2 - to->pow2) * pow(10.0, from->pow10 - to->pow10);
+    plot_unit_factor(recorded, data->y_unit, &data->factor);
     for (guint i = 0; i < distributions->len; i++) {
         struct distribution *d = distributions->pdata[i];
         for (guint k = 0; k < d->buckets->len; k++) {

@@ -2,11 +2,9 @@
  * Curves out of what a run recorded besides its metrics: series over time, averaged over the seeds,
  * and distributions, with the samples of all seeds together.
  */
-#include <math.h>
 #include <string.h>
 
 #include "cli/plot/plot_data.h"
-#include "sim/config/unit.h"
 
 struct reader {
     const struct plot_spec *spec;
@@ -44,7 +42,9 @@ static void read_series(struct reader *reader, struct results_cursor *samples,
 {
     for (const struct results_sample *s; (s = results_next_sample(samples)) != NULL;) {
         take_unit(reader, s->unit);
-        add_value(curve, (double)s->t_ps, s->value);
+        if (curve->values->len == 0)
+            plot_unit_factor(s->unit, reader->spec->y_unit, &curve->y_factor);
+        add_value(curve, (double)s->t_ps, s->value * curve->y_factor);
     }
     cli_end(samples);
 }
@@ -100,9 +100,7 @@ static void convert(struct reader *reader)
         data->x_unit = time ? time_unit(last_x(data)) : recorded;
     if (time && *data->y_unit == '\0' && reader->unit != NULL)
         data->y_unit = reader->unit;
-    const struct unit *from = unit_find(recorded), *to = unit_find(data->x_unit);
-    if (from != NULL && to != NULL && from->dimension == to->dimension)
-        data->factor = ldexp(1.0, from->pow2 - to->pow2) * pow(10.0, from->pow10 - to->pow10);
+    plot_unit_factor(recorded, data->x_unit, &data->factor);
     scale_x(data, data->factor);
 }
 

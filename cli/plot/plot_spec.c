@@ -500,6 +500,8 @@ static void complete(struct scenario *scenario, struct plot_spec *spec,
     struct config_node *measured = setting(spec, whole, "measured");
     if (!is_key_position(spec->key))
         config_mistake(setting(spec, whole, "key"), errors, "words such as \"left top\"", NULL);
+    spec->x_unit_node = setting(spec, whole, "x_unit");
+    spec->y_unit_node = setting(spec, whole, "y_unit");
     read_metrics(scenario, spec, whole, errors);
     read_series(scenario, spec, whole, errors);
     if (plot_is_distribution(spec)) {

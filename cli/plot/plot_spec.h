@@ -47,7 +47,7 @@ struct plot_spec {
     /* const char *: y, or `metric` of what is sampled; PLOT_STACK: the prefix of the parts */
     GPtrArray *metrics;
     GPtrArray *metric_nodes; /* struct config_node *, of each of them, for messages */
-    struct config_node *x_node;
+    struct config_node *x_node, *x_unit_node, *y_unit_node; /* NULL: not written */
     GPtrArray *series; /* const char *: the axes that tell the curves apart */
     GArray *measured;  /* struct plot_measured */
     GArray *labels;    /* struct plot_label */
@@ -76,6 +76,10 @@ bool plot_figure_read(struct scenario *scenario, struct plot_figure *figure,
  * that cannot be built without reporting them. */
 void plot_figure_check(struct scenario *scenario, const struct plot_figure *figure,
                        struct sim_error_list *errors);
+/* *factor turns values of the metric, as recorded in that unit, into what the panel's axis shows;
+ * false with a mistake in errors, and a factor of 1, if that is something else. */
+bool plot_check_unit(const struct plot_spec *spec, const char *metric, const char *recorded,
+                     double *factor, struct sim_error_list *errors);
 /* The axes, "memory, window", for whose values a curve of the panel has several points at one x;
  * NULL if there are none: x and series tell the points apart, or x is a metric. g_free(). */
 char *plot_ambiguous_axes(const struct scenario *scenario, const struct plot_spec *spec);
@@ -96,6 +100,13 @@ static inline bool plot_is_bars(const struct plot_spec *spec)
 static inline bool plot_is_sampled(const struct plot_spec *spec)
 {
     return spec->kind >= PLOT_SERIES;
+}
+
+/* Values are ratios to others. */
+static inline bool plot_is_relative(const struct plot_spec *spec)
+{
+    return (spec->kind == PLOT_LINES || spec->kind == PLOT_BARS) &&
+           (spec->normalised || spec->relative_to->len > 0);
 }
 
 /* Values stand along y, beside each other or by their share. */

@@ -27,7 +27,8 @@ struct record_desc {
 /* Creates a result that collects names only: it accepts any value, and records statistics that have
  * no samples. */
 struct run_result *run_result_new_declaring(void);
-void run_result_declare(struct run_result *result, enum record_kind kind, const char *name);
+void run_result_declare(struct run_result *result, enum record_kind kind, const char *name,
+                        const char *unit);
 bool run_result_has(const struct run_result *result, enum record_kind kind, const char *name);
 /* Sorted, NULL-terminated; g_strfreev(). */
 char **run_result_names(const struct run_result *result, enum record_kind kind);
@@ -52,8 +53,10 @@ void run_result_stats(struct run_result *result, const char *prefix, const struc
                       const void *state, sim_time duration_ps);
 /* The value of a metric, NAN if there is none. */
 double run_result_value(const struct run_result *result, const char *name);
-/* Its unit, NULL if there is none; valid as long as the result. */
-const char *run_result_unit(const struct run_result *result, const char *name);
+/* The unit of what is recorded, or declared, of that kind; NULL if there is none; valid as long as
+ * the result. */
+const char *run_result_unit(const struct run_result *result, enum record_kind kind,
+                            const char *name);
 
 /* Adds a remark of the run, stored as the parameter "note.<name>". Call it before
  * run_result_params(). */

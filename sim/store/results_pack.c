@@ -127,7 +127,7 @@ static void get_buckets(struct reader *in, struct run_result *result)
         b.hi = get_double(in);
         b.count = get_u64(in);
         g_array_append_val(result->buckets, b);
-        g_hash_table_add(result->histograms, (gpointer)b.name);
+        g_hash_table_insert(result->histograms, (gpointer)b.name, (gpointer)b.unit);
     }
 }
 
@@ -139,7 +139,7 @@ static void get_samples(struct reader *in, struct run_result *result)
         s.t_ps = get_u64(in);
         s.value = get_double(in);
         g_array_append_val(result->samples, s);
-        g_hash_table_add(result->series, (gpointer)s.name);
+        g_hash_table_insert(result->series, (gpointer)s.name, (gpointer)s.unit);
     }
 }
 

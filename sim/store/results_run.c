@@ -65,12 +65,6 @@ double run_result_value(const struct run_result *result, const char *name)
                       : g_array_index(result->metrics, struct result_metric, index - 1).value;
 }
 
-const char *run_result_unit(const struct run_result *result, const char *name)
-{
-    const guint index = GPOINTER_TO_UINT(g_hash_table_lookup(result->metric_index, name));
-    return index == 0 ? NULL : g_array_index(result->metrics, struct result_metric, index - 1).unit;
-}
-
 struct bucket_context {
     struct run_result *result;
     const char *name, *unit;
@@ -90,7 +84,7 @@ void run_result_histogram(struct run_result *result, const char *name, const cha
 {
     SIM_ASSERT(!g_hash_table_contains(result->histograms, name), "histogram %s twice", name);
     struct bucket_context context = { result, intern(result, name), intern(result, unit), scale };
-    g_hash_table_add(result->histograms, (gpointer)context.name);
+    g_hash_table_insert(result->histograms, (gpointer)context.name, (gpointer)context.unit);
     stat_histogram_each(h, add_bucket, &context);
 }
 
@@ -99,7 +93,7 @@ void run_result_series(struct run_result *result, const char *name, const char *
 {
     SIM_ASSERT(isfinite(value), "series %s has %f", name, value);
     const struct result_sample sample = { intern(result, name), intern(result, unit), t_ps, value };
-    g_hash_table_add(result->series, (gpointer)sample.name);
+    g_hash_table_insert(result->series, (gpointer)sample.name, (gpointer)sample.unit);
     g_array_append_val(result->samples, sample);
 }
 
@@ -216,12 +210,23 @@ static gint by_name(gconstpointer a, gconstpointer b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-void run_result_declare(struct run_result *result, enum record_kind kind, const char *name)
+void run_result_declare(struct run_result *result, enum record_kind kind, const char *name,
+                        const char *unit)
 {
     if (kind == RECORD_METRIC)
-        run_result_metric(result, name, "", 0.0);
+        run_result_metric(result, name, unit, 0.0);
     else
-        g_hash_table_add(names_of(result, kind), (gpointer)intern(result, name));
+        g_hash_table_insert(names_of(result, kind), (gpointer)intern(result, name),
+                            (gpointer)intern(result, unit));
+}
+
+const char *run_result_unit(const struct run_result *result, enum record_kind kind,
+                            const char *name)
+{
+    const gpointer value = g_hash_table_lookup(names_of(result, kind), name);
+    if (value == NULL || kind != RECORD_METRIC)
+        return value;
+    return g_array_index(result->metrics, struct result_metric, GPOINTER_TO_UINT(value) - 1).unit;
 }
 
 bool run_result_has(const struct run_result *result, enum record_kind kind, const char *name)

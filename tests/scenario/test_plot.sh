@@ -51,7 +51,7 @@ wrong "a share above all" $size '/^plot/,/^};/c\plot = { kind = "cdf"; metric = 
     'plot.y_min: found 2 \(an integer\), expected less than y_max, 1$'
 wrong "a logarithm to base 1" $size 's/log_x = 2;/log_x = 1;/' \
     'plot.log_x: found 1 \(an integer\), expected 0 \(linear\), or a base of 2..16$'
-sed 's/y = "latency_mean_ns"/y = "server.s0.dram_read_bytes"/' "$NUDMA_SCENARIOS/$size.cfg" >good.cfg
+sed 's/y = "latency_mean_ns"/y = "server.s0.dram_read_bytes"/; s/y_unit = "ns"/y_unit = "MiB"/' "$NUDMA_SCENARIOS/$size.cfg" >good.cfg
 "$nudma" run good.cfg --list >/dev/null; is "a statistic of a model" $? 0
 sed 's/y = "latency_mean_ns"/y = "latency_maen_ns"/' "$NUDMA_SCENARIOS/$size.cfg" >wrong.cfg
 sed -i 's/type = "pcie_bench"/type = "pcie_bentch"/' wrong.cfg

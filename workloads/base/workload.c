@@ -236,12 +236,12 @@ static void declare_record(struct run_result *declared, const struct record_desc
     const size_t stem = strlen(record->name) - 1;
     char name[96];
     if (record->name[stem] != '*') {
-        run_result_declare(declared, record->kind, record->name);
+        run_result_declare(declared, record->kind, record->name, record->unit);
         return;
     }
     for (unsigned i = 0; i < N_LATENCY_PARTS; i++) {
         snprintf(name, sizeof(name), "%.*s%s", (int)stem, record->name, latency_part_name[i]);
-        run_result_declare(declared, record->kind, name);
+        run_result_declare(declared, record->kind, name, record->unit);
     }
 }
 

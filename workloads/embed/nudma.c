@@ -142,7 +142,7 @@ const char *nudma_result_metric(const struct nudma_result *result, size_t i, con
     if (i >= result->n_names)
         return NULL;
     if (unit != NULL)
-        *unit = run_result_unit(result->result, result->names[i]);
+        *unit = run_result_unit(result->result, RECORD_METRIC, result->names[i]);
     return result->names[i];
 }
 

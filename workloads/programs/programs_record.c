@@ -49,12 +49,12 @@ static void declare_host(struct host *host, struct run_result *declared)
     unsigned n = numa_sockets(host_numa(host));
     char name[160];
     snprintf(name, sizeof(name), "%s.memory_gbyte_s", host_name(host));
-    run_result_declare(declared, RECORD_METRIC, name);
+    run_result_declare(declared, RECORD_METRIC, name, "GB/s");
     for (unsigned i = 0; i < n * n; i++) {
         snprintf(name, sizeof(name), "%.60s.interconnect_gbyte_s.s%u_s%u", host_name(host), i / n,
                  i % n);
         if (i / n != i % n && !run_result_has(declared, RECORD_METRIC, name))
-            run_result_declare(declared, RECORD_METRIC, name);
+            run_result_declare(declared, RECORD_METRIC, name, "GB/s");
     }
 }
 
@@ -129,10 +129,10 @@ void programs_declare(struct workload *workload, struct run_result *declared)
     for (unsigned i = 0; i < all->n_programs; i++)
         for (const struct record_desc *r = all->program[i].records; r->name != NULL; r++) {
             whole_name(whole, &all->program[i], own_name(r));
-            run_result_declare(declared, r->kind, whole);
+            run_result_declare(declared, r->kind, whole, r->unit);
             if (*r->name != '.' && bare_of(all, r->kind, own_name(r)) != BARE_NOTHING &&
                 !run_result_has(declared, r->kind, own_name(r)))
-                run_result_declare(declared, r->kind, own_name(r));
+                run_result_declare(declared, r->kind, own_name(r), r->unit);
         }
     for (unsigned h = 0; h < world_n_hosts(workload->world); h++)
         declare_host(world_host_at(workload->world, h), declared);

@@ -724,8 +724,13 @@ static void declared_before_it_is_recorded(void **unused)
     (void)unused;
     stat_clear(table, &state);
     run_result_stats(declared, "d.", table, &state, 0);
-    run_result_declare(declared, RECORD_METRIC, "own_ns");
-    run_result_declare(declared, RECORD_SERIES, "own_gbit_s");
+    run_result_declare(declared, RECORD_METRIC, "own_ns", "ns");
+    assert_string_equal(run_result_unit(declared, RECORD_METRIC, "own_ns"), "ns");
+    assert_string_equal(run_result_unit(declared, RECORD_METRIC, "d.latency_p999_ns"), "ns");
+    assert_string_equal(run_result_unit(declared, RECORD_HISTOGRAM, "d.latency_ns"), "ns");
+    assert_null(run_result_unit(declared, RECORD_HISTOGRAM, "own_ns"));
+    run_result_declare(declared, RECORD_SERIES, "own_gbit_s", "Gbit/s");
+    assert_string_equal(run_result_unit(declared, RECORD_SERIES, "own_gbit_s"), "Gbit/s");
     assert_true(run_result_has(declared, RECORD_METRIC, "d.wait_ns.ci95"));
     assert_true(run_result_has(declared, RECORD_METRIC, "d.latency_p999_ns"));
     assert_true(run_result_has(declared, RECORD_HISTOGRAM, "d.latency_ns"));
