@@ -43,17 +43,46 @@ static bool add_beginning(GPtrArray *names, const GPtrArray *all, const char *pr
     return found;
 }
 
+/* A folder of files, not of names: that is another one, even if it is below a root. */
+static void refuse_folder(const struct cli_options *options, const GPtrArray *all,
+                          const char *argument, struct sim_error_list *errors)
+{
+    g_autofree char *roots = g_strjoinv(", ", options->roots);
+    g_autofree char *path = g_canonicalize_filename(argument, NULL), *hint = NULL;
+    g_autoptr(GPtrArray) below = g_ptr_array_new_with_free_func(g_free);
+    for (char **root = options->roots; *root != NULL && hint == NULL; root++) {
+        g_autofree char *folder = g_canonicalize_filename(*root, NULL);
+        const size_t n = strlen(folder);
+        const char *name = strncmp(path, folder, n) == 0 && path[n] == '/' ? path + n + 1 : "";
+        g_autofree char *prefix = g_strconcat(name, "/", NULL);
+        if (*name != '\0' && add_beginning(below, all, prefix))
+            hint = g_strdup_printf("; did you mean \"%s\"?", name);
+        if (strcmp(path, folder) == 0) {
+            sim_error_add(errors, argument, 0,
+                          "is a folder of folders of scenarios, expected one of these (nudma list "
+                          "shows all)");
+            return;
+        }
+    }
+    sim_error_add(errors, argument, 0, "is a folder without scenarios below %s%s", roots,
+                  hint != NULL ? hint : " (nudma list shows their names)");
+}
+
 /* A folder stands for what is in it; anything else for itself, or what begins so. */
-static void add_argument(GPtrArray *names, const GPtrArray *all, const char *argument,
-                         bool beginnings)
+static void add_argument(const struct cli_options *options, GPtrArray *names, const GPtrArray *all,
+                         const char *argument, bool beginnings, struct sim_error_list *errors)
 {
     g_autofree char *folder = g_strconcat(argument, g_str_has_suffix(argument, "/") ? "" : "/",
                                           NULL);
     const bool is_name = g_ptr_array_find_with_equal_func((GPtrArray *)all, argument, g_str_equal,
                                                           NULL) ||
                          g_file_test(argument, G_FILE_TEST_IS_REGULAR);
-    if (!add_beginning(names, all, folder) &&
-        (is_name || !beginnings || *argument == '\0' || !add_beginning(names, all, argument)))
+    if (add_beginning(names, all, folder) ||
+        (!is_name && beginnings && *argument != '\0' && add_beginning(names, all, argument)))
+        return;
+    if (!is_name && g_file_test(argument, G_FILE_TEST_IS_DIR))
+        refuse_folder(options, all, argument, errors);
+    else
         add_once(names, argument);
 }
 
@@ -62,11 +91,12 @@ char **cli_scenario_names(const struct cli_options *options, char **arguments, b
 {
     g_autoptr(GPtrArray) all = all_names(options);
     GPtrArray *names = g_ptr_array_new();
+    const size_t before = errors->n_messages;
     for (guint i = 0; *arguments == NULL && i < all->len; i++)
         g_ptr_array_add(names, g_strdup(all->pdata[i]));
     for (; *arguments != NULL; arguments++)
-        add_argument(names, all, *arguments, beginnings);
-    if (names->len == 0)
+        add_argument(options, names, all, *arguments, beginnings, errors);
+    if (names->len == 0 && errors->n_messages == before)
         sim_error_add(errors, NULL, 0,
                       "no scenarios found (--scenarios DIR or NUDMA_SCENARIOS says where)");
     g_ptr_array_add(names, NULL);
@@ -88,6 +118,25 @@ void cli_name_scenario_files(struct cli_options *options)
         scenario_free(scenario);
         sim_error_release(&ignored);
     }
+}
+
+bool cli_refuse_scenario(const struct cli_options *options, const char *path, const char *list,
+                         const char *expected, struct sim_error_list *errors)
+{
+    struct sim_error_list ignored = { 0 };
+    struct config *config = g_file_test(path, G_FILE_TEST_IS_REGULAR)
+                                ? config_load_searching(path, (const char *const *)options->roots,
+                                                        &ignored)
+                                : NULL;
+    struct config_node *root = config != NULL ? config_root(config) : NULL;
+    const bool scenario = root != NULL && config_find(root, list) == NULL &&
+                          (config_find(root, "workload") != NULL ||
+                           config_find(root, "hosts") != NULL);
+    if (scenario)
+        sim_error_add(errors, path, 0, "is a scenario, expected %s", expected);
+    config_free(config);
+    sim_error_release(&ignored);
+    return scenario;
 }
 
 static void free_scenario(gpointer scenario)

@@ -9,7 +9,8 @@
  * The scenarios that the arguments name, each once, in their order. An argument is the name of a
  * scenario, a folder of scenarios ("pcie_bench") or a file; with `beginnings` also the beginning of
  * names. Without arguments: all below the roots. Names that do not exist are returned too:
- * scenario_load() reports them. NULL-terminated; g_strfreev().
+ * scenario_load() reports them; folders of files that are none of names are mistakes.
+ * NULL-terminated; g_strfreev().
  */
 char **cli_scenario_names(const struct cli_options *options, char **arguments, bool beginnings,
                           struct sim_error_list *errors);
@@ -39,6 +40,9 @@ void cli_add_sound_scenario(const struct cli_options *options, GPtrArray *scenar
  * errors. */
 GPtrArray *cli_files_beside(const struct cli_options *options, const char *file, char **arguments,
                             struct sim_error_list *errors);
+/* True with a mistake if the file is a scenario, where one with that list is expected. */
+bool cli_refuse_scenario(const struct cli_options *options, const char *path, const char *list,
+                         const char *expected, struct sim_error_list *errors);
 /* The string of a setting of such a file; NULL: it is not there, or no string, which is a
  * mistake. */
 const char *cli_string(struct config_node *group, const char *key, struct sim_error_list *errors);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/base/json.h"
+#include "cli/base/scenarios.h"
 #include "cli/claims/claims.h"
 #include "cli/results/result_older.h"
 #include "sim/store/version.h"
@@ -302,34 +303,15 @@ static int check_files(const struct check_request *request, GPtrArray *files, st
     return claims_holding(&all) + excused == claims_total(&all) ? CLI_DONE : CLI_FAILED;
 }
 
-/* A scenario is no file of claims. */
-static void refuse_scenario(const struct check_request *request, const char *path,
-                            struct sim_error_list *errors)
-{
-    struct sim_error_list ignored = { 0 };
-    struct config *config =
-        g_file_test(path, G_FILE_TEST_IS_REGULAR)
-            ? config_load_searching(path, (const char *const *)request->options.roots, &ignored)
-            : NULL;
-    struct config_node *root = config != NULL ? config_root(config) : NULL;
-    const bool scenario = root != NULL && config_find(root, "claims") == NULL &&
-                          (config_find(root, "workload") != NULL ||
-                           config_find(root, "hosts") != NULL);
-    if (scenario)
-        sim_error_add(errors, path, 0,
-                      "is a scenario, expected a file of claims (docs/claims.md): the claims of a "
-                      "scenario stand in a file %s beside it",
-                      CLAIMS_FILE);
-    config_free(config);
-    sim_error_release(&ignored);
-}
-
 static int check(const struct check_request *request)
 {
     struct sim_error_list errors = { 0 };
     int status = CLI_WRONG;
     for (char **path = request->options.arguments; *path != NULL; path++)
-        refuse_scenario(request, *path, &errors);
+        cli_refuse_scenario(&request->options, *path, "claims",
+                            "a file of claims (docs/claims.md): the claims of a scenario stand in "
+                            "a file " CLAIMS_FILE " beside it",
+                            &errors);
     if (errors.n_messages > 0) {
         cli_report(&errors);
         return CLI_WRONG;

@@ -203,7 +203,11 @@ GPtrArray *whatif_load(const struct cli_options *options, char **arguments,
     GPtrArray *files = g_ptr_array_new_with_free_func(free_file);
     g_autoptr(GPtrArray) paths = cli_files_beside(options, WHATIF_FILE, arguments, errors);
     for (guint i = 0; i < paths->len; i++)
-        load_file(files, paths->pdata[i], errors);
+        if (!cli_refuse_scenario(options, paths->pdata[i], "whatifs",
+                                 "a file of what-ifs (docs/whatif.md): those of a scenario stand "
+                                 "in a file " WHATIF_FILE " beside it",
+                                 errors))
+            load_file(files, paths->pdata[i], errors);
     return files;
 }
 

@@ -38,6 +38,13 @@ is "a scenario without quick points says so" \
     "smartio/isolation: names no points for --quick: all of them count"
 out=$("$nudma" list pcie_bench/latency_ni 2>&1); is "a beginning of no name" $? 2
 has "is a scenario that is none" "$out" '^no scenario "pcie_bench/latency_ni"'
+mkdir -p empty
+out=$("$nudma" run empty 2>&1); is "a folder without scenarios" $? 2
+has "is said to be one" "$out" '^empty: is a folder without scenarios below /.*scenarios \(nudma list shows their names\)$'
+is "once" "$(wc -l <<<"$out")" 1
+has "a folder by its path" "$("$nudma" run "$NUDMA_SCENARIOS/pcie_bench" 2>&1)" \
+    '^/.*: is a folder without scenarios below .*; did you mean "pcie_bench"\?$'
+has "all of them" "$("$nudma" run "$NUDMA_SCENARIOS" 2>&1)" '^/.*: is a folder of folders of scenarios, expected one of these'
 echo >mine.cfg
 has "a file that is none" "$("$nudma" run mnie.cfg 2>&1)" \
     '^no file "mnie.cfg", and no scenario of this name in /.*; did you mean "mine.cfg"'

@@ -381,6 +381,9 @@ sed -i 's/memory_socket=1/memory_socket=0/' mine.cfg
 has "one variant of an axis" "$(results mine)" "${older}5 of 10 points: memory=remote transfer_bytes=1024; "
 out=$("$nudma" check mine.cfg --db edit.db 2>&1); is "a scenario is no file of claims" $? 2
 has "is said" "$out" '^mine.cfg: is a scenario, expected a file of claims'
+out=$("$nudma" whatif mine.cfg --db edit.db 2>&1); is "nor one of what-ifs" $? 2
+is "which is all that is said" "$out" \
+    'mine.cfg: is a scenario, expected a file of what-ifs (docs/whatif.md): those of a scenario stand in a file whatif.cfg beside it'
 "$nudma" run mine.cfg -q --db failed.db -f 'transfer_bytes=64 memory=local' --run-memory '1 MiB' >ran.txt 2>&1
 has "a failed run" "$("$nudma" results --db failed.db)" '^failed: mine memory=local transfer_bytes=64: needed more'
 sed -i 's/"cold"/"host_warm"/' mine.cfg
