@@ -37,7 +37,7 @@ static void check_plot(const struct cli_options *options, struct scenario *scena
     }
     sim_error_print(&own, stderr);
     if (own.n_messages != 0)
-        fprintf(stderr, "%s: with these --set there is no figure; the runs are made\n",
+        fprintf(stderr, "%s: with these --set there is no figure (no run depends on it)\n",
                 scenario_name(scenario));
     sim_error_release(&own);
 }

@@ -46,7 +46,8 @@ static void print_all(const struct result_set *set)
         puts(RESULT_OVERTAKEN_TEXT);
 }
 
-static void print_scenario(const struct plan *plan, struct scenario *scenario,
+/* True if anything is printed: without any run that is done there is no table to have a title. */
+static bool print_scenario(const struct plan *plan, struct scenario *scenario,
                            struct results_db *db, bool all, bool first)
 {
     const struct result_table_choice choice = { .width = cli_line_width(),
@@ -58,7 +59,7 @@ static void print_scenario(const struct plan *plan, struct scenario *scenario,
     result_set_order_as(set, scenario);
     if (!all)
         plot_keep_metrics(set, scenario);
-    const bool read = result_set_read(set, db); /* else it has said why */
+    const bool read = set->metrics->len > 0 && result_set_read(set, db); /* else it has said why */
     if (read && all) {
         printf("%s%s: %s\n", first ? "" : "\n", set->scenario, choice.title);
         print_all(set);
@@ -68,10 +69,12 @@ static void print_scenario(const struct plan *plan, struct scenario *scenario,
         result_layout_free(layout);
     }
     result_set_free(set);
+    return read;
 }
 
 void summary_print(const struct plan *plan, struct results_db *db, bool all)
 {
+    bool any = false;
     for (guint i = 0; i < plan->scenarios->len; i++)
-        print_scenario(plan, plan->scenarios->pdata[i], db, all, i == 0);
+        any = print_scenario(plan, plan->scenarios->pdata[i], db, all, !any) || any;
 }

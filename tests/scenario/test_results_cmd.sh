@@ -384,6 +384,9 @@ has "is said" "$out" '^mine.cfg: is a scenario, expected a file of claims'
 out=$("$nudma" whatif mine.cfg --db edit.db 2>&1); is "nor one of what-ifs" $? 2
 is "which is all that is said" "$out" \
     'mine.cfg: is a scenario, expected a file of what-ifs (docs/whatif.md): those of a scenario stand in a file whatif.cfg beside it'
+out=$("$nudma" run mine.cfg -q --db nothing.db --run-memory '1 MiB' 2>/dev/null)
+is "where no run is done there is no title without a table" "$? $out" "1 "
+out=$("$nudma" run mine.cfg -q --stats --db nothing.db --run-memory '1 MiB' 2>/dev/null); is "nor with all metrics" "$? $out" "1 "
 "$nudma" run mine.cfg -q --db failed.db -f 'transfer_bytes=64 memory=local' --run-memory '1 MiB' >ran.txt 2>&1
 has "a failed run" "$("$nudma" results --db failed.db)" '^failed: mine memory=local transfer_bytes=64: needed more'
 sed -i 's/"cold"/"host_warm"/' mine.cfg
