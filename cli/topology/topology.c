@@ -125,7 +125,10 @@ static void list_hosts(struct finder *finder, GHashTable *params)
             struct topology_port port = { .name = g_strdup(names[p]), .host = h };
             if (sscanf(names[p], "s%u.", &port.socket) != 1)
                 port.socket = 0;
-            remember(finder, host_port(host, names[p]),
+            const struct pcie_port *root_port = host_port(host, names[p]);
+            g_snprintf(port.link, sizeof(port.link), "Gen%u x%u", root_port->max_generation,
+                       root_port->max_lanes);
+            remember(finder, root_port,
                      &(struct topology_end){ .kind = TOPOLOGY_PORT, .index = t->ports->len });
             g_array_append_val(t->ports, port);
         }

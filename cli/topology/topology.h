@@ -23,6 +23,7 @@ struct topology_port { /* of a host */
     char *name;        /* "s0.rp0" */
     guint host;
     unsigned socket;
+    char link[32]; /* the most that it can do, "Gen3 x16" */
 };
 
 struct topology_device {

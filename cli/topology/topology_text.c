@@ -97,12 +97,37 @@ static void append_part(GString *text, const char *separator, const char *part)
         g_string_append_printf(text, "%s%s", separator, part);
 }
 
+/* "s0.rp0 (Gen3 x8); s0.rp2, s1.rp0 (each Gen3 x4)": those that can do the same are named
+ * together. */
+static void print_empty(struct printer *p, GPtrArray *empty)
+{
+    const char *separator = ": ";
+    if (empty->len > 0)
+        g_string_append_printf(p->out, "%*snothing plugged in", INDENT, "");
+    for (guint i = 0; i < empty->len; i++) {
+        const struct topology_port *first = empty->pdata[i];
+        unsigned n = 0;
+        for (guint k = i; first != NULL && k < empty->len; k++) {
+            const struct topology_port *port = empty->pdata[k];
+            if (port == NULL || strcmp(port->link, first->link) != 0)
+                continue;
+            g_string_append_printf(p->out, "%s%s", n++ > 0 ? ", " : separator, port->name);
+            empty->pdata[k] = NULL;
+        }
+        if (first != NULL)
+            g_string_append_printf(p->out, " (%s%s)", n > 1 ? "each " : "", first->link);
+        separator = "; ";
+    }
+    if (empty->len > 0)
+        g_string_append_c(p->out, '\n');
+}
+
 static void print_host(struct printer *p, guint index)
 {
     const struct topology *t = p->t;
     const struct topology_host *host = TOPOLOGY_AT(t->hosts, host, index);
     g_autoptr(GString) parts = g_string_new(NULL);
-    g_autoptr(GString) empty = g_string_new(NULL);
+    g_autoptr(GPtrArray) empty = g_ptr_array_new(); /* ports */
     append_part(parts, ", ", host->cores);
     append_part(parts, ", ", host->cache);
     append_part(parts, ", ", host->memory);
@@ -123,14 +148,13 @@ static void print_host(struct printer *p, guint index)
             continue;
         const struct topology_cable *cable = cable_at(t, i, &far);
         if (cable == NULL) {
-            append_part(empty, ", ", port->name);
+            g_ptr_array_add(empty, (gpointer)(uintptr_t)port);
             continue;
         }
         g_string_append_printf(p->out, "%*s%s", INDENT, "", port->name);
         print_far(p, cable, far, INDENT);
     }
-    if (empty->len > 0)
-        g_string_append_printf(p->out, "%*snothing plugged in: %s\n", INDENT, "", empty->str + 2);
+    print_empty(p, empty);
 }
 
 /* The lines of a host; in *list the names of its devices. */

@@ -24,7 +24,7 @@ is "as a tree" "$out" "server: 2 sockets, interconnect 2 x 9.6 GT/s
   each socket: 14 cores, 2 GHz, LLC 35 MiB, DRAM 4 x 2400 MT/s
   s0.rp1 -- Gen3 x16 -- sw.p0 (pcie.switch)
     sw.p1 -- Gen3 x16 -- adapter.p0 (pcie.requester)
-  nothing plugged in: s0.rp0, s1.rp0, s1.rp1"
+  nothing plugged in: s0.rp0, s1.rp0 (each Gen3 x8); s1.rp1 (Gen3 x16)"
 has "settings can be changed" \
     "$("$nudma" topology $switch --set 'cables.[1].length_m=3' --set hosts.server.dram.channels=2)" \
     'DRAM 2 x 2400 MT/s'
