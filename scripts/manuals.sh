@@ -149,7 +149,7 @@ _nudma_of() { # _nudma_of KIND WORD: what begins like the word
     platforms_or_files) names=$(nudma list --names=platforms 2>/dev/null) ;;
     _*) names=${1//_/ } ;;
     +*) names=${1//+/ } ;;
-    kinds) names="scenarios claims whatifs platforms" ;;
+    kinds) names="scenarios claims whatifs platforms devices" ;;
     models) names=$(nudma describe 2>/dev/null | sed -nE 's/^ *([a-z][a-z0-9_.]*)( .*)?$/\1/p') ;;
     esac
     mapfile -t COMPREPLY < <(compgen -W "$names" -- "$2")
@@ -219,7 +219,7 @@ _nudma_models() {
     compadd -a names
 }
 _nudma_platforms_or_files() { _nudma_names platforms }
-_nudma_kinds() { compadd scenarios claims whatifs platforms }
+_nudma_kinds() { compadd scenarios claims whatifs platforms devices }
 _nudma_files() { _files }
 _nudma_folders() { _files -/ }
 _nudma_none() { _message 'a value' }

@@ -41,7 +41,8 @@ static void list_folders(const struct cli_options *options, const char *file,
 static void list_names(const struct cli_options *options, const char *kind,
                        struct sim_error_list *errors)
 {
-    static const char *const kinds[] = { "scenarios", "claims", "whatifs", "platforms", NULL };
+    static const char *const kinds[] = { "scenarios", "claims",  "whatifs",
+                                         "platforms", "devices", NULL };
     char **names = NULL;
     if (strcmp(kind, "scenarios") == 0) {
         names = cli_scenario_names(options, options->arguments, true, errors);
@@ -49,13 +50,13 @@ static void list_names(const struct cli_options *options, const char *kind,
         list_folders(options, "claims.cfg", errors);
     } else if (strcmp(kind, "whatifs") == 0) {
         list_folders(options, "whatif.cfg", errors);
-    } else if (strcmp(kind, "platforms") == 0) {
-        names = cli_names_in(options, "platforms");
+    } else if (strcmp(kind, "platforms") == 0 || strcmp(kind, "devices") == 0) {
+        names = cli_names_in(options, kind);
     } else {
         g_autofree char *suggestion = sim_suggestion(kind, kinds);
         sim_error_add(errors, NULL, 0,
-                      "--names=%s: expected scenarios, claims, whatifs or platforms%s%s", kind,
-                      *suggestion != '\0' ? "; " : "", suggestion);
+                      "--names=%s: expected scenarios, claims, whatifs, platforms or devices%s%s",
+                      kind, *suggestion != '\0' ? "; " : "", suggestion);
     }
     for (char **name = names; name != NULL && *name != NULL; name++)
         puts(*name);
@@ -68,7 +69,8 @@ int cli_list(int argc, char **argv)
     g_autofree char *kind = NULL;
     const GOptionEntry entries[] = {
         { "names", 0, 0, G_OPTION_ARG_STRING, &kind,
-          "Names alone, a line each: scenarios, claims (folders that have some), whatifs, platforms",
+          "Names alone, a line each: scenarios, claims (folders that have some), whatifs, platforms, "
+          "devices",
           "KIND" },
         { .long_name = NULL },
     };

@@ -50,6 +50,7 @@ is "a platform" "$(complete_words nudma init --platform = t43)" t430
 is "what is measured" "$(complete_words nudma measure t43)" t430
 is "a format" "$(complete_words nudma plot -F p)" png
 is "all formats" "$(complete_words nudma topology --format = '')" "text dot svg hwloc"
+is "what there are names of" "$(complete_words nudma list --names = d)" devices
 is "of two" "$(complete_words nudma export -F '')" "csv json"
 is "a workload" "$(complete_words nudma init --workload pc)" pcie_bench
 is "a file" "$(complete_words nudma run --db = res)" results.db
