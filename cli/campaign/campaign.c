@@ -1,8 +1,6 @@
 /* The loop of a campaign: start workers, store what they report, stop when told to. */
 #include <errno.h>
 #include <malloc.h>
-#include <poll.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -13,6 +11,7 @@
 #include "cli/campaign/campaign.h"
 #include "cli/campaign/history.h"
 #include "cli/campaign/progress.h"
+#include "cli/campaign/stop.h"
 #include "cli/results/result_older.h"
 #include "workloads/experiment.h"
 
@@ -90,19 +89,14 @@ static void run_job(void *context, const struct worker_task *task, struct worker
 
 /* ---- Waiting for the database ---------------------------------------------------------------- */
 
-static bool signal_has_come(const struct running *running)
-{
-    struct pollfd fd = { .fd = running->signal_fd, .events = POLLIN };
-    return running->signal_fd >= 0 && poll(&fd, 1, 0) > 0;
-}
-
 /* Another program holds it: for as long as that takes, or until this campaign is told to stop. */
 static bool wait_for_database(void *context, const char *path, double before_s, double waited_s)
 {
     struct running *running = context;
     if (cli_says_wait(before_s, waited_s))
         progress_end(&running->progress);
-    return !signal_has_come(running) && cli_wait_for_database(NULL, path, before_s, waited_s);
+    return !stop_has_come(running->signal_fd) &&
+           cli_wait_for_database(NULL, path, before_s, waited_s);
 }
 
 /* ---- Seeds ----------------------------------------------------------------------------------- */
@@ -411,20 +405,6 @@ static void say_what_failed(const struct campaign *campaign)
     if (n_failed > 0 && !campaign->quiet)
         fprintf(stderr, "%u of %u runs failed (the same command runs them again)\n", n_failed,
                 campaign->plan->jobs->len);
-}
-
-/* What ends a campaign; not what nohup or a shell's background job has set to be ignored. */
-static sigset_t stop_signals(void)
-{
-    static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
-    sigset_t stops;
-    sigemptyset(&stops);
-    for (size_t i = 0; i < SIM_N_ELEMENTS(signals); i++) {
-        struct sigaction action;
-        if (sigaction(signals[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
-            sigaddset(&stops, signals[i]);
-    }
-    return stops;
 }
 
 /* Two files of one name have their results under that name. */

@@ -3,10 +3,11 @@
 
 #include "cli/base/cli.h"
 #include "cli/campaign/plan.h"
+#include "cli/campaign/stop.h"
 #include "cli/explain/explain.h"
 
 static int explain(const struct cli_options *options, const struct plan_choice *choice,
-                   struct explain_request *request)
+                   struct explain_request *request, const char *command_line)
 {
     struct sim_error_list errors = { 0 };
     struct explain_answer answer = { 0 };
@@ -20,7 +21,20 @@ static int explain(const struct cli_options *options, const struct plan_choice *
         const char *name = plan_point_name(point);
         request->scenario = point->scenario;
         request->point = point->index;
-        if (explain_point(request, &answer, &errors, &error)) {
+        struct stop stop;
+        stop_begin(&stop);
+        request->stop_fd = stop.fd;
+        const bool good = explain_point(request, &answer, &errors, &error);
+        const bool stopped = stop_has_come(stop.fd);
+        stop_end(&stop);
+        if (stopped) {
+            g_autofree char *typed = cli_typed(command_line);
+            fprintf(stderr,
+                    "interrupted: nothing is kept, as explain stores no runs; begin again with\n"
+                    "  %s\n",
+                    typed);
+            status = CLI_INTERRUPTED;
+        } else if (good) {
             g_autofree char *text = explain_text(&answer);
             printf("%s%s%s, seed %" G_GUINT64_FORMAT "\n%s", scenario_name(point->scenario),
                    *name != '\0' ? " " : "", name, request->seed, text);
@@ -30,7 +44,7 @@ static int explain(const struct cli_options *options, const struct plan_choice *
             status = CLI_FAILED;
         }
     }
-    if (errors.n_messages > 0)
+    if (errors.n_messages > 0 && status != CLI_INTERRUPTED)
         status = CLI_WRONG;
     cli_report(&errors);
     explain_release(&answer);
@@ -47,6 +61,7 @@ int cli_explain(int argc, char **argv)
     int n_workers = online > 0 ? (int)online : 1, status = CLI_DONE;
     gint64 seed = 1;
     gboolean brief = FALSE;
+    g_autofree char *command_line = cli_command_line("explain", argc, argv);
     const GOptionEntry entries[] = {
         { "point", 'f', 0, G_OPTION_ARG_STRING_ARRAY, &points,
           "The first point whose axis values match: 'op=read transfer_bytes=64'", "EXPRESSION" },
@@ -73,14 +88,15 @@ int cli_explain(int argc, char **argv)
                                            .n_workers = (unsigned)n_workers,
                                            .threshold_ratio = 0.01,
                                            .brief = brief,
-                                           .shows_progress = cli_is_terminal(STDERR_FILENO) };
+                                           .shows_progress = cli_is_terminal(STDERR_FILENO),
+                                           .prints_runs = !cli_is_terminal(STDERR_FILENO) };
         status = CLI_WRONG;
         if (options.arguments[0] == NULL || options.arguments[1] != NULL)
             fprintf(stderr, "nudma explain: expected one scenario (nudma list shows them)\n");
         else if (n_workers < 1 || n_workers > 4096 || seed < 0)
             fprintf(stderr, "nudma explain: -j: expected 1..4096; --seed: 0 or more\n");
         else
-            status = explain(&options, &choice, &request);
+            status = explain(&options, &choice, &request, command_line);
     }
     cli_options_release(&options);
     return status;

@@ -54,6 +54,8 @@ struct explain_request {
     double threshold_ratio; /* a smaller effect is none */
     bool brief;             /* what comes next is not asked */
     bool shows_progress;    /* a line on standard error, which is rewritten */
+    bool prints_runs;       /* a line on standard error for each run */
+    int stop_fd;            /* of a struct stop: what comes there ends it; -1: nothing does */
 };
 
 struct explain_effect {
@@ -82,8 +84,8 @@ struct explain_answer {
 
 /* The path of the rule of that index, "hosts.*.dram.channels"; NULL beyond the last. */
 const char *explain_rule_path(size_t index);
-/* False with mistakes in errors, or *error (g_free()) if the point itself fails. explain_release()
- * in any case. */
+/* False with mistakes in errors, or *error (g_free()) if the point itself fails, or if it was
+ * stopped. explain_release() in any case. */
 bool explain_point(const struct explain_request *request, struct explain_answer *answer,
                    struct sim_error_list *errors, char **error);
 void explain_release(struct explain_answer *answer);

@@ -2,6 +2,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "cli/base/cli.h"
+#include "cli/campaign/stop.h"
 #include "cli/campaign/worker.h"
 #include "cli/explain/explain.h"
 #include "cli/plot/plot_spec.h"
@@ -31,6 +33,33 @@ static void show_progress(const struct batch *batch)
 {
     if (batch->request->shows_progress)
         fprintf(stderr, "\rexplain: %u of %u runs\033[K", batch->n_ended, batch->n_runs);
+}
+
+/* "as it is, seed 2", "IOTLB of server", "3 limits together" */
+static char *job_name(const struct batch *batch, size_t job)
+{
+    const unsigned n_seeds = MAX(batch->request->n_seeds, 1u);
+    const struct explain_resource *resource =
+        g_array_index(batch->effects, struct explain_effect, job / n_seeds).resource;
+    if (resource == NULL)
+        return g_strdup_printf("as it is, seed %" G_GUINT64_FORMAT,
+                               batch->request->seed + job % n_seeds);
+    return resource->parts != NULL ? g_strdup_printf("%u limits together", resource->parts->len)
+                                   : g_strdup(resource->name);
+}
+
+/* "[3/38] IOTLB of server: 21.9484" */
+static void print_run(const struct batch *batch, size_t job, const struct worker_report *report)
+{
+    char number[32] = "";
+    if (!batch->request->prints_runs)
+        return;
+    g_autofree char *name = job_name(batch, job);
+    if (report->error == NULL && report->result != NULL && batch->metric != NULL)
+        cli_number(run_result_value(report->result, batch->metric), number);
+    fprintf(stderr, "[%u/%u] %s%s%s%s%s\n", batch->n_ended, batch->n_runs, name,
+            *number != '\0' ? ": " : "", number, report->error != NULL ? ": failed: " : "",
+            report->error != NULL ? report->error : "");
 }
 
 static void end_progress(const struct batch *batch)
@@ -90,6 +119,7 @@ static void keep_job(void *context, size_t job, const struct worker_report *repo
                                                    job / n_seeds_of(batch));
     batch->n_ended++;
     show_progress(batch);
+    print_run(batch, job, report);
     if (job == 0 && report->error != NULL)
         batch->error = g_strdup(report->error);
     if (report->error != NULL && effect->failure == NULL)
@@ -119,7 +149,13 @@ static double mean_of(const double *values, unsigned n)
     return sum / n;
 }
 
-/* False if the first job failed. */
+/* True if it was stopped. */
+static bool wait_for_workers(const struct batch *batch, struct worker_pool *pool)
+{
+    return stop_has_come(batch->request->stop_fd) || worker_wait(pool, batch->request->stop_fd, -1);
+}
+
+/* False if the first job failed, or it was stopped. */
 static bool run_batch(struct batch *batch)
 {
     const guint n = 1 + (batch->resources != NULL ? batch->resources->len : 0);
@@ -137,6 +173,7 @@ static bool run_batch(struct batch *batch)
         g_array_index(batch->effects, struct explain_effect, i) = (struct explain_effect){
             .resource = i > 0 ? batch->resources->pdata[i - 1] : NULL,
         };
+    bool stopped = stop_has_come(batch->request->stop_fd);
     for (guint i = 0; i < n * n_seeds; i++) {
         const struct worker_task task = { .job = i,
                                           .point = i / n_seeds,
@@ -145,20 +182,20 @@ static bool run_batch(struct batch *batch)
         g_array_index(batch->values, double, i) = known ? *batch->first_value : (double)NAN;
         if (known)
             continue;
-        while (worker_pool_full(pool))
-            worker_wait(pool, -1, -1);
-        if (!worker_start(pool, &task) && i == 0)
+        while (!stopped && worker_pool_full(pool))
+            stopped = wait_for_workers(batch, pool);
+        if (!stopped && !worker_start(pool, &task) && i == 0)
             batch->error = g_strdup("no worker process can be made");
     }
-    while (worker_pool_running(pool) > 0)
-        worker_wait(pool, -1, -1);
+    while (!stopped && worker_pool_running(pool) > 0)
+        stopped = wait_for_workers(batch, pool);
     worker_pool_free(pool);
     end_progress(batch);
     for (guint i = 0; i < n; i++)
         g_array_index(batch->effects, struct explain_effect, i).value =
             mean_of(&g_array_index(batch->values, double, i *n_seeds), n_seeds);
     g_array_free(batch->values, TRUE);
-    return batch->error == NULL;
+    return batch->error == NULL && !stopped;
 }
 
 /* ---- The metric ------------------------------------------------------------------------------ */
@@ -566,6 +603,10 @@ bool explain_point(const struct explain_request *asked, struct explain_answer *a
         return false;
     const bool runs = run_batch(&base);
     g_array_free(base.effects, TRUE);
+    if (stop_has_come(request->stop_fd)) {
+        g_free(base.error);
+        return false;
+    }
     if (!runs || answer->base == NULL) {
         *error = base.error != NULL ? base.error : g_strdup("the run has left no result");
         return false;
@@ -586,7 +627,9 @@ bool explain_point(const struct explain_request *asked, struct explain_answer *a
     answer->noise_ratio = isfinite(ci95) && answer->value > 0.0 ? ci95 / answer->value : 0.0;
     look_at_seeds(&with_seeds, answer);
     const double threshold = fmax(request->threshold_ratio, 2.0 * answer->noise_ratio);
-    answer->resources = find_resources(request, NULL, 1, answer->base, errors);
+    answer->resources = stop_has_come(request->stop_fd)
+                            ? NULL
+                            : find_resources(request, NULL, 1, answer->base, errors);
     if (answer->resources == NULL)
         return false;
     struct batch batch = { .request = request,
@@ -596,6 +639,8 @@ bool explain_point(const struct explain_request *asked, struct explain_answer *a
     run_batch(&batch);
     g_free(batch.error);
     answer->effects = effects_of(answer, &batch);
+    if (stop_has_come(request->stop_fd))
+        return false;
     answer->limit = reduce(request, answer, NULL, best_limit(answer->effects, threshold, NULL),
                            answer->resources, answer->effects, answer->value, threshold);
     return answer->limit == NULL || request->brief || find_next(request, answer, threshold, errors);

@@ -141,12 +141,27 @@ is "what is steady needs one" "$(explain "${a[@]}" | grep -c 'means over')" 0
 out=$("$nudma" explain 2>&1); is "no scenario" $? 2
 out=$(explain adapter.cfg --point op=x); is "no such axis" "$? $(cut -d: -f1 <<<"$out")" "2 --point"
 
+# Stopped while runs go on: it says that nothing is kept, and how to begin again.
+env --default-signal=INT "$nudma" explain adapter.cfg -j2 --set measure.duration_us=900000000 \
+    --set measure.transactions=2000000000 >page.txt 2>int.txt &
+pid=$!
+for _ in $(seq 200); do pgrep -P $pid >children.txt && break; sleep 0.05; done
+kill -INT $pid
+wait $pid; is "stopped" $? 130
+has "says what is kept" "$(cat int.txt)" '^interrupted: nothing is kept, as explain stores no runs; begin again with$'
+has "and how to begin again" "$(cat int.txt)" "^  .*/nudma'? explain adapter.cfg -j2 --set measure"
+is "there is no page" "$(cat page.txt)" ""
+is "nor a worker left" "$(while read -r child; do ps -o pid= -p "$child"; done <children.txt)" ""
+
 if [ "$(stride 4)" = 1 ]; then
     has "on a terminal it says how far it is" \
         "$(TERM=xterm script -qec "'$nudma' explain adapter.cfg $short --brief" /dev/null </dev/null | tr '\r' '\n')" \
         '^explain: 2 of [0-9]+ runs'
     # shellcheck disable=SC2086 # words
-    is "elsewhere it does not" "$("$nudma" explain adapter.cfg $short --brief 2>&1 | grep -c '^explain: ')" 0
+    out=$("$nudma" explain adapter.cfg $short --brief 2>&1)
+    is "elsewhere it does not" "$(grep -c '^explain: ' <<<"$out")" 0
+    has "but has a line for each run" "$out" '^\[1/1\] as it is, seed 2: [0-9.]+$'
+    has "with what was changed" "$out" '^\[[0-9]+/[0-9]+\] [^:]*root ports of server: [0-9.]+$'
 fi
 
 echo "1..$cases"
