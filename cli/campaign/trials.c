@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cli/campaign/stop.h"
 #include "cli/campaign/trials.h"
 #include "cli/campaign/worker.h"
 #include "sim/config/unit.h"
@@ -12,6 +13,7 @@
 bool trials_init(struct trials *trials, char **message)
 {
     trials->points = g_array_new(FALSE, TRUE, sizeof(struct trial_point));
+    trials->stop_fd = -1;
     trials->db = results_open(RESULTS_IN_MEMORY, false, message);
     return trials->db != NULL;
 }
@@ -100,7 +102,15 @@ struct trial {
     struct trials *trials;
     char **values; /* of the parameters, as text */
     bool failed;
+    bool stopped;
 };
+
+/* For a worker to end, or for what stops all. */
+static void wait_for_worker(struct trial *trial, struct worker_pool *pool)
+{
+    const int fd = trial->trials->stop_fd;
+    trial->stopped = trial->stopped || stop_has_come(fd) || worker_wait(pool, fd, -1);
+}
 
 /* In the worker. */
 static void run_point(void *context, const struct worker_task *task, struct worker_report *report)
@@ -152,9 +162,9 @@ static void keep_run(void *context, size_t index, const struct worker_report *re
 static void start_point(struct worker_pool *pool, guint index, struct trial *trial)
 {
     const struct worker_task task = { .job = index, .point = index, .seed = trial->trials->seed };
-    while (worker_pool_full(pool))
-        worker_wait(pool, -1, -1);
-    if (!worker_start(pool, &task)) {
+    while (!trial->stopped && worker_pool_full(pool))
+        wait_for_worker(trial, pool);
+    if (!trial->stopped && !worker_start(pool, &task)) {
         trial->failed = true;
         if (trial->trials->error == NULL)
             trial->trials->error = g_strdup("no worker process can be made");
@@ -163,22 +173,22 @@ static void start_point(struct worker_pool *pool, guint index, struct trial *tri
 
 bool trials_run(struct trials *trials, const double *x, bool only_fitted)
 {
-    struct trial trial = { .trials = trials };
+    struct trial trial = { .trials = trials, .stopped = stop_has_come(trials->stop_fd) };
     struct worker_pool *pool = worker_pool_new(trials->n_workers, (struct worker_limits){ 0 },
                                                run_point, keep_run, &trial);
     trial.values = g_new0(char *, trials->params->len + 1);
     for (guint i = 0; i < trials->params->len; i++)
         trial.values[i] = trials_value_text(&g_array_index(trials->params, struct trial_param, i),
                                             x[i]);
-    for (guint i = 0; i < trials->points->len && !trial.failed; i++) {
+    for (guint i = 0; i < trials->points->len && !trial.failed && !trial.stopped; i++) {
         if (!only_fitted || g_array_index(trials->points, struct trial_point, i).fitted)
             start_point(pool, i, &trial);
     }
-    while (worker_pool_running(pool) > 0)
-        worker_wait(pool, -1, -1);
+    while (!trial.stopped && worker_pool_running(pool) > 0)
+        wait_for_worker(&trial, pool);
     worker_pool_free(pool);
     g_strfreev(trial.values);
-    return !trial.failed;
+    return !trial.failed && !trial.stopped;
 }
 
 double trials_claim(struct trials *trials, const struct claim *claim)

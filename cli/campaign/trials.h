@@ -28,6 +28,7 @@ struct trials {
     unsigned n_workers;
     uint64_t seed;
     struct results_db *db;
+    int stop_fd;     /* of a struct stop: what comes there ends runs; -1: nothing does */
     unsigned n_runs; /* of points, so far */
     char *error;     /* why a run failed, of the first that did; g_free() */
 };
@@ -43,7 +44,8 @@ bool trials_add_claim(struct trials *trials, const struct claim *claim, bool fit
 char *trials_value_text(const struct trial_param *param, double x);
 double trials_value(const struct trial_param *param, double x);
 
-/* Runs all points, or the fitted ones, with the parameters at x. False if one failed. */
+/* Runs all points, or the fitted ones, with the parameters at x. False if one failed, or if they
+ * were stopped. */
 bool trials_run(struct trials *trials, const double *x, bool only_fitted);
 /* The claim's value after that; NAN if its expression has none. */
 double trials_claim(struct trials *trials, const struct claim *claim);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "cli/base/scenarios.h"
+#include "cli/campaign/stop.h"
 #include "cli/commands/calibrate.h"
 #include "workloads/experiment.h"
 
@@ -240,6 +241,12 @@ static double cost(void *context, const double *x)
     const double *known = g_hash_table_lookup(c->costs, values);
     if (known == NULL) {
         const double sum = run_trial(c, x);
+        if (stop_has_come(c->trials.stop_fd))
+            return (double)INFINITY;
+        if (sum < c->best) {
+            c->best = sum;
+            memcpy(c->best_x, x, c->trials.params->len * sizeof(*x));
+        }
         if (!c->quiet)
             fprintf(stderr, "trial %s: cost %.6g\n", values, sum);
         g_hash_table_insert(c->costs, g_strdup(values), g_memdup2(&sum, sizeof(sum)));
@@ -283,10 +290,38 @@ static bool fit(struct calibration *c)
 
 /* ---- All of it ------------------------------------------------------------------------------- */
 
+/* What a search that was stopped has come to: runs are not kept, values can be begun with. */
+static void print_best(const struct calibration *c)
+{
+    g_autofree char *typed = cli_typed(c->command_line);
+    g_autoptr(GString) again = g_string_new(typed);
+    const bool any = isfinite(c->best);
+    for (guint i = 0; any && i < c->trials.params->len; i++) {
+        const struct trial_param *param = calibration_param(c, i);
+        g_autofree char *value = trials_value_text(param, c->best_x[i]);
+        g_autofree char *set = g_strconcat(param->path, "=", value, NULL);
+        g_autofree char *quoted = g_shell_quote(set);
+        printf("%s = %s\n", param->path, value);
+        g_string_append_printf(again, " --set %s", quoted);
+    }
+    fflush(stdout);
+    if (any)
+        fprintf(stderr,
+                "interrupted: the best of %u trials so far, of cost %.6g; go on from it with\n",
+                g_hash_table_size(c->costs), c->best);
+    else
+        fprintf(stderr, "interrupted before any trial has ended; begin again with\n");
+    fprintf(stderr, "  %s\n", again->str);
+}
+
 static int calibrate(struct calibration *c)
 {
     c->before = g_new0(double, c->all->len);
     c->after = g_new0(double, c->all->len);
+    c->best = (double)INFINITY;
+    struct stop stop;
+    stop_begin(&stop);
+    c->trials.stop_fd = stop.fd;
     bool good = fit(c);
     if (good) {
         const bool fitted = calibration_print_fit(c);
@@ -294,11 +329,16 @@ static int calibrate(struct calibration *c)
         good = good && (c->write_path == NULL || calibration_write(c)) && fitted &&
                c->search.converged;
     }
-    if (c->trials.error != NULL)
+    const bool stopped = stop_has_come(stop.fd);
+    c->trials.stop_fd = -1;
+    stop_end(&stop);
+    if (stopped)
+        print_best(c);
+    else if (c->trials.error != NULL)
         fprintf(stderr, "a trial failed: %s\n", c->trials.error);
     g_free(c->before);
     g_free(c->after);
-    return good ? CLI_DONE : CLI_FAILED;
+    return stopped ? CLI_INTERRUPTED : good ? CLI_DONE : CLI_FAILED;
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */

@@ -21,7 +21,8 @@ struct calibration {
     double x[MINIMISE_VARIABLES_MAX];
     double *before, *after; /* values of `all` */
     struct minimise search;
-    GHashTable *costs; /* of trials that have been: "96.5 12" -> double */
+    double best_x[MINIMISE_VARIABLES_MAX], best; /* of the trials so far; INFINITY: none */
+    GHashTable *costs;                           /* of trials that have been: "96.5 12" -> double */
 };
 
 static inline struct trial_param *calibration_param(const struct calibration *c, guint i)

@@ -28,6 +28,21 @@ has "trials are shown" "$(cat trials.txt)" '^trial 40: cost [0-9.]+$'
 is "none twice" "$(sort trials.txt | uniq -d)" ""
 is "nothing else is written" "$(find . -type f | sort | paste -sd ' ')" "./fit.cfg ./trials.txt"
 
+# Stopped: the best so far, and how the search goes on from there.
+env --default-signal=INT "$nudma" calibrate $window "${few[@]}" --set $inbound=40 --param $inbound --claim $claim \
+    --write stopped.cfg --tolerance 1e-9 --max-trials 100000 -j2 >best.txt 2>stopped.txt &
+pid=$!
+for _ in $(seq 2000); do [ "$(grep -c '^trial' stopped.txt)" -lt 4 ] || break; sleep 0.02; done
+kill -INT $pid
+wait $pid; is "stopped" $? 130
+best=$(grep '^trial' stopped.txt | sort -t: -k2.7g | head -n 1 | sed 's/trial \(.*\): .*/\1/')
+is "the best so far" "$(cat best.txt)" "$inbound = $best"
+has "is said to be that" "$(cat stopped.txt)" '^interrupted: the best of [0-9]+ trials so far, of cost [0-9.e-]+; go on from it with$'
+has "and how to go on" "$(cat stopped.txt)" "^  .*/nudma'? calibrate $window .* --set '$inbound=$best'$"
+is "no file is written" "$([ -e stopped.cfg ] || echo none)" none
+has "from there" "$("$nudma" run $window "${few[@]}" --set $inbound=40 --set "$inbound=$best" --print-config)" "^$inbound = $best ns"
+rm best.txt stopped.txt
+
 mkfifo fit.pipe
 timeout 200 cat fit.pipe >fit2.cfg &
 "$nudma" calibrate $window "${few[@]}" --set $inbound=40 --param $inbound --claim $claim \
