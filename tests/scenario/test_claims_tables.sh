@@ -4,7 +4,8 @@
 # about are run, and not
 # - of IOctopus figure 14, whose nine seconds take minutes, figure 10, which takes half of the rest, and what is true by
 #   construction or by the wire's rate (the octoNIC of figure 6, figure 15, all cores at once);
-# - of IOctopus figure 7's ratio, whose verdict takes five seeds, and of three ratios of host_network, which take three;
+# - of IOctopus the ratios of figures 6 (64 KiB) and 7, whose verdicts take ten and five seeds, and of three ratios of
+#   host_network, which take three;
 # - of SmartIO figures 28 and 29, whose verdicts take three seeds, of 16 s each;
 # - of Open-MX figure 5.
 # Three are shorter:
