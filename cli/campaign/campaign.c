@@ -471,14 +471,17 @@ static unsigned worker_count(const struct campaign *campaign)
     return (unsigned)MAX(MIN((uint64_t)campaign->n_workers, most), 1);
 }
 
-char *campaign_expect_stop(const char *command_line)
+void campaign_expect_stop(const char *command_line)
 {
+    static char *text; /* a signal may come until the process ends */
     g_autofree char *typed = cli_typed(command_line);
-    char *text = g_strdup_printf("interrupted before anything has run: nothing is lost; begin "
-                                 "again with\n  %s",
-                                 typed);
+    last_words_if_stopped(NULL);
+    g_free(text);
+    text =
+        g_strdup_printf("interrupted before anything has run: nothing is lost; begin again with\n"
+                        "  %s",
+                        typed);
     last_words_if_stopped(text);
-    return text;
 }
 
 int campaign_run(const struct campaign *campaign)

@@ -20,8 +20,8 @@ struct campaign {
 };
 
 /* From now on until campaign_run() has taken over, what stops the command is answered with a line
- * that nothing is lost, and how to begin again. The text has to outlive both; g_free(). */
-char *campaign_expect_stop(const char *command_line);
+ * that nothing is lost, and how to begin again. */
+void campaign_expect_stop(const char *command_line);
 
 /* Makes the jobs and runs those that the database does not have. CLI_DONE; CLI_FAILED if a run
  * failed or the database refused one (said then); CLI_INTERRUPTED. */

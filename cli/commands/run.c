@@ -141,7 +141,7 @@ int run_scenarios(struct run_request *request, char **arguments)
     if (!request->list && !request->print_config && !traced &&
         !cli_folder_exists("--db", request->options.db))
         return CLI_WRONG;
-    g_autofree char *stopped = campaign_expect_stop(request->command_line);
+    campaign_expect_stop(request->command_line);
     struct plan_choice choice = {
         .sets = (const char *const *)request->sets,
         .quick = request->quick,

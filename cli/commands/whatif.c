@@ -272,7 +272,7 @@ int cli_whatif(int argc, char **argv)
         } else if (!request.list && !cli_folder_exists("--db", request.options.db)) {
             status = CLI_WRONG;
         } else {
-            g_autofree char *stopped = campaign_expect_stop(request.command_line);
+            campaign_expect_stop(request.command_line);
             status = ask(&request);
             last_words_if_stopped(NULL);
         }
