@@ -594,16 +594,20 @@ static void test_memory_modes(void **unused)
 #define TWO_NICS                                                        \
     "hosts = { a = { " PORT " }; b = { " PORT " }; };"                  \
     "devices = { na = { type = \"nic.ethernet\"; lanes = 8; };"         \
-    " nb = { type = \"nic.ethernet\"; lanes = 8; }; };"                 \
+    " nb = { type = \"nic.ethernet\"; lanes = 8; };"                    \
+    " sa = { type = \"ether.switch\"; ports = 2; };"                    \
+    " sb = { type = \"ether.switch\"; ports = 2; }; };"                 \
     "network = { a = { host = \"a\"; device = \"na\"; channels = 1; };" \
     " b = { host = \"b\"; device = \"nb\"; channels = 1; }; };"         \
     "workload = { type = \"programs\"; measured = \"a\"; };"            \
     "measure = { warmup_us = 500; duration_us = 500; };"                \
     "cables = ( { from = \"a.s0.rp0\"; to = \"na.p0\"; },"              \
     " { from = \"b.s0.rp0\"; to = \"nb.p0\"; }"
-#define NO_CABLE " );\n"
-#define CABLE    ", { from = \"na.e0\"; to = \"nb.e0\"; } );\n"
-#define BETWEEN  "server = \"a\"; client = \"b\"; "
+/* Each NIC has a wire, but not to the other. */
+#define NO_CABLE \
+    ", { from = \"na.e0\"; to = \"sa.e0\"; }, { from = \"nb.e0\"; to = \"sb.e0\"; } );\n"
+#define CABLE   ", { from = \"na.e0\"; to = \"nb.e0\"; } );\n"
+#define BETWEEN "server = \"a\"; client = \"b\"; "
 
 /* What never got a connection has no throughput of 0: the run fails, and says why. */
 static void test_no_connection(void **unused)
