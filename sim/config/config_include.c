@@ -56,23 +56,33 @@ char *config_include_suggestion(const char *const *dirs, const char *name)
 /* ---- Where it was said ----------------------------------------------------------------------- */
 
 struct include {
-    const char *file, *group; /* that it is included into: its path; interned, as in `at` */
-    struct config_place at;
+    char *file, *group; /* that it is included into: its path */
+    char *by;           /* the file that includes it */
+    int line;           /* in there */
 };
+
+static void clear_include(gpointer data)
+{
+    struct include *include = data;
+
+    g_free(include->file);
+    g_free(include->group);
+    g_free(include->by);
+}
 
 GArray *config_includes_new(void)
 {
-    return g_array_new(FALSE, FALSE, sizeof(struct include));
+    GArray *includes = g_array_new(FALSE, FALSE, sizeof(struct include));
+
+    g_array_set_clear_func(includes, clear_include);
+    return includes;
 }
 
 void config_note_include(GArray *includes, const char *file, const char *group,
                          struct config_place at)
 {
-    const struct include include = {
-        g_intern_string(file),
-        g_intern_string(group),
-        { .file = g_intern_string(at.file), .line = at.line },
-    };
+    const struct include include = { g_strdup(file), g_strdup(group), g_strdup(at.file), at.line };
+
     g_array_append_val(includes, include);
 }
 
@@ -92,7 +102,7 @@ static const struct include *find_included(const struct config_node *group, cons
     /* what a file includes stands behind it */
     for (guint i = includes->len; i-- > 0;) {
         const struct include *include = &g_array_index(includes, struct include, i);
-        if (strcmp(include->file, found ? found->at.file : file) == 0 &&
+        if (strcmp(include->file, found ? found->by : file) == 0 &&
             strcmp(include->group, group->path) == 0)
             found = include;
     }
@@ -158,7 +168,6 @@ static void report_place(const struct config_node *node, const char *file, GPtrA
                          struct sim_error_list *errors)
 {
     const struct include *include = find_included(node, file);
-    const struct config_place *at = include ? &include->at : &node->place;
     g_autofree char *expected = right_place(node->config, names);
     g_autoptr(GString) some = g_string_new(NULL);
 
@@ -166,7 +175,8 @@ static void report_place(const struct config_node *node, const char *file, GPtrA
         g_string_append_printf(some, "%s%s", i > 0 ? ", " : "", (const char *)names->pdata[i]);
     if (names->len > MISPLACED_NAMED)
         g_string_append_printf(some, " and %u more", names->len - MISPLACED_NAMED);
-    sim_error_add(errors, at->file, at->line,
+    sim_error_add(errors, include ? include->by : node->place.file,
+                  include ? include->line : node->place.line,
                   "%s%s%s is included in the wrong place; unknown here: %s%s", node->path,
                   *node->path ? ": " : "", include ? include->file : file, some->str, expected);
 }
