@@ -4,8 +4,7 @@
 # about are run, and not
 # - of IOctopus figure 14, whose nine seconds take minutes, figure 10, which takes half of the rest, and what is true by
 #   construction or by the wire's rate (the octoNIC of figure 6, figure 15, all cores at once);
-# - of IOctopus the ratios of figures 6 (64 KiB) and 7, whose verdicts take ten and five seeds, and of three ratios of
-#   host_network, which take three;
+# - of IOctopus figure 7's ratio, whose verdict takes five seeds, and of three ratios of host_network, which take three;
 # - of SmartIO figures 28 and 29, whose verdicts take three seeds, of 16 s each;
 # - of Open-MX figure 5.
 # Three are shorter:
@@ -52,7 +51,7 @@ check() { # check FOLDER PREFIX [WITHOUT [IDS]]
 }
 
 LEAVE_OUT='65536 config=ioctopus$' SHORTER=ioctopus/fig09_tcp_rr:measure.warmup_us=10000 \
-    check ioctopus ioct 'fig10|fig14|fig15|multicore' 'fig10|fig14|fig15|multicore|fig06[.]ratio64k|fig07[.]ratio|octo_is_local'
+    check ioctopus ioct 'fig10|fig14|fig15|multicore' 'fig10|fig14|fig15|multicore|fig07[.]ratio|octo_is_local'
 check device_lending dl
 PRECISION=1% \
     SHORTER="smartio/fig30_training:programs.training.epochs=1 smartio/fig38_nvmeof:programs.fio.operations=4096" \
