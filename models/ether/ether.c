@@ -369,7 +369,7 @@ static void stop(const struct ether_wire *wire, struct ether_direction *directio
     sim_schedule_in(wire->sim, &direction->resume, pause_ps);
 }
 
-/* At 0.1 Gbit/s the product takes 73 bits. */
+/* The longest PAUSE at 0.1 Gbit/s: the product has 71 bits. */
 static sim_time quanta_ps(const struct ether_wire *wire, uint64_t quanta)
 {
     return (sim_time)((unsigned __int128)wire_fx(wire, QUANTUM_BYTES) * quanta >> FRACTION_LOG2);

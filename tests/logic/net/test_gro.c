@@ -90,7 +90,7 @@ static int never(struct net_device *dev, const struct sk_buff *skb, uint16_t rxq
 
 struct packet {
     uint32_t seq, bytes, ack, tsval;
-    uint16_t port;
+    uint16_t port, window;
     uint8_t flags;               /* 0: ACK */
     bool unchecked, wrong, sack; /* sack: a block in place of the timestamp */
 };
@@ -122,6 +122,7 @@ static struct sk_buff *packet_new(struct bed *bed, const struct packet *p)
     net_rig_put(head + 38, p->seq, 4);
     net_rig_put(head + 42, p->ack, 4);
     head[47] = p->flags ? p->flags : TCP_ACK;
+    net_rig_put(head + 48, p->window, 2);
     net_rig_put(head + 54, p->sack ? 0x0101050a : 0x0101080a, 4);
     net_rig_put(head + 58, p->tsval, 4);
     k_poke(bed->kernel, page->addr, head, sizeof head);
@@ -239,6 +240,7 @@ static void test_what_ends_a_buffer(void **state)
         { "no wrap", { P(-1448u, FULL), P(0, FULL), P(FULL, FULL) }, 3, 1, 3 * FULL },
         { "another acknowledgement", { P(1, FULL), P(1 + FULL, FULL, .ack = 5) }, 2, 2, FULL },
         { "another timestamp", { P(1, FULL), P(1 + FULL, FULL, .tsval = 5) }, 2, 2, FULL },
+        { "another window", { P(1, FULL), P(1 + FULL, FULL, .window = 5) }, 2, 2, FULL },
         { "SACK blocks",
           { P(1, FULL, .sack = true), P(1 + FULL, FULL, .sack = true) },
           2,
