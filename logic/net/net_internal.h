@@ -525,7 +525,8 @@ bool tcp_send_new_probe(struct socket *sk);
 bool tcp_retransmit(struct socket *sk, struct sk_buff *skb, uint32_t segments, bool probe);
 uint32_t tcp_burst_segments(const struct socket *sk); /* of one buffer for the device */
 bool tcp_small_queue_full(struct socket *sk, const struct sk_buff *skb, unsigned shift);
-void tcp_reply_reset(struct net *net, const struct sk_buff *skb); /* to a packet without a socket */
+/* To a packet that no connection has a place for; none to a reset. */
+void tcp_reply_reset(struct net *net, const struct sk_buff *skb);
 
 /* tcp_window.c: the receive window */
 uint32_t tcp_receive_window(const struct tcp *tp);

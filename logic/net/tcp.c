@@ -4,9 +4,9 @@
  *   processes a packet: the soft interrupt, or the thread that owns the socket. The initial
  *   sequence number is a function of the connection's addresses.
  * Leaves out: Simultaneous open, half close, linger, SYN cookies, fast open.
- * Follows: RFC 793; Linux 4.14 net/ipv4/tcp_ipv4.c (tcp_v4_rcv), net/ipv4/tcp_input.c
- *   (tcp_rcv_state_process, tcp_conn_request), net/ipv4/tcp.c (tcp_close),
- *   net/ipv4/inet_connection_sock.c.
+ * Follows: RFC 793, 5961; Linux 4.14 net/ipv4/tcp_ipv4.c (tcp_v4_rcv), net/ipv4/tcp_input.c
+ *   (tcp_rcv_state_process, tcp_conn_request), net/ipv4/tcp_minisocks.c (tcp_check_req),
+ *   net/ipv4/tcp.c (tcp_close), net/ipv4/inet_connection_sock.c.
  * Costs: See tcp_input.c and tcp_output.c; a SYN costs ip_tcp_receive_cycles.
  */
 #include "logic/net/net_internal.h"
@@ -143,18 +143,46 @@ static void syn_sent(struct socket *sk, struct sk_buff *skb)
     skb_free(net, skb);
 }
 
+static bool is_in_window(const struct tcp *tp, const struct sk_buff *skb)
+{
+    uint32_t end = tcp_end_seq(skb), edge = tp->rcv_nxt + tcp_receive_window(tp);
+    return skb->tcp_seq == tp->rcv_nxt ||
+           (tcp_after(end, tp->rcv_nxt) && tcp_before(skb->tcp_seq, edge)) ||
+           (skb->tcp_seq == edge && end == edge);
+}
+
+/* Answers a segment that does not complete the handshake, in the order of tcp_check_req(). Where
+ * Linux 4.14 takes any reset in the window, RFC 5961 3.2 holds: one elsewhere than at rcv_nxt is
+ * challenged. */
+static void answer_early(struct socket *sk, const struct sk_buff *skb)
+{
+    struct tcp *tp = &sk->tcp;
+    uint8_t flags = skb->tcp_flags;
+    bool resets = flags & TCP_RST;
+    if ((flags & (TCP_SYN | TCP_RST | TCP_ACK)) == TCP_SYN && skb->tcp_seq == tp->rcv_nxt - 1)
+        tcp_send_syn(sk); /* it has come again */
+    else if (flags & TCP_ACK && skb->tcp_ack != tp->snd_nxt)
+        tcp_reply_reset(sk->net, skb); /* but not to a reset */
+    else if (!is_in_window(tp, skb)) {
+        if (!resets)
+            tcp_send_ack(sk);
+    } else if (resets && skb->tcp_seq != tp->rcv_nxt)
+        tcp_send_ack(sk);
+    else if (flags & (TCP_RST | TCP_SYN)) {
+        tcp_reply_reset(sk->net, skb);
+        tcp_done(sk, -ECONNRESET);
+    }
+}
+
 static void syn_received(struct socket *sk, struct sk_buff *skb)
 {
     struct net *net = sk->net;
     struct tcp *tp = &sk->tcp;
     struct socket *listener = tp->listener;
     uint8_t kind = skb->tcp_flags & (TCP_SYN | TCP_RST | TCP_ACK);
-    if (kind != TCP_ACK || skb->tcp_ack != tp->snd_nxt) {
+    if (kind != TCP_ACK || skb->tcp_ack != tp->snd_nxt || !is_in_window(tp, skb)) {
         k_compute(net->kernel, net->costs->ip_tcp_receive_cycles);
-        if (kind & TCP_RST)
-            tcp_done(sk, -ECONNRESET);
-        else if (kind == TCP_SYN)
-            tcp_send_syn(sk);
+        answer_early(sk, skb);
         skb_free(net, skb);
         return;
     }

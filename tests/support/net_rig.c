@@ -91,6 +91,17 @@ static void rig_send(struct rig_end *end, const uint8_t *bytes, uint32_t n)
     }
 }
 
+void net_rig_inject(struct rig *rig, unsigned to, const uint8_t *bytes, uint32_t n)
+{
+    struct rig_frame *frame = k_zalloc(sizeof *frame);
+    assert_true(n <= sizeof frame->byte);
+    frame->rig = rig;
+    frame->to = to;
+    frame->bytes = n;
+    memcpy(frame->byte, bytes, n);
+    rig_arrive(frame);
+}
+
 /* All of the packet's payload from `at` on, without time. */
 static void rig_gather(struct kernel *kernel, const struct sk_buff *skb, uint8_t *to)
 {

@@ -92,6 +92,9 @@ struct rig *net_rig_new(const struct rig_options *options);
 /* Everything that was made is gone: nothing leaks. */
 void net_rig_free(struct rig *rig);
 
+/* A frame that no host has sent arrives at host `to` now. */
+void net_rig_inject(struct rig *rig, unsigned to, const uint8_t *bytes, uint32_t n);
+
 void net_rig_fill(struct kernel *kernel, struct kaddr at, unsigned stream, uint64_t position,
                   size_t bytes);
 

@@ -506,6 +506,113 @@ static void test_half_open(void **state)
     pair_free(p);
 }
 
+/* ---- Segments that no handshake has ---------------------------------------------------------- */
+
+/* A server that waits for the last segment of a handshake: the client's are lost but its SYN. */
+struct half_open {
+    struct pair *p;
+    uint8_t syn[60], frame[60]; /* the client's SYN; what came last from the server */
+    uint32_t seq, ack, window;  /* what the server expects */
+    unsigned n_answers;
+};
+static bool keep_syn(struct rig *rig, unsigned from, const uint8_t *head, uint32_t bytes, void *arg)
+{
+    struct half_open *h = arg;
+    bool first = from == 0 && h->seq == 0;
+    (void)rig, (void)bytes;
+    memcpy(from == 0 ? h->syn : h->frame, head, 54);
+    if (first)
+        h->seq = RIG_SEQ(head) + 1;
+    h->n_answers += from == 1;
+    return !first; /* nothing else arrives */
+}
+static struct half_open *half_open_new(void)
+{
+    struct rig_options o = pair_plain();
+    struct half_open *h = k_zalloc(sizeof *h);
+    h->p = pair_prepare(&o, PORT);
+    h->p->rig->filter = keep_syn;
+    h->p->rig->filter_arg = h;
+    pair_thread(h->p, 1, connects);
+    pair_run(h->p, 500);
+    assert_int_equal(h->p->listener->tcp.n_accept, 1);
+    assert_int_equal(RIG_FLAGS(h->frame), TCP_SYN | TCP_ACK);
+    h->ack = RIG_SEQ(h->frame) + 1;
+    h->window = RIG_WINDOW(h->frame);
+    return h;
+}
+static void half_open_free(struct half_open *h)
+{
+    pair_run(h->p, 130000000); /* the client gives up */
+    h->p->rig->filter = NULL;
+    pair_free(h->p);
+    free(h);
+}
+/* Flags of the server's answer to it; 0: none. */
+static uint8_t answer_to(struct half_open *h, uint8_t flags, uint32_t seq, uint32_t ack)
+{
+    uint8_t frame[54];
+    memcpy(frame, h->syn, sizeof frame);
+    net_rig_put(frame + 16, 40, 2); /* headers without options */
+    frame[46] = 0x50;
+    frame[47] = flags;
+    net_rig_put(frame + 38, seq, 4);
+    net_rig_put(frame + 42, ack, 4);
+    h->n_answers = 0;
+    net_rig_inject(h->p->rig, 1, frame, sizeof frame);
+    pair_run(h->p, 100);
+    assert_in_range(h->n_answers, 0, 1);
+    return h->n_answers ? RIG_FLAGS(h->frame) : 0;
+}
+static void assert_is_ack(const struct half_open *h)
+{
+    assert_int_equal(RIG_SEQ(h->frame), h->ack);
+    assert_int_equal(RIG_ACK(h->frame), h->seq);
+}
+
+/* tcp_check_req(), RFC 5961 3.2. */
+static void test_segments_in_a_handshake(void **state)
+{
+    (void)state;
+    struct half_open *h = half_open_new();
+    const struct tcp *listener = &h->p->listener->tcp;
+    /* Resets: beyond the window, before it, for another handshake; in the window. */
+    assert_int_equal(answer_to(h, TCP_RST, h->seq + h->window + 1, 0), 0);
+    assert_int_equal(answer_to(h, TCP_RST, h->seq - 1, 0), 0);
+    assert_int_equal(answer_to(h, TCP_RST | TCP_ACK, h->seq, h->ack + 1), 0);
+    assert_int_equal(answer_to(h, TCP_RST, h->seq + 1, 0), TCP_ACK);
+    assert_is_ack(h);
+    assert_int_equal(answer_to(h, TCP_RST, h->seq + h->window - 1, 0), TCP_ACK);
+    /* Acknowledgements of what was not sent. */
+    assert_int_equal(answer_to(h, TCP_ACK, h->seq, h->ack + 1), TCP_RST);
+    assert_int_equal(RIG_SEQ(h->frame), h->ack + 1);
+    assert_int_equal(answer_to(h, TCP_ACK, h->seq, h->ack - 1), TCP_RST);
+    /* Right ones, but not in the window; neither; the SYN again. */
+    assert_int_equal(answer_to(h, TCP_ACK, h->seq + 2 * h->window, h->ack), TCP_ACK);
+    assert_is_ack(h);
+    assert_int_equal(answer_to(h, 0, h->seq, 0), 0);
+    assert_int_equal(answer_to(h, TCP_SYN, h->seq - 1, 0), TCP_SYN | TCP_ACK);
+    assert_int_equal(listener->n_accept, 1);
+    assert_null(listener->accept_first);
+    /* The right one. */
+    assert_int_equal(answer_to(h, TCP_ACK, h->seq, h->ack), 0);
+    assert_non_null(h->p->server);
+    half_open_free(h);
+}
+static void test_resets_in_a_handshake(void **state)
+{
+    (void)state;
+    static const uint8_t ends[] = { TCP_RST, TCP_RST | TCP_ACK, TCP_SYN };
+    for (unsigned i = 0; i < sizeof ends; i++) {
+        struct half_open *h = half_open_new();
+        bool again = ends[i] == TCP_SYN; /* another one, in the window */
+        assert_int_equal(answer_to(h, ends[i], h->seq + again, h->ack),
+                         again ? TCP_RST | TCP_ACK : 0);
+        assert_int_equal(h->p->listener->tcp.n_accept, 0);
+        half_open_free(h);
+    }
+}
+
 static void test_orderly_end(void **state)
 {
     (void)state;
@@ -831,6 +938,8 @@ int main(void)
         cmocka_unit_test(test_refused_and_reset),
         cmocka_unit_test(test_never_answered),
         cmocka_unit_test(test_half_open),
+        cmocka_unit_test(test_segments_in_a_handshake),
+        cmocka_unit_test(test_resets_in_a_handshake),
         cmocka_unit_test(test_orderly_end),
         cmocka_unit_test(test_listener_closes),
         cmocka_unit_test(test_sequence_wraps),
