@@ -15,7 +15,7 @@
 #include "models/rdma/rdma_internal.h"
 
 #define OWNER(producer, log) ((uint8_t)(RDMA_CQE_WRITTEN | (~((producer) >> (log)) & 1u)))
-#define INDEX_MASK           0xffffffu
+#define INDEX_MASK           0xffffffu /* of the index in a doorbell */
 
 /* ---- Entries --------------------------------------------------------------------------------- */
 
@@ -95,16 +95,12 @@ void rdma_eq_consume(struct rdma_eq *eq, struct rdma *rdma, uint32_t consumer)
 
 /* ---- Completions ----------------------------------------------------------------------------- */
 
-/* `index` is that behind an entry which is there, of 24 bits as the doorbell's. */
-static bool is_behind(uint32_t index, uint32_t arm_at)
-{
-    return ((index - arm_at - 1) & INDEX_MASK) < INDEX_MASK / 2;
-}
-
+/* Is there an entry of the kind that is asked for behind the place of the arming? Both are counted
+ * back from the producer, which is less than 2^24 entries ahead of the consumer that armed. */
 static void cq_notify(struct rdma_cq *cq)
 {
     const uint32_t index = cq->solicited_only ? cq->solicited_at : cq->producer;
-    if (!cq->armed || !is_behind(index, cq->arm_at))
+    if (!cq->armed || cq->producer - index >= cq->producer - cq->arm_at)
         return;
     cq->armed = false;
     eq_push(cq->rdma, cq->eq, RDMA_EVENT_COMPLETION, cq->number);
@@ -114,7 +110,7 @@ void rdma_cq_arm(struct rdma_cq *cq, uint32_t value)
 {
     cq->armed = true;
     cq->solicited_only = (value & RDMA_DOORBELL_CQ_SOLICITED) != 0;
-    cq->arm_at = value & INDEX_MASK;
+    cq->arm_at = cq->producer - ((cq->producer - value) & INDEX_MASK);
     cq_notify(cq);
 }
 
@@ -131,6 +127,8 @@ static void cq_write(struct rdma_cq *cq, struct rdma_post *post)
     cq->producer++;
     if (post->solicited)
         cq->solicited_at = cq->producer;
+    else if (cq->producer - cq->solicited_at > INDEX_MASK) /* longer ago than any arming */
+        cq->solicited_at = cq->producer - INDEX_MASK;
     cq->rdma->stats.cqes++;
     cq->rdma->stats.error_cqes += cqe->status != RDMA_SUCCESS;
     post_write(post, cq->iova + slot * sizeof(*cqe));

@@ -122,7 +122,7 @@ struct rdma_cq {
     bool armed, solicited_only;
     uint8_t log;
     uint32_t number, producer, consumer, arm_at;
-    uint32_t solicited_at; /* producer index behind the last solicited entry */
+    uint32_t solicited_at; /* producer index behind the last solicited entry, or 2^24 back */
     uint32_t n_users, n_dma;
     struct rdma_eq *eq;
     uint64_t iova, record_iova;

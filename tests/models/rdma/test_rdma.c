@@ -5,6 +5,7 @@
  */
 #include "tests/support/rdma_rig.h"
 
+#include "models/rdma/rdma_internal.h"
 #include "tests/support/pcie_rig.h"
 
 #define BUFFERS UINT64_C(0x800000)
@@ -364,6 +365,46 @@ static void test_a_completion_queue_overruns(void **state)
     rr_close(&rig);
 }
 
+static void write_once(void)
+{
+    const struct rr_wqe wqe = rr_wqe(&qp[0], RDMA_OP_WRITE, BUFFERS, 64, BUFFERS + 64, qp[1].key);
+    struct rdma_cqe cqe;
+    rr_post(&rig, &qp[0], &wqe);
+    rr_doorbell(&rig, 0, &qp[0]);
+    rr_run(&rig, 100 * SIM_PS_PER_US);
+    assert_true(rr_poll(&rig, &qp[0], &cqe));
+    assert_int_equal(cqe.status, RDMA_SUCCESS);
+}
+
+/* Indices in doorbells have 24 bits: entries of before that many are not those behind the index. */
+static void test_arming_after_many_entries(void **state)
+{
+    static const uint32_t many[] = { 1u << 12, 1u << 22, 1u << 23, 5u << 21,       (1u << 24) - 16,
+                                     1u << 24, 5u << 22, 1u << 31, UINT32_MAX - 15 };
+    (void)state;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(many); i++) {
+        rr_open(&rig, 0, NULL);
+        rr_connect(&rig, qp, 4);
+        /* As if there had been so many entries, none of them solicited. */
+        struct rdma_cq *cq = &((struct rdma *)rig.adapter[0]->state)->cq[qp[0].cq];
+        cq->producer += many[i];
+        cq->consumer = qp[0].cq_consumer = cq->producer;
+        memcpy(rig.memory + qp[0].cq_record, &cq->consumer, sizeof(cq->consumer));
+        write_once();
+        const uint64_t events = rdma_stats(rig.adapter[0])->events;
+        rr_write32(&rig, 0, RDMA_DOORBELL_CQ(qp[0].cq),
+                   (qp[0].cq_consumer & 0xffffff) | RDMA_DOORBELL_CQ_SOLICITED);
+        rr_run(&rig, 10 * SIM_PS_PER_US);
+        write_once();
+        assert_int_equal(rdma_stats(rig.adapter[0])->events, events);
+        /* Any entry will do: one that is there already. */
+        rr_write32(&rig, 0, RDMA_DOORBELL_CQ(qp[0].cq), (qp[0].cq_consumer - 1) & 0xffffff);
+        rr_run(&rig, 10 * SIM_PS_PER_US);
+        assert_int_equal(rdma_stats(rig.adapter[0])->events, events + 1);
+        rr_close(&rig);
+    }
+}
+
 static void post_stream(unsigned a)
 {
     for (unsigned i = 0; i < 8; i++) {
@@ -677,6 +718,7 @@ int main(void)
         cmocka_unit_test(test_a_doorbell_takes_two_reads_more),
         cmocka_unit_test(test_pages_through_the_smallest_cache),
         cmocka_unit_test(test_a_completion_queue_overruns),
+        cmocka_unit_test(test_arming_after_many_entries),
         cmocka_unit_test(test_what_is_destroyed_is_quiet),
         cmocka_unit_test(test_a_reset_in_mid_traffic),
         cmocka_unit_test(test_bad_drivers),
