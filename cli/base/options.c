@@ -291,6 +291,14 @@ static bool is_among(const char *output, char *const *files)
     return false;
 }
 
+/* However it is written. */
+static bool is_default_folder(const char *folder)
+{
+    g_autofree char *path = g_canonicalize_filename(folder, NULL);
+    g_autofree char *default_path = g_canonicalize_filename(DEFAULT_FOLDER, NULL);
+    return strcmp(path, default_path) == 0;
+}
+
 bool cli_folder_exists(const char *option, const char *path)
 {
     size_t length = path != NULL ? strlen(path) : 0;
@@ -298,8 +306,7 @@ bool cli_folder_exists(const char *option, const char *path)
         length--;
     g_autofree char *bare = g_strndup(path != NULL ? path : "", length);
     g_autofree char *folder = g_path_get_dirname(bare);
-    if (length == 0 || strcmp(folder, DEFAULT_FOLDER) == 0 ||
-        g_file_test(folder, G_FILE_TEST_IS_DIR))
+    if (length == 0 || is_default_folder(folder) || g_file_test(folder, G_FILE_TEST_IS_DIR))
         return true;
     fprintf(stderr, "%s: %s%s%s: there is no folder \"%s\"\n", g_get_prgname(), option,
             *option != '\0' ? " " : "", path, folder);
@@ -336,8 +343,8 @@ struct results_db *cli_open_for_writing(const struct cli_options *options)
 {
     g_autofree char *folder = g_path_get_dirname(options->db), *message = NULL;
     struct results_db *db = NULL;
-    if (strcmp(folder, DEFAULT_FOLDER) == 0 && !g_file_test(folder, G_FILE_TEST_IS_DIR) &&
-        g_mkdir(folder, 0777) != 0)
+    if (is_default_folder(folder) && !g_file_test(folder, G_FILE_TEST_IS_DIR) &&
+        g_mkdir(DEFAULT_FOLDER, 0777) != 0)
         message = g_strdup_printf("%s: %s (--db FILE writes elsewhere)", folder, g_strerror(errno));
     else
         db = results_open_waiting(options->db, cli_wait_for_database, NULL, &message);

@@ -40,17 +40,15 @@ static bool merge(struct results_db *db, const char *source)
     return merged.n_different == 0;
 }
 
-static int merge_all(const char *target, char **sources)
+static int merge_all(char *target, char **sources)
 {
-    g_autofree char *message = NULL;
+    const struct cli_options of_target = { .db = target };
     int status = cli_folder_exists("", target) ? check_sources(target, sources) : CLI_WRONG;
     if (status != CLI_DONE)
         return status;
-    struct results_db *db = results_open_waiting(target, cli_wait_for_database, NULL, &message);
-    if (db == NULL) {
-        fprintf(stderr, "%s\n", message);
+    struct results_db *db = cli_open_for_writing(&of_target);
+    if (db == NULL)
         return CLI_FAILED;
-    }
     for (; *sources != NULL; sources++) {
         if (!merge(db, *sources))
             status = CLI_FAILED;

@@ -288,6 +288,12 @@ out=$("$nudma" run $size --quick --db /proc/none/x.db 2>&1); is "a folder that c
 out=$("$nudma" run $size --quick --db none/x.db 2>&1); is "a folder that is not there" $? 2
 is "is not made, but said" "$out$([ -e none ] && echo there)" 'nudma run: --db none/x.db: there is no folder "none"'
 (mkdir first && cd first && "$nudma" run numa/memory_latency --quick -q >/dev/null); is "results/ is made" "$? $(ls first/results)" "0 nudma.db"
+for spelling in results ./results results/. .//results/ "$PWD/spelled/results" ../spelled/results; do
+    rm -rf spelled
+    mkdir spelled
+    (cd spelled && "$nudma" run numa/memory_latency --quick -q --db "$spelling/x.db" >/dev/null)
+    is "results/ is made as $spelling" "$? $(ls spelled/results)" "0 x.db"
+done
 nowhere() { # nowhere WHAT COMMAND ARGUMENT...: writes into a folder that is not there
     local out status name=$1
     shift
@@ -301,6 +307,7 @@ nowhere --output plot $size --output none/x
 nowhere --db whatif pcie_bench --db none/x.db
 out=$("$nudma" merge none/x.db one.db 2>&1); is "a folder that is not there: merge" "$? $out" \
     '2 nudma merge: none/x.db: there is no folder "none"'
+(cd spelled && rm -r results && "$nudma" merge ./results/all.db ../one.db >/dev/null); is "merge makes results/" "$? $(ls spelled/results)" "0 all.db"
 out=$("$nudma" describe pcie.lnk 2>&1); is "a part under another name" $? 2
 has "is told by the last one" "$out" 'nothing is called "pcie.lnk"; did you mean "link"'
 narrow() { # narrow ARGUMENT...: on a terminal of 60 columns
