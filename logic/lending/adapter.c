@@ -30,9 +30,10 @@ int lend_fail(struct lend_error *error, int code, const char *fmt, ...)
 
 /* ---- Tables ---------------------------------------------------------------------------------- */
 
-static void table_init(struct lend_table *table, unsigned n, const char *what)
+static void table_init(struct lend_table *table, unsigned n, unsigned most, const char *what,
+                       const char *setting)
 {
-    *table = (struct lend_table){ .n = n, .what = what };
+    *table = (struct lend_table){ .n = n, .most = most, .what = what, .setting = setting };
 }
 
 /* Makes room for entry i, most of which no host ever uses. */
@@ -97,16 +98,35 @@ static void list_holders(const struct lend_table *table, char *text, size_t room
     }
 }
 
+void lend_setting(const struct lend_adapter *adapter, uint32_t node, const char *key, char *text,
+                  size_t room)
+{
+    const char *name = adapter->name_of != NULL ? adapter->name_of(node, adapter->context) : NULL;
+    snprintf(text, room, "%s%s%s", name != NULL ? name : "", name != NULL ? "." : "", key);
+}
+
 static int table_full(const struct lend_adapter *adapter, const struct lend_table *table,
                       unsigned wanted, const char *owner, struct lend_error *error)
 {
-    char holders[80];
+    const bool windows = table != &adapter->outgoing && table != &adapter->incoming;
+    unsigned needed = table->n_used + wanted;
+    char holders[80], key[80], remedy[160];
     if (error == NULL)
         return -ENOSPC;
+    if (needed <= table->n) /* there are enough, but not in a row */
+        needed = table->n + 1;
+    if (windows) /* a power of two */
+        needed = 1u << lend_order_of(needed);
     list_holders(table, holders, sizeof holders);
-    return lend_fail(error, -ENOSPC, "%s: %u %s for %s: %u of %u in use, by %s",
+    lend_setting(adapter, adapter->node, table->setting, key, sizeof key);
+    if (needed > table->most)
+        snprintf(remedy, sizeof remedy, "%s cannot be more than %u", key, table->most);
+    else
+        snprintf(remedy, sizeof remedy, "%s has to be %u at least%s", key, needed,
+                 windows ? ", its BAR as much larger" : "");
+    return lend_fail(error, -ENOSPC, "%s: %u %s for %s: %u of %u in use, by %s; %s",
                      adapter->pci->device.name, wanted, table->what, owner, table->n_used, table->n,
-                     holders);
+                     holders, remedy);
 }
 
 /* Writes to registers take time. Without the lock, a thread that shares an entry would use it while
@@ -486,11 +506,14 @@ static void find_tables(struct lend_adapter *adapter)
     const uint32_t log2 = k_readl(adapter->pci, 0, NTB_REG_WINDOW_LOG2);
     const uint32_t requesters = k_readl(adapter->pci, 0, NTB_REG_REQUESTERS);
     for (unsigned a = 0; a < LEND_APERTURES; a++) {
-        table_init(&adapter->window[a], windows >> 16 * a & 0xffff, "windows in a row");
+        table_init(&adapter->window[a], windows >> 16 * a & 0xffff, NTB_WINDOWS_MAX,
+                   "windows in a row", a == 0 ? "bar2_windows" : "bar4_windows");
         adapter->window_log2[a] = log2 >> 8 * a & 0xff;
     }
-    table_init(&adapter->outgoing, requesters & 0xffff, "outgoing requester");
-    table_init(&adapter->incoming, requesters >> 16, "incoming requester");
+    table_init(&adapter->outgoing, requesters & 0xffff, NTB_OUTGOING_MAX, "outgoing requester",
+               "outgoing_requesters");
+    table_init(&adapter->incoming, requesters >> 16, NTB_INCOMING_MAX, "incoming requester",
+               "incoming_requesters");
 }
 
 static void tables_free(struct lend_adapter *adapter)

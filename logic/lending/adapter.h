@@ -25,7 +25,7 @@
 /* Why a call has failed: which resource was short, how much of it there is, who holds it. */
 struct lend_error {
     int code; /* negative errno; 0: no failure */
-    char text[192];
+    char text[256];
 };
 /* Fills in *error, unless it is NULL, and returns `code`. */
 int lend_fail(struct lend_error *error, int code, const char *fmt, ...)
@@ -44,16 +44,19 @@ struct lend_entry { /* of a table of the NTB */
 };
 #define LEND_ENTRIES_STEP 8u /* a power of two */
 struct lend_table {
-    struct lend_entry *entry; /* of the first n_kept; those behind have never been used */
-    unsigned n, n_used, n_kept;
-    const char *what; /* in messages */
+    struct lend_entry *entry;         /* of the first n_kept; those behind have never been used */
+    unsigned n, n_used, n_kept, most; /* most: that any adapter has */
+    const char *what, *setting;       /* in messages; the setting that says how large it is */
 };
 
 struct lend_adapter {
     struct kernel *kernel;
     struct k_pci_dev *pci;
-    unsigned index;  /* among the host's adapters */
-    uint32_t node;   /* on the fabric */
+    unsigned index; /* among the host's adapters */
+    uint32_t node;  /* on the fabric */
+    /* Options of the host: how it calls an adapter or a switch in messages. NULL: not at all. */
+    const char *(*name_of)(uint32_t node, void *context);
+    void *context;
     unsigned n_cpus; /* the first n_cpus outgoing requesters are this host's root complexes */
     bool down;       /* the link was, at its last change */
     struct lend_table window[LEND_APERTURES], outgoing, incoming;
@@ -70,6 +73,9 @@ struct lend_adapter {
  * -ENOSPC: fewer outgoing entries than CPUs. After an error nothing is left behind. */
 int lend_adapter_init(struct lend_adapter *adapter, struct k_pci_dev *pci, unsigned index,
                       struct lend_error *error);
+/* Writes how messages call the setting `key` of the adapter or switch at `node`: "NAME.KEY". */
+void lend_setting(const struct lend_adapter *adapter, uint32_t node, const char *key, char *text,
+                  size_t room);
 /* Disables both directions, waits until nothing is under way, and frees what the adapter holds.
  * `gone`: it no longer answers, and is not touched. */
 void lend_adapter_release(struct lend_adapter *adapter, bool gone);

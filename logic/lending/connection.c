@@ -143,8 +143,11 @@ static int connection_new(struct lend_host *host, struct lend_adapter *adapter, 
     static const uint8_t zeros[LEND_MAILBOX_BYTES];
     unsigned box;
     if (!mailbox_take(host, &box))
-        return lend_fail(error, -ENOSPC, "%s: %u of %u mailboxes in use, by as many peers",
-                         host->options.name, host->options.max_peers, host->options.max_peers);
+        return lend_fail(error, -ENOSPC,
+                         "%s: %u of %u mailboxes in use, by as many peers; max_peers has to be "
+                         "%u at least",
+                         host->options.name, host->options.max_peers, host->options.max_peers,
+                         host->options.max_peers + 1);
     struct lend_connection *c = k_zalloc(sizeof *c);
     *c = (struct lend_connection){
         .next = host->connections,
@@ -233,8 +236,9 @@ static int await_answer(struct lend_connection *c, struct lend_error *error)
                 return answered(c, word >> 4 & 0xfff, (uint16_t)numbers, error);
             if (ours && (word & 0xf) == HELLO_REFUSED)
                 return lend_fail(error, -ECONNREFUSED,
-                                 "host %u (node %u) has no entries left for another peer", c->peer,
-                                 c->node);
+                                 "host %u (node %u) has no entries left for another peer: windows "
+                                 "or requesters of its adapter, or requesters of a switch",
+                                 c->peer, c->node);
             k_sleep(c->host->kernel, ANSWER_LOOK);
         }
     }

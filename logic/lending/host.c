@@ -90,6 +90,8 @@ static int adapter_probe(struct k_pci_dev *pci, void *context)
         k_warn(host->kernel, "%s", error.text);
         return status;
     }
+    adapter->name_of = host->options.name_of;
+    adapter->context = host->options.context;
     pci->device.driver_data = host;
     host->n_adapters++;
     return 0;

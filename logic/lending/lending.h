@@ -61,6 +61,9 @@ struct lend_options {
      * numbers of their nodes and returns how many, LEND_ADAPTERS_MAX at most. NULL: there is no
      * such list, hosts are found by lend_discover(). */
     unsigned (*nodes)(uint32_t peer, uint32_t node[LEND_ADAPTERS_MAX], void *context);
+    /* What an administrator calls the adapter or cluster switch at a node: messages name the
+     * setting "NAME.KEY" of a table that is full. NULL, of the function or what it returns: KEY. */
+    const char *(*name_of)(uint32_t node, void *context);
     void *context;
     uint64_t timeout_ps; /* a peer that has not answered for so long is lost */
     /* A link that goes down ends no connection by itself: if it is back, at both ends, before the

@@ -112,9 +112,12 @@ static int table_full(struct lend_adapter *adapter, uint32_t node, struct lend_e
         return no_answer(adapter, node, error);
     if ((n & 0xffff) < n >> 16)
         return 0;
+    char setting[80];
+    lend_setting(adapter, node, "requesters", setting, sizeof setting);
     return lend_fail(error, -ENOSPC,
-                     "requester table of cluster switch %u: %u of %u entries in use (requesters)",
-                     node, n & 0xffff, n >> 16);
+                     "requester table of cluster switch %u: %u of %u entries in use; %s has to be "
+                     "%u at least",
+                     node, n & 0xffff, n >> 16, setting, (n >> 16) + 1);
 }
 
 static int hop_take(struct lend_host *host, struct lend_adapter *adapter, uint32_t node,
@@ -133,8 +136,11 @@ static int hop_take(struct lend_host *host, struct lend_adapter *adapter, uint32
     if (has == UINT32_MAX) {
         status = no_answer(adapter, node, error);
     } else if ((status = table_full(adapter, node, error)) == 0) { /* not so many at a time */
-        status = lend_fail(error, -ENOSPC, "requester table of cluster switch %u: too few entries",
-                           node);
+        char setting[80];
+        lend_setting(adapter, node, "requesters", setting, sizeof setting);
+        status = lend_fail(error, -ENOSPC,
+                           "requester table of cluster switch %u: too few entries (%s)", node,
+                           setting);
     }
     hop_drop(hop, devices);
     hop->dirty = has != wanted_of(hop);

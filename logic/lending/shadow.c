@@ -211,7 +211,8 @@ static int map_pages(struct lend_borrow *b, struct kaddr at, size_t bytes,
     if (b->connection == NULL)
         return -ENODEV;
     if (order >= LEND_ORDERS || !lend_pages_take(&b->pages, order, &page)) {
-        k_warn(b->host->kernel, "%s: its DMA window is full", b->name);
+        k_warn(b->host->kernel, "%s: its DMA window is full (dma_window_bytes of %s)", b->name,
+               b->host->options.name);
         return -ENOSPC;
     }
     const uint64_t offset = (uint64_t)page * K_PAGE_BYTES;

@@ -7,6 +7,7 @@ cd "$(dirname "$0")/../.." || exit 1
 
 out=$("$nudma" run smartio/text_limits --db limits.db 2>&1); is "borrows until it is refused" $? 0
 has "which table" "$out" '1 outgoing requester for b[0-9a-f.:]*: 32 of 32 in use, by CPUs \(2\)'
+has "that it cannot be larger" "$out" '; devices.b_ntb.outgoing_requesters cannot be more than 32 '
 out=$("$nudma" results smartio/text_limits --db limits.db --metric devices_borrowed 2>&1)
 has "30 devices back to back" "$out" 'back_to_back +30$'
 out=$("$nudma" results smartio/text_limits --db limits.db --metric cluster_devices_borrowed 2>&1)
@@ -35,6 +36,13 @@ has "names the setting" "$out" 'lender_ntb.outgoing_requesters: found 2 .*, expe
 out=$("$nudma" run "${taken[@]}" --set devices.borrower_ntb.incoming_requesters=2 2>&1)
 is "a table without room for a borrowed device" $? 1
 has "is named" "$out" '1 incoming requester for .*: 2 of 2 in use'
+has "with the setting" "$out" '; devices.borrower_ntb.incoming_requesters has to be 3 at least$'
+out=$("$nudma" run "${taken[@]}" --set devices.borrower_ntb.bar2_windows=1 2>&1)
+is "a table without room for a window" $? 1
+has "with its setting" "$out" ' 1 of 1 in use, by .*; devices.borrower_ntb.bar2_windows has to be 2 at least, its BAR as much larger$'
+out=$("$nudma" run smartio/cluster60 --db x.db --filter direction=read --set devices.top.requesters=20 2>&1)
+is "a switch without room" $? 1
+has "with the setting of the switch" "$out" ': 20 of 20 entries in use; devices.top.requesters has to be 21 at least '
 out=$("$nudma" run "${taken[@]}" --set lending.borrower.dma_window_bytes=65536 2>&1)
 is "a window that is too small for the driver" $? 1
 has "is named, and the device goes back" "$out" 'cannot map 256 KiB .* fit into dma_window_bytes of borrower'

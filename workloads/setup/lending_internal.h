@@ -35,7 +35,7 @@ struct lending {
     bool excused;                       /* lending_excuse() */
     bool sound;                         /* lending_sound() */
     unsigned n_waiting;                 /* threads of this step that have not finished */
-    char fault[320];                    /* text of the first refusal; "": none */
+    char fault[448];                    /* text of the first refusal; "": none */
 };
 
 /* Adds a mistake for each device that is borrowed from a host to which no cables lead

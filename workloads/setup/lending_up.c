@@ -14,6 +14,7 @@
 
 #include "models/pcie/link/context.h"
 #include "models/pcie/link/link.h"
+#include "models/pcie/ntb/cluster_switch.h"
 #include "models/pcie/ntb/ntb.h"
 #include "sim/engine/watchdog.h"
 #include "workloads/setup/lending_internal.h"
@@ -103,6 +104,20 @@ static unsigned nodes(uint32_t peer, uint32_t node[LEND_ADAPTERS_MAX], void *con
     return n;
 }
 
+/* The group of the scenario that describes the adapter or switch of that number. */
+static const char *name_of(uint32_t node, void *context)
+{
+    struct world *world = ((const struct lending_host *)context)->lending->world;
+    const char *const *names = world_device_names(world);
+    for (unsigned i = 0; names[i] != NULL; i++) {
+        const struct model *model = world_device(world, names[i]);
+        if ((model->ops == &pcie_ntb_ops && ntb_node(model) == node) ||
+            (model->ops == &pcie_cluster_switch_ops && cluster_switch_node(model) == node))
+            return config_path(model->config);
+    }
+    return NULL;
+}
+
 /* Looks up the devices to lend among those that enumeration has found. */
 static bool find_lent(struct lending_host *host)
 {
@@ -145,6 +160,7 @@ static void join(struct lending_host *host)
     options.want = wanted;
     options.dma_bits = dma_bits;
     options.nodes = host->params.nodes_listed ? nodes : NULL;
+    options.name_of = name_of;
     options.context = host;
     host->lend = lend_host_new(host->host_kernel, &options);
     if (host->lend == NULL) {
