@@ -130,7 +130,7 @@ kind_of_value() { # kind_of_value OPTION VALUE HELP
     *:FILE*) echo files ;;
     *:DIR) echo folders ;;
     scenario:*) echo scenarios ;;
-    platform:NAME) echo platforms ;;
+    platform:NAME) echo machines ;;
     names:*) echo kinds ;;
     *) echo none ;;
     esac
@@ -145,11 +145,11 @@ _nudma_of() { # _nudma_of KIND WORD: what begins like the word
     local names=
     case $1 in
     scenarios) names=$(nudma list --names=scenarios 2>/dev/null; nudma list --names=scenarios 2>/dev/null | sed -n 's|/[^/]*$||p' | uniq) ;;
-    claims | whatifs | platforms) names=$(nudma list --names="$1" 2>/dev/null) ;;
+    claims | whatifs | platforms | machines) names=$(nudma list --names="$1" 2>/dev/null) ;;
     platforms_or_files) names=$(nudma list --names=platforms 2>/dev/null) ;;
     _*) names=${1//_/ } ;;
     +*) names=${1//+/ } ;;
-    kinds) names="scenarios claims whatifs platforms devices" ;;
+    kinds) names="scenarios claims whatifs platforms machines devices" ;;
     models) names=$(nudma describe 2>/dev/null | sed -nE 's/^ *([a-z][a-z0-9_.]*)( .*)?$/\1/p') ;;
     esac
     mapfile -t COMPREPLY < <(compgen -W "$names" -- "$2")
@@ -213,13 +213,13 @@ _nudma_scenarios() {
 _nudma_names() { local -a names; names=(${(f)"$(nudma list --names=$1 2>/dev/null)"}); compadd -a names; _files }
 _nudma_claims() { _nudma_names claims }
 _nudma_whatifs() { _nudma_names whatifs }
-_nudma_platforms() { local -a names; names=(${(f)"$(nudma list --names=platforms 2>/dev/null)"}); compadd -a names }
+_nudma_machines() { local -a names; names=(${(f)"$(nudma list --names=machines 2>/dev/null)"}); compadd -a names }
 _nudma_models() {
     local -a names; names=(${(f)"$(nudma describe 2>/dev/null | sed -nE 's/^ *([a-z][a-z0-9_.]*)( .*)?$/\1/p')"})
     compadd -a names
 }
 _nudma_platforms_or_files() { _nudma_names platforms }
-_nudma_kinds() { compadd scenarios claims whatifs platforms devices }
+_nudma_kinds() { compadd scenarios claims whatifs platforms machines devices }
 _nudma_files() { _files }
 _nudma_folders() { _files -/ }
 _nudma_none() { _message 'a value' }

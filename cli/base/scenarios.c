@@ -103,6 +103,49 @@ char **cli_scenario_names(const struct cli_options *options, char **arguments, b
     return (char **)g_ptr_array_free(names, FALSE);
 }
 
+/* One that cannot be read counts as one: whoever uses it hears why. */
+static bool is_machine(const struct cli_options *options, const char *name)
+{
+    g_autofree char *file = g_strconcat("platforms/", name, ".cfg", NULL);
+    g_autofree char *path = cli_find_file(options, file);
+    struct sim_error_list errors = { 0 };
+    struct config *config =
+        path != NULL ? config_load_searching(path, (const char *const *)options->roots, &errors)
+                     : NULL;
+    const bool has_hosts = config != NULL && config_get(config_root(config), "hosts") != NULL;
+    config_free(config);
+    sim_error_release(&errors);
+    return !has_hosts;
+}
+
+char **cli_machine_names(const struct cli_options *options)
+{
+    char **names = cli_names_in(options, "platforms"), **kept = names;
+    for (char **name = names; *name != NULL; name++) {
+        if (is_machine(options, *name))
+            *kept++ = *name;
+        else
+            g_free(*name);
+    }
+    *kept = NULL;
+    return names;
+}
+
+char **cli_scenarios_that_name(const struct cli_options *options, const char *file, unsigned most)
+{
+    g_autoptr(GPtrArray) names = all_names(options);
+    GPtrArray *found = g_ptr_array_new();
+    for (guint i = 0; i < names->len && found->len < most; i++) {
+        g_autofree char *scenario = g_strconcat(names->pdata[i], ".cfg", NULL);
+        g_autofree char *path = cli_find_file(options, scenario), *text = NULL;
+        if (path != NULL && g_file_get_contents(path, &text, NULL, NULL) &&
+            strstr(text, file) != NULL)
+            g_ptr_array_add(found, g_strdup(names->pdata[i]));
+    }
+    g_ptr_array_add(found, NULL);
+    return (char **)g_ptr_array_free(found, FALSE);
+}
+
 void cli_name_scenario_files(struct cli_options *options)
 {
     for (char **argument = options->arguments; *argument != NULL; argument++) {

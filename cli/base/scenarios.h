@@ -20,6 +20,11 @@ void cli_name_scenario_files(struct cli_options *options);
 /* The names of the files root/folder/NAME.cfg of all roots, sorted, NULL-terminated;
  * g_strfreev(). */
 char **cli_names_in(const struct cli_options *options, const char *folder);
+/* The names of those platforms that are one machine, which a host includes; the others are whole
+ * set-ups of hosts and devices. The same. */
+char **cli_machine_names(const struct cli_options *options);
+/* The names of up to `most` scenarios that name the file; the same, without order. */
+char **cli_scenarios_that_name(const struct cli_options *options, const char *file, unsigned most);
 /* An empty array of struct scenario, which it owns. */
 GPtrArray *cli_scenario_array(void);
 /* All of them loaded (struct scenario, owned); mistakes in errors. */

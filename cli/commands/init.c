@@ -9,6 +9,8 @@
 #define TEMPLATE_DEFAULT  "pcie_bench"
 #define PLATFORM_DEFAULT  "r730"
 #define TEMPLATE_PLATFORM "platforms/" PLATFORM_DEFAULT ".cfg" /* what --platform replaces */
+#define REMOTE            "{ name = \"remote\";" /* begins the line of a variant with a second socket */
+#define USERS_SHOWN       3u
 
 /* The path of folder/name.cfg, g_free(); NULL with the nearest names printed. */
 static char *find(const struct cli_options *options, const char *option, const char *folder,
@@ -25,9 +27,28 @@ static char *find(const struct cli_options *options, const char *option, const c
             lists_all ? "one of " : "a machine of scenarios/platforms", lists_all ? all : "",
             *suggestion != '\0' ? "; "
             : lists_all         ? ""
-                                : "; nudma list --names=platforms shows them",
+                                : "; nudma list --names=machines shows them",
             suggestion);
     return NULL;
+}
+
+/* False with a message: the platform is more than a machine, which is what templates have a place
+ * for. */
+static bool is_machine(const struct cli_options *options, const char *platform)
+{
+    g_auto(GStrv) machines = cli_machine_names(options);
+    if (g_strv_contains((const char *const *)machines, platform))
+        return true;
+    g_autofree char *file = g_strconcat("platforms/", platform, ".cfg", NULL);
+    g_autofree char *all = g_strjoinv(", ", machines);
+    g_auto(GStrv) users = cli_scenarios_that_name(options, file, USERS_SHOWN);
+    g_autofree char *used = g_strjoinv(", ", users);
+    fprintf(
+        stderr,
+        "nudma init: --platform %s: is a set-up with hosts and devices of its own, expected one "
+        "machine, to be laid out here: %s%s%s\n",
+        platform, all, *used != '\0' ? "; scenarios on it to begin with: " : "", used);
+    return false;
 }
 
 /* The text of the new file; g_free(). NULL with the reason printed. */
@@ -39,7 +60,7 @@ static char *compose(const struct cli_options *options, const char *workload, co
                                    : NULL;
     g_autofree char *text = NULL;
     g_autoptr(GError) error = NULL;
-    if (machine == NULL)
+    if (machine == NULL || !is_machine(options, platform))
         return NULL;
     if (!g_file_get_contents(path, &text, NULL, &error)) {
         fprintf(stderr, "nudma init: %s\n", error->message);
@@ -50,24 +71,72 @@ static char *compose(const struct cli_options *options, const char *workload, co
     return g_strjoinv(include, pieces);
 }
 
-/* Builds every point, as nudma run will: a platform may be none that a host can include, or lack a
- * port. */
-static bool check(const struct cli_options *options, const char *path)
+/* The text without the variants that need a second socket; g_free(). NULL: it has none. */
+static char *without_remote(const char *text)
 {
-    struct sim_error_list errors = { 0 };
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    unsigned n = 0, n_before = g_strv_length(lines);
+    for (char **line = lines; *line != NULL; line++) {
+        const bool last = !g_str_has_suffix(*line, ",");
+        if (g_str_has_prefix(*line + strspn(*line, " "), REMOTE)) {
+            g_free(*line);
+            if (last && n > 0 && g_str_has_suffix(lines[n - 1], ","))
+                lines[n - 1][strlen(lines[n - 1]) - 1] = '\0';
+        } else
+            lines[n++] = *line;
+    }
+    lines[n] = NULL;
+    return n < n_before ? g_strjoinv("\n", lines) : NULL;
+}
+
+/* Writes the text and builds every point, as nudma run will: the machine may lack a port. The file
+ * is gone if it does not do: CLI_WRONG, with mistakes in errors. */
+static int write_and_check(const struct cli_options *options, const char *text, const char *path,
+                           struct sim_error_list *errors)
+{
+    struct cli_output *out = cli_output_new(path);
+    if (out == NULL)
+        return CLI_FAILED;
+    fputs(text, cli_output_file(out));
+    if (!cli_output_end(out, true))
+        return CLI_FAILED;
     struct scenario *scenario = scenario_load(path, (const char *const *)options->roots, NULL,
-                                              &errors);
+                                              errors);
     for (size_t i = 0;
-         scenario != NULL && errors.n_messages == 0 && i < scenario_n_points(scenario); i++) {
-        struct config *config = scenario_point(scenario, i, &errors);
+         scenario != NULL && errors->n_messages == 0 && i < scenario_n_points(scenario); i++) {
+        struct config *config = scenario_point(scenario, i, errors);
         if (config != NULL)
-            experiment_check(config, &errors);
+            experiment_check(config, errors);
         config_free(config);
     }
     scenario_free(scenario);
-    const bool good = errors.n_messages == 0;
+    if (errors->n_messages == 0)
+        return CLI_DONE;
+    g_unlink(path);
+    return CLI_WRONG;
+}
+
+/* A machine of one socket, or with memory at one only, gets what suits it of the template. */
+static int write_what_suits(const struct cli_options *options, const char *text, const char *path,
+                            const char *workload, const char *platform)
+{
+    struct sim_error_list errors = { 0 }, fewer_errors = { 0 };
+    int status = write_and_check(options, text, path, &errors);
+    g_autofree char *fewer = status == CLI_WRONG ? without_remote(text) : NULL;
+    if (fewer != NULL &&
+        (status = write_and_check(options, fewer, path, &fewer_errors)) == CLI_DONE) {
+        printf("Without the variant \"remote\": %s has no second socket for it, or none with "
+               "memory.\n",
+               platform);
+        sim_error_release(&errors);
+    }
     cli_report(&errors);
-    return good;
+    sim_error_release(&fewer_errors);
+    if (status == CLI_WRONG)
+        fprintf(stderr,
+                "nudma init: --platform %s does not suit --workload %s; nothing is written\n",
+                platform, workload);
+    return status;
 }
 
 static int init(const struct cli_options *options, const char *workload, const char *platform,
@@ -87,19 +156,9 @@ static int init(const struct cli_options *options, const char *workload, const c
     g_autofree char *text = compose(options, workload, platform);
     if (text == NULL)
         return CLI_WRONG;
-    struct cli_output *out = cli_output_new(path);
-    if (out == NULL)
-        return CLI_FAILED;
-    fputs(text, cli_output_file(out));
-    if (!cli_output_end(out, true))
-        return CLI_FAILED;
-    if (!check(options, path)) {
-        g_unlink(path);
-        fprintf(stderr,
-                "nudma init: --platform %s does not suit --workload %s; nothing is written\n",
-                platform, workload);
-        return CLI_WRONG;
-    }
+    const int status = write_what_suits(options, text, path, workload, platform);
+    if (status != CLI_DONE)
+        return status;
     g_autofree char *quoted = g_shell_quote(path);
     const char *shown = strpbrk(path, " '\"\\$&;()<>|*?[]#~`!") != NULL ? quoted : path;
     printf("%s is written. What to do with it:\n"
@@ -129,7 +188,9 @@ int cli_init(int argc, char **argv)
     const GOptionEntry entries[] = {
         { "workload", 0, 0, G_OPTION_ARG_STRING, &workload, about, "NAME" },
         { "platform", 0, 0, G_OPTION_ARG_STRING, &platform,
-          "The machine, of scenarios/platforms (default " PLATFORM_DEFAULT ")", "NAME" },
+          "The machine, of scenarios/platforms (default " PLATFORM_DEFAULT "); nudma list "
+          "--names=machines",
+          "NAME" },
         { .long_name = NULL },
     };
     int status = CLI_DONE;

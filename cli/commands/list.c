@@ -41,8 +41,8 @@ static void list_folders(const struct cli_options *options, const char *file,
 static void list_names(const struct cli_options *options, const char *kind,
                        struct sim_error_list *errors)
 {
-    static const char *const kinds[] = { "scenarios", "claims",  "whatifs",
-                                         "platforms", "devices", NULL };
+    static const char *const kinds[] = { "scenarios", "claims",  "whatifs", "platforms",
+                                         "machines",  "devices", NULL };
     char **names = NULL;
     if (strcmp(kind, "scenarios") == 0) {
         names = cli_scenario_names(options, options->arguments, true, errors);
@@ -52,10 +52,13 @@ static void list_names(const struct cli_options *options, const char *kind,
         list_folders(options, "whatif.cfg", errors);
     } else if (strcmp(kind, "platforms") == 0 || strcmp(kind, "devices") == 0) {
         names = cli_names_in(options, kind);
+    } else if (strcmp(kind, "machines") == 0) {
+        names = cli_machine_names(options);
     } else {
         g_autofree char *suggestion = sim_suggestion(kind, kinds);
         sim_error_add(errors, NULL, 0,
-                      "--names=%s: expected scenarios, claims, whatifs, platforms or devices%s%s",
+                      "--names=%s: expected scenarios, claims, whatifs, platforms, machines or "
+                      "devices%s%s",
                       kind, *suggestion != '\0' ? "; " : "", suggestion);
     }
     for (char **name = names; name != NULL && *name != NULL; name++)
@@ -70,7 +73,7 @@ int cli_list(int argc, char **argv)
     const GOptionEntry entries[] = {
         { "names", 0, 0, G_OPTION_ARG_STRING, &kind,
           "Names alone, a line each: scenarios, claims (folders that have some), whatifs, platforms, "
-          "devices",
+          "machines (platforms that are one machine), devices",
           "KIND" },
         { .long_name = NULL },
     };
