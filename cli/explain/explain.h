@@ -72,9 +72,11 @@ struct explain_answer {
     double value;       /* of several seeds their mean */
     double noise_ratio; /* half the base's confidence interval, or half of what seeds differ by */
     unsigned n_seeds;
-    double spread_ratio;  /* of several seeds: the most less the least, of their mean */
-    GPtrArray *resources; /* as of explain_resources(), owned */
-    GArray *effects;      /* struct explain_effect, the best first */
+    double measured_us, n_counted; /* by a rate of a count, in that time; 0: it is none */
+    double least_ratio;            /* what is no more is no difference */
+    double spread_ratio;           /* of several seeds: the most less the least, of their mean */
+    GPtrArray *resources;          /* as of explain_resources(), owned */
+    GArray *effects;               /* struct explain_effect, the best first */
     const struct explain_resource *limit; /* NULL: none of EXPLAIN_LIMIT matters */
     double value_without;                 /* the limit 8 times as large; NAN without a limit */
     GArray *next;                         /* struct explain_effect, then */

@@ -7,6 +7,7 @@
 #include "cli/campaign/worker.h"
 #include "cli/explain/explain.h"
 #include "cli/plot/plot_spec.h"
+#include "workloads/base/workload.h"
 #include "workloads/experiment.h"
 
 #define SEEDS      3   /* as figures have */
@@ -262,6 +263,61 @@ static double gain(const struct explain_answer *answer, double from, double to)
     if (!(from > 0.0) || !(to > 0.0))
         return (double)NAN;
     return answer->less_is_better ? from / to - 1.0 : to / from - 1.0;
+}
+
+/* ---- Counts ---------------------------------------------------------------------------------- */
+
+/* How many per second a rate says; NAN: it is no rate of what is counted. */
+static double count_rate(const struct run_result *base, const char *metric)
+{
+    static const struct {
+        const char *unit;
+        double per_s;
+    } rates[] = { { "1/s", 1.0 }, { "1000/s", 1e3 }, { "MT/s", 1e6 } };
+    const char *unit = run_result_unit(base, RECORD_METRIC, metric);
+    for (size_t i = 0; unit != NULL && i < SIM_N_ELEMENTS(rates); i++)
+        if (strcmp(unit, rates[i].unit) == 0)
+            return rates[i].per_s * run_result_value(base, metric);
+    return (double)NAN;
+}
+
+/* The same of a rate of bytes: that of the requests beside it, which carry them. */
+static double request_rate(const struct run_result *base, const char *metric)
+{
+    static const char *const beside[] = { "iops", "transactions_kt_s", "transactions_mt_s" };
+    const char *stem = g_strrstr(metric, "throughput_g");
+    double rate = (double)NAN;
+    for (size_t i = 0; stem != NULL && !isfinite(rate) && i < SIM_N_ELEMENTS(beside); i++) {
+        g_autofree char *name = g_strdup_printf("%.*s%s", (int)(stem - metric), metric, beside[i]);
+        rate = count_rate(base, name);
+    }
+    return rate;
+}
+
+static double measured_us(const struct explain_request *request)
+{
+    struct measure_params measure = { 0 };
+    struct sim_error_list errors = { 0 };
+    struct config *config = scenario_point(request->scenario, request->point, &errors);
+    if (config != NULL)
+        config_read_params(config, config_get(config_root(config), "measure"), "measure",
+                           measure_params_table, &measure, &errors);
+    config_free(config);
+    sim_error_release(&errors);
+    return (double)measure.duration_ps / (double)SIM_PS_PER_US;
+}
+
+/* A rate of what is counted has steps of one in the measured time. Where a number of transactions
+ * ends it, the time has no steps: it is shorter, the steps found here are too small to matter. */
+static void find_steps(struct explain_request *request, struct explain_answer *answer)
+{
+    double rate = count_rate(answer->base, answer->metric);
+    if (!isfinite(rate))
+        rate = request_rate(answer->base, answer->metric);
+    answer->measured_us = measured_us(request);
+    answer->n_counted = isfinite(rate) ? rate * answer->measured_us * 1e-6 : 0.0;
+    if (answer->n_counted > 0.0) /* rounded: one more is one more */
+        request->threshold_ratio = fmax(request->threshold_ratio, (1.0 + 1e-6) / answer->n_counted);
 }
 
 /* ---- Resources that stand in a row: one alone does not help ---------------------------------- */
@@ -548,7 +604,9 @@ static void look_at_seeds(struct explain_request *request, struct explain_answer
     }
     const double mean = sum / SEEDS;
     answer->n_seeds = 1;
-    if (!(mean > 0.0) ||
+    const bool by_one = answer->n_counted > 0.0 &&
+                        (most - least) * answer->n_counted < 1.001 * answer->value;
+    if (!(mean > 0.0) || by_one ||
         !((most - least) / mean > fmax(request->threshold_ratio, 2.0 * answer->noise_ratio)))
         return;
     answer->n_seeds = request->n_seeds = SEEDS;
@@ -625,8 +683,10 @@ bool explain_point(const struct explain_request *asked, struct explain_answer *a
     g_autofree char *interval = g_strconcat(answer->metric, ".ci95", NULL);
     const double ci95 = run_result_value(answer->base, interval);
     answer->noise_ratio = isfinite(ci95) && answer->value > 0.0 ? ci95 / answer->value : 0.0;
+    find_steps(&with_seeds, answer);
     look_at_seeds(&with_seeds, answer);
     const double threshold = fmax(request->threshold_ratio, 2.0 * answer->noise_ratio);
+    answer->least_ratio = threshold;
     answer->resources = stop_has_come(request->stop_fd)
                             ? NULL
                             : find_resources(request, NULL, 1, answer->base, errors);

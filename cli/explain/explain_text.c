@@ -97,7 +97,7 @@ static void append_others(GString *out, const struct explain_answer *answer, enu
         const bool time = effect->resource->kind == EXPLAIN_TIME;
         if (effect->resource == answer->limit || time != (kind == EXPLAIN_TIME) ||
             effect->resource->parts != NULL ||
-            !(effect->gain_ratio > fmax(SHOWN_RATIO, 2.0 * answer->noise_ratio)))
+            !(effect->gain_ratio > fmax(SHOWN_RATIO, answer->least_ratio)))
             continue;
         if (n++ == 0)
             g_string_append_printf(out, "%s\n", head);
@@ -124,7 +124,7 @@ static void append_next(GString *out, const struct explain_answer *answer)
 
 static void append_rest(GString *out, const struct explain_answer *answer)
 {
-    const double least = fmax(SHOWN_RATIO, 2.0 * answer->noise_ratio);
+    const double least = fmax(SHOWN_RATIO, answer->least_ratio);
     unsigned none = 0;
     for (guint i = 0; i < answer->effects->len; i++) {
         const double ratio = g_array_index(answer->effects, struct explain_effect, i).gain_ratio;
@@ -259,6 +259,12 @@ char *explain_text(const struct explain_answer *answer)
             "This and all below are means over %u seeds, which differ by %.1f %%: "
             "smaller changes are noise and do not count.\n",
             answer->n_seeds, 100.0 * answer->spread_ratio);
+    else if (answer->n_counted > 0.0 && answer->n_counted * SHOWN_RATIO < 1.0)
+        g_string_append_printf(
+            out,
+            "%.0f were counted for it in %g us: a change by one of them, %.1f %%, "
+            "is no difference.\n",
+            answer->n_counted, answer->measured_us, 100.0 / answer->n_counted);
     append_limit(out, answer);
     append_others(out, answer, EXPLAIN_LIMIT, "More of these helps, too");
     append_next(out, answer);

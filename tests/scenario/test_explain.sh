@@ -130,6 +130,16 @@ is "their settings" "${#shown[@]}" 4
 is "give what it says" "$(sed -n 's/^  it is \([0-9.]*\) .*/\1/p' <<<"$out")" \
     "$("$nudma" export adapter --db shown.db -m throughput_gbit_s 2>/dev/null | awk -F, 'NR == 2 { sub(/\r/, ""); print 0 + $4 }')"
 
+# A rate of what is counted has steps: 33 requests instead of 32 are no improvement.
+sed '/^set = /d; s/queue_depth = 8/queue_depth = 1/; s/duration_us = 300/duration_us = 220/' drive.cfg >few.cfg
+out=$(explain few.cfg); is "few requests" $? 0
+has "are said" "$out" '^32 were counted for it in 220 us: a change by one of them, 3\.1 %, is no difference\.$'
+is "one more is no help" "$(grep -cE '\((3\.1|[0-2]\.[0-9]) % better\)' <<<"$out")" 0
+has "three more are" "$out" '^  PCIe link server.s0.rp1 to ssd.p0 \(Gen3 x4\): 1[0-9]+ \([0-9.]+ % better\)$'
+has "what is tried again" "$out" 'change it by no more than 3\.1 %\.$'
+has "a rate of their bytes, too" "$(explain few.cfg -m throughput_gbyte_s)" '^32 were counted for it in 220 us'
+is "of many nothing is said" "$(explain few.cfg --set measure.duration_us=22000 | grep -c 'were counted')" 0
+
 # ---- Noise ---------------------------------------------------------------------------------------
 chance=(pcie_bench/latency_window --set measure.transactions=30 --point 'cache=device_warm window_bytes=3145728' -m throughput_gbit_s)
 out=$(explain "${chance[@]}"); is "thirty random reads" $? 0
