@@ -132,8 +132,7 @@ void cli_table_cell(struct cli_table *table, const char *fmt, ...)
 /* A terminal that knows control sequences. */
 bool cli_is_terminal(int fd);
 enum cli_colour { CLI_PLAIN, CLI_RED, CLI_GREEN, CLI_YELLOW };
-/* Colours the cell that was added last, which stands in the last column, where
- * cli_has_colours(). */
+/* Colours the cell that was added last, where cli_has_colours(). */
 void cli_table_colour(struct cli_table *table, enum cli_colour colour);
 /* Whether standard output is a terminal that shows colours, and NO_COLOR (https://no-color.org) is
  * unset or empty. */
@@ -141,6 +140,8 @@ bool cli_has_colours(void);
 /* On a terminal that is too narrow, further columns and the words of the last one are continued on
  * the next line. */
 void cli_table_print(const struct cli_table *table, const char *indent, FILE *out);
+/* Whether all columns stand side by side on standard output. */
+bool cli_table_fits(const struct cli_table *table, const char *indent);
 /* The width of the terminal; 0 (no limit) if standard output is none. */
 int cli_line_width(void);
 /* Appends the words. Where a line would exceed line_width (0: no limit), it continues on the next
@@ -148,6 +149,8 @@ int cli_line_width(void);
 void cli_wrap(GString *text, const char *words, int column, int line_width);
 /* Prints the words to standard output, broken at the width of the terminal. */
 void cli_print_words(const char *words, int column);
+/* Prints lines to standard output, each broken there, and continued deeper than it begins. */
+void cli_print_lines(const char *lines);
 /* At most six digits, no trailing zeros: 541.1, 1.5e-05; buffer of 32, which is returned. */
 const char *cli_number(double value, char buffer[32]);
 

@@ -62,8 +62,7 @@ void cli_table_cell(struct cli_table *table, const char *fmt, ...)
 
 void cli_table_colour(struct cli_table *table, enum cli_colour colour)
 {
-    SIM_ASSERT(table->colours->len > 0 && table->colours->len % table->columns->len == 0,
-               "a colour for cell %u, which is not in the last column", table->colours->len);
+    SIM_ASSERT(table->colours->len > 0, "a colour before the first cell");
     table->colours->data[table->colours->len - 1] = (guint8)colour;
 }
 
@@ -120,6 +119,18 @@ void cli_print_words(const char *words, int column)
 
 enum { CONTINUED = 4, NARROWEST = 24 };
 
+void cli_print_lines(const char *lines)
+{
+    g_auto(GStrv) list = g_strsplit(lines, "\n", -1);
+    const int line_width = cli_line_width();
+    for (char **line = list; *line != NULL && (line[1] != NULL || **line != '\0'); line++) {
+        const int indent = (int)strspn(*line, " ");
+        g_autoptr(GString) text = g_string_new_len(*line, indent);
+        cli_wrap(text, *line + indent, indent + CONTINUED, line_width);
+        puts(text->str);
+    }
+}
+
 /* Where each column stands: below the first ones, further right, if the line is too narrow for all.
  * The last one, if it is text, needs no more than NARROWEST, since its words go on below. */
 struct place {
@@ -148,6 +159,15 @@ static struct place *place_columns(const struct cli_table *table, const char *in
         x += place[i].width + 2;
     }
     return place;
+}
+
+bool cli_table_fits(const struct cli_table *table, const char *indent)
+{
+    g_autofree struct place *place = place_columns(table, indent, cli_line_width());
+    bool fits = true;
+    for (guint i = 0; i < table->columns->len; i++)
+        fits = fits && !place[i].new_line;
+    return fits;
 }
 
 /* Colours what stands in the line from `start` on. */

@@ -24,18 +24,49 @@ static enum cli_colour colour_of(const struct claim *claim)
     return CLI_PLAIN;
 }
 
-static void add_claim(struct cli_table *table, const struct claim *claim)
+static void add_published(struct cli_table *table, const struct claim *claim)
 {
-    char text[32], lo[32], hi[32], error[32];
-    cli_table_cell(table, "%s", claim->id);
+    char lo[32], hi[32];
     cli_table_cell(table, "%s", claim->baseline ? "C" : "K");
     cli_table_cell(table, "%s", claim_kind_name(claim->kind));
     cli_table_cell(table, "%s", claim->published);
     cli_table_cell(table, "%s..%s", cli_number(claim->lo, lo), cli_number(claim->hi, hi));
+}
+
+static void add_simulated(struct cli_table *table, const struct claim *claim)
+{
+    char text[32], error[32];
     cli_table_cell(table, "%s", isnan(claim->value) ? "-" : cli_number(claim->value, text));
     cli_table_cell(table, "%s", claim_error_text(claim, error));
+}
+
+static void add_verdict(struct cli_table *table, const struct claim *claim)
+{
     cli_table_cell(table, "%s", claim_verdict_name(claim->verdict));
     cli_table_colour(table, colour_of(claim));
+}
+
+static void print_claims(const struct claims_file *file)
+{
+    struct cli_table *wide =
+        cli_table_new("claim|use|kind|>published|accepted|>simulated|>error %|verdict");
+    /* On lines that are continued, what matters most comes first. */
+    struct cli_table *narrow =
+        cli_table_new("claim|verdict|>simulated|>error %|use|kind|>published|accepted");
+    for (guint k = 0; k < file->claims->len; k++) {
+        const struct claim *claim = claims_at(file, k);
+        cli_table_cell(wide, "%s", claim->id);
+        add_published(wide, claim);
+        add_simulated(wide, claim);
+        add_verdict(wide, claim);
+        cli_table_cell(narrow, "%s", claim->id);
+        add_verdict(narrow, claim);
+        add_simulated(narrow, claim);
+        add_published(narrow, claim);
+    }
+    cli_table_print(cli_table_fits(wide, "") ? wide : narrow, "", stdout);
+    cli_table_free(wide);
+    cli_table_free(narrow);
 }
 
 /* Every reason once, below the claims that share it. */
@@ -179,16 +210,11 @@ static void print_tables(const struct cli_options *options, const GPtrArray *fil
     for (guint i = 0; i < files->len; i++) {
         const struct claims_file *file = files->pdata[i];
         struct claims_tally tally = { 0 };
-        struct cli_table *table =
-            cli_table_new("claim|use|kind|>published|accepted|>simulated|>error %|verdict");
-        for (guint k = 0; k < file->claims->len; k++)
-            add_claim(table, claims_at(file, k));
         printf("%s%s%s\n", file->name, *file->title != '\0' ? ": " : "", file->title);
-        cli_table_print(table, "", stdout);
+        print_claims(file);
         print_reasons(file);
         print_bands(file);
         print_notes(options, file, db);
-        cli_table_free(table);
         claims_count(file, &tally);
         printf("\n");
         if (files->len > 1) {

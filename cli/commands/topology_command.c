@@ -132,10 +132,13 @@ static char *draw_all(GPtrArray *scenarios, const struct wanted *wanted,
     return g_string_free(all, failed);
 }
 
-static int write_topology(const char *drawn, const char *output)
+static int write_topology(const char *drawn, const char *output, bool is_text)
 {
     if (output == NULL) { /* main() says what cannot be written */
-        fputs(drawn, stdout);
+        if (is_text)
+            cli_print_lines(drawn);
+        else
+            fputs(drawn, stdout);
         return CLI_DONE;
     }
     struct cli_output *out = cli_output_new(output);
@@ -165,7 +168,8 @@ static int run_topology(const struct cli_options *options, char **sets, struct w
     g_autofree char *drawn = errors.n_messages == 0 ? draw_all(scenarios, wanted, &errors) : NULL;
     g_ptr_array_free(wanted->filters, TRUE);
     if (errors.n_messages == 0)
-        status = drawn != NULL ? write_topology(drawn, output) : CLI_FAILED;
+        status = drawn != NULL ? write_topology(drawn, output, strcmp(format, "text") == 0)
+                               : CLI_FAILED;
     cli_report(&errors);
     return status;
 }

@@ -314,12 +314,14 @@ narrow() { # narrow ARGUMENT...: on a terminal of 60 columns
     script -qec "stty cols 60; '$nudma' $*" /dev/null </dev/null 2>/dev/null | tr -d '\r'
 }
 words() { tr -s "[:space:]" "\n" | sort; }
-for command in "describe netperf" "check numa --db one.db" "run numa --list" "run --help" "import --help"; do
+for command in "describe netperf" "check numa --db one.db" "run numa --list" "run --help" "import --help" "topology smartio/cluster60"; do
     narrow "$command" >narrow.txt
     is "$command on a narrow terminal" "$(awk 'length > 60' narrow.txt)" ""
     # shellcheck disable=SC2086
     is "has every word" "$(words <narrow.txt)" "$("$nudma" $command 2>&1 | words)"
 done
+narrow "check numa --db one.db" >narrow.txt
+is "a verdict beside each claim" "$(grep -cE '^numa\.[a-z0-9_.]+ +no data ' narrow.txt)" "$(grep -c '^numa\.' narrow.txt)"
 "$nudma" run $size --quick -q >/dev/full 2>full.txt; is "output that does not arrive" $? 1
 has "is said" "$(cat full.txt)" 'No space left'
 "$nudma" describe --all 2>pipe.txt | head -n 1 >/dev/null
