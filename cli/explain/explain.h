@@ -61,7 +61,7 @@ struct explain_request {
 struct explain_effect {
     const struct explain_resource *resource;
     double value;      /* of the metric with it twice as large; NAN: that run failed */
-    double gain_ratio; /* positive: better */
+    double gain_ratio; /* of the value without it; positive: better */
     char *failure;     /* why that run failed; NULL: it did not */
 };
 

@@ -258,11 +258,12 @@ static char *choose_metric(const struct explain_request *request, const struct r
     return metric;
 }
 
+/* Of the value as it was: a time that is halved is 50 % better, a rate that doubles 100 %. */
 static double gain(const struct explain_answer *answer, double from, double to)
 {
     if (!(from > 0.0) || !(to > 0.0))
         return (double)NAN;
-    return answer->less_is_better ? from / to - 1.0 : to / from - 1.0;
+    return (answer->less_is_better ? from - to : to - from) / from;
 }
 
 /* ---- Counts ---------------------------------------------------------------------------------- */

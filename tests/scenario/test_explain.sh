@@ -113,6 +113,8 @@ fi
 out=$(explain pcie_bench/latency_size --set measure.transactions=50); is "a latency" $? 0
 has "no single limit" "$out" '^  No single resource'
 has "latencies by effect" "$out" '^  latency of the root complex of server: '
+is "in per cent of the latency as it is" "$(sed -nE 's/^latency_mean_ns is ([0-9.]+) .*/\1/p; s/^  latency of the root complex of server: ([0-9.]+) ns \(([0-9.]+) % better\)/\1 \2/p' <<<"$out" |
+    awk 'NR == 1 { old = $1 } NR == 2 { off = (old - $1) / old * 100 - $2; print ($2 > 1), (off * off < 0.0026) }')" "1 1"
 has "where the time goes" "$out" '^ +[0-9.]+ %  root_complex, 192 ns'
 out=$(explain pcie_bench/latency_size --metric none); is "an unknown metric" $? 2
 has "is named, and what there is" "$out" 'records no metric "none"; expected one of latency_mean_ns, '
