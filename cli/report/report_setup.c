@@ -92,11 +92,12 @@ void report_setup(struct report *report, const struct report_paper *paper)
 
 /* ---- Parameters ------------------------------------------------------------------------------ */
 
-/* A parameter over all runs of a paper. */
+/* A parameter over all runs of those scenarios that have the same values of it: a row. */
 struct used {
     char *name, *unit, *provenance, *origin;
-    GString *values; /* the different ones */
-    unsigned n_values;
+    GPtrArray *values; /* the different ones, char *, sorted once all are there; owned */
+    GString *scenarios;
+    bool apart; /* other scenarios have others */
 };
 
 static void free_used(gpointer pointer)
@@ -106,26 +107,41 @@ static void free_used(gpointer pointer)
     g_free(used->unit);
     g_free(used->provenance);
     g_free(used->origin);
-    g_string_free(used->values, TRUE);
+    g_ptr_array_free(used->values, TRUE);
+    g_string_free(used->scenarios, TRUE);
     g_free(used);
 }
 
+static char *values_of(const struct used *used)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    for (guint i = 0; i < used->values->len; i++)
+        g_string_append_printf(text, "%s%s", i > 0 ? ", " : "", (char *)used->values->pdata[i]);
+    return g_strdup(text->str);
+}
+
+static int by_value(gconstpointer a, gconstpointer b)
+{
+    return strverscmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Rows of a path stand as their scenarios do. */
 static int by_path(gconstpointer a, gconstpointer b)
 {
-    return strverscmp((*(const struct used *const *)a)->name,
-                      (*(const struct used *const *)b)->name);
+    const struct used *x = *(const struct used *const *)a, *y = *(const struct used *const *)b;
+    const int order = strverscmp(x->name, y->name);
+    return order != 0 ? order : strverscmp(x->scenarios->str, y->scenarios->str);
 }
 
 static bool has_value(const struct used *used, const char *value)
 {
-    g_auto(GStrv) values = g_strsplit(used->values->str, ", ", -1);
-    return g_strv_contains((const char *const *)values, value);
+    return g_ptr_array_find_with_equal_func(used->values, value, g_str_equal, NULL);
 }
 
 /* Where the value is written, and its source; told apart by the value, as runs may have changed it.
  */
 struct origin_search {
-    GHashTable *by_name;
+    GHashTable *by_name; /* of the scenario */
 };
 
 static void take_origin(void *context, const char *path, const char *value, const char *unit,
@@ -141,9 +157,11 @@ static void take_origin(void *context, const char *path, const char *value, cons
     used->origin = g_strdup(slash != NULL ? slash : origin);
 }
 
-static void read_used(struct report *report, GHashTable *by_name, const char *scenario)
+/* Of one scenario: struct used by name, which its name belongs to. */
+static GHashTable *read_used(struct report *report, struct scenario *scenario)
 {
-    struct results_cursor *params = results_params_used(report->db, scenario);
+    GHashTable *by_name = g_hash_table_new(g_str_hash, g_str_equal);
+    struct results_cursor *params = results_params_used(report->db, scenario_name(scenario));
     for (const struct results_param *p; (p = results_next_param(params)) != NULL;) {
         struct used *used = g_hash_table_lookup(by_name, p->name);
         if (used == NULL) {
@@ -151,13 +169,43 @@ static void read_used(struct report *report, GHashTable *by_name, const char *sc
             used->name = g_strdup(p->name);
             used->unit = g_strdup(p->unit);
             used->provenance = g_strdup(p->provenance);
-            used->values = g_string_new(p->value);
+            used->values = g_ptr_array_new_with_free_func(g_free);
+            used->scenarios = g_string_new(scenario_name(scenario));
             g_hash_table_insert(by_name, used->name, used);
-        } else if (!has_value(used, p->value)) {
-            g_string_append_printf(used->values, ", %s", p->value);
         }
+        if (!has_value(used, p->value))
+            g_ptr_array_add(used->values, g_strdup(p->value));
     }
     cli_end(params);
+    struct config *config = first_point(report, scenario);
+    if (config != NULL)
+        config_each_param(config, take_origin, &(struct origin_search){ by_name });
+    config_free(config);
+    return by_name;
+}
+
+/* Rows with the same values are one. `rows`: struct used by path and values, which own their keys;
+ * `paths`: the first row of each path. */
+static void add_used(GHashTable *rows, GHashTable *paths, struct used *used)
+{
+    g_ptr_array_sort(used->values, by_value);
+    g_autofree char *values = values_of(used);
+    char *key = g_strconcat(used->name, "\n", used->provenance, "\n", values, NULL);
+    struct used *same = g_hash_table_lookup(rows, key);
+    if (same != NULL) {
+        g_string_append_printf(same->scenarios, ", %s", used->scenarios->str);
+        if (same->origin == NULL)
+            same->origin = g_steal_pointer(&used->origin);
+        free_used(used);
+        g_free(key);
+        return;
+    }
+    struct used *other = g_hash_table_lookup(paths, used->name);
+    if (other != NULL)
+        other->apart = used->apart = true;
+    else
+        g_hash_table_insert(paths, used->name, used);
+    g_hash_table_insert(rows, key, used);
 }
 
 static void append_table(GString *html, const GPtrArray *all)
@@ -169,44 +217,55 @@ static void append_table(GString *html, const GPtrArray *all)
                           "</th></tr></thead><tbody>\n");
     for (guint i = 0; i < all->len; i++) {
         const struct used *used = all->pdata[i];
-        html_add(html, "<tr><th scope=\"row\"><code>", used->name, "</code></th><td class=\"n\">",
-                 used->values->str, "</td><td>", used->unit, "</td><td>", used->provenance,
-                 "</td><td>", used->origin != NULL ? used->origin : "", "</td></tr>\n", NULL);
+        g_autofree char *values = values_of(used);
+        html_add(html, "<tr><th scope=\"row\"><code>", used->name, "</code>",
+                 used->apart ? " in " : "", "", used->apart ? used->scenarios->str : "",
+                 "</th><td class=\"n\">", values, "</td><td>", used->unit, "</td><td>",
+                 used->provenance, "</td><td>", used->origin != NULL ? used->origin : "",
+                 "</td></tr>\n", NULL);
     }
     g_string_append(html, "</tbody></table></div>\n");
 }
 
+/* Paths, of which one with several values may have several provenances. */
 static unsigned count(const GPtrArray *all, const char *provenance)
 {
     unsigned n = 0;
-    for (guint i = 0; i < all->len; i++)
-        n += strcmp(((const struct used *)all->pdata[i])->provenance, provenance) == 0;
+    const char *last = "";
+    for (guint i = 0; i < all->len; i++) {
+        const struct used *used = all->pdata[i];
+        if ((provenance != NULL && strcmp(used->provenance, provenance) != 0) ||
+            strcmp(used->name, last) == 0)
+            continue;
+        last = used->name;
+        n++;
+    }
     return n;
 }
 
 void report_params(struct report *report, const struct report_paper *paper)
 {
-    g_autoptr(GHashTable) by_name = g_hash_table_new(g_str_hash, g_str_equal);
-    struct origin_search search = { by_name };
-    for (guint i = 0; i < paper->scenarios->len; i++)
-        read_used(report, by_name, scenario_name(paper->scenarios->pdata[i]));
-    for (guint i = 0; i < paper->scenarios->len; i++) {
-        struct config *config = first_point(report, paper->scenarios->pdata[i]);
-        if (config != NULL)
-            config_each_param(config, take_origin, &search);
-        config_free(config);
-    }
+    g_autoptr(GHashTable) rows = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GHashTable) paths = g_hash_table_new(g_str_hash, g_str_equal);
     g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(free_used);
     GHashTableIter iter;
     gpointer used;
-    g_hash_table_iter_init(&iter, by_name);
+    for (guint i = 0; i < paper->scenarios->len; i++) {
+        g_autoptr(GHashTable) by_name = read_used(report, paper->scenarios->pdata[i]);
+        g_hash_table_iter_init(&iter, by_name);
+        while (g_hash_table_iter_next(&iter, NULL, &used)) {
+            g_hash_table_iter_steal(&iter);
+            add_used(rows, paths, used);
+        }
+    }
+    g_hash_table_iter_init(&iter, rows);
     while (g_hash_table_iter_next(&iter, NULL, &used))
         g_ptr_array_add(all, used);
     g_ptr_array_sort(all, by_path);
     g_string_append_printf(report->html,
                            "<h3>Parameters</h3>\n<p>%u parameters: %u from data sheets, %u "
                            "published, %u calibrated, <strong>%u estimates</strong>.</p>\n",
-                           all->len, count(all, "datasheet"), count(all, "published"),
+                           count(all, NULL), count(all, "datasheet"), count(all, "published"),
                            count(all, "calibrated"), count(all, "estimate"));
     g_string_append(
         report->html,

@@ -225,6 +225,17 @@ fi
 out=$("$nudma" report my --scenarios own --db own.db -o named.html 2>&1); is "named they are mistakes" $? 2
 is "and there is no page" "$(ls named.html 2>/dev/null)" ""
 
+# ---- A parameter that differs between scenarios ----------------------------------------------------
+mkdir -p differ/mine && "$nudma" init differ/mine/one.cfg --workload memory >/dev/null
+for name in two three; do sed 's/^measure = /set = ( "hosts.server.dram.controller_ns=30" );\n&/' differ/mine/one.cfg >differ/mine/$name.cfg; done
+"$simulate" run mine --scenarios differ --db differ.db --quick -q >/dev/null 2>&1; is "runs that differ" $? 0
+"$nudma" report mine --scenarios differ --db differ.db -o differ.html >/dev/null 2>&1
+is "a row for each value, with its scenarios" "$(sed -nE 's|.*controller_ns</code>( in [a-z/, ]*)</th><td class="n">([0-9]+)</td><td>ns</td><td>([a-z]+)<.*|\1: \2 \3|p' differ.html)" \
+    " in mine/one: 19 calibrated
+ in mine/three, mine/two: 30 estimate"
+is "with its own origin" "$(grep -c 'controller_ns.*<td>scenarios/families/.*#a1</td>' differ.html) $(grep -c 'controller_ns.*<td>[^<]*/three.cfg:15</td>' differ.html)" "1 1"
+is "one row where they do not" "$(grep -c '</code> in ' differ.html) $(grep -c 'llc_size</code></th>' differ.html)" "2 1"
+
 # ---- Of one's own, without claims ----------------------------------------------------------------
 mkdir alone && (cd alone && "$nudma" init mine.cfg >/dev/null && "$simulate" run mine.cfg --quick -q >/dev/null &&
     "$nudma" report mine.cfg >/dev/null 2>&1)
