@@ -558,7 +558,10 @@ sim_time pcie_port_free_ps(const struct pcie_port *port)
 sim_time pcie_port_start(struct pcie_port *port, struct tlp *tlp, sim_time at_ps)
 {
     struct link_dir *dir = port->tx;
+    const sim_time ready_ps = SIM_MAX(tlp->sent_ps, dir->free_ps + (dir->free_q32 != 0));
 
+    if (at_ps > ready_ps) /* nothing else keeps a TLP from a wire that is free */
+        dir->stats.credit_stall_ps += at_ps - ready_ps;
     tlp->sequence = ++dir->sequence;
     tlp->sent_ps = at_ps;
     if (SIM_LIKELY(dir->replay == NULL)) {

@@ -124,8 +124,9 @@ bool pcie_port_has_credits(struct pcie_port *port, const struct tlp *tlp);
 /* When the wire is free of what was sent. Never less than at the previous call. */
 sim_time pcie_port_free_ps(const struct pcie_port *port);
 /* Puts the TLP on the wire at at_ps or as soon as the wire is free; both questions above must have
- * been answered with true. Returns when the last byte leaves (with bit errors: unless replays delay
- * it). */
+ * been answered with true. tlp->sent_ps: from when on it could have left; what the wire stood idle
+ * since then counts as waiting for credits. Returns when the last byte leaves (with bit errors:
+ * unless replays delay it). */
 sim_time pcie_port_start(struct pcie_port *port, struct tlp *tlp, sim_time at_ps);
 
 /*

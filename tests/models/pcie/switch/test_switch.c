@@ -544,6 +544,7 @@ static void saturated_once(const char *settings, unsigned root_lanes, unsigned e
         assert_int_equal(tree.root->got[i].id, i);
     events = sim_events_fired(tree.rig.sim) - events;
     assert_true((double)events <= events_per_tlp * (double)n);
+    assert_int_equal(pcie_port_stats(&tree.sw->ports[0])->credit_stall_ps, 0);
     tree_done(&tree);
 }
 
@@ -707,6 +708,37 @@ static void buffers_are_held_until_the_tail_has_left(void **state)
     assert_int_equal(tree.root->got[1].tail_ps, left_ps + spec_wire_ps(3, 16, 8) + LINK_PS +
                                                     LINK_PS + SWITCH_PS + x4_ps + LINK_PS);
     tree_done(&tree);
+}
+
+/* The root has one posted header: the wire of the switch stands still until its credit is back. */
+static void a_wait_for_credits_is_counted(void **state)
+{
+    static const double bit_error_ratio[] = { 0, 1e-12 };
+    const sim_time wire_ps = spec_wire_ps(3, 8, 280);
+
+    (void)state;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(bit_error_ratio); i++) {
+        struct pcie_link_params params = pcie_rig_link_params(LINK_PS);
+        struct tree tree;
+        tree_init(&tree, two_x8, 8, 1, 8);
+        tree.root->port.advertise.header[TLP_POSTED] = 1;
+        params.bit_error_ratio = bit_error_ratio[i];
+        pcie_rig_join(&tree.rig, &tree.root->port, &tree.sw->ports[0], &params);
+        plug(&tree, &tree.sw->ports[1], &tree.end[0]->port);
+        tree.sw->ops->start(tree.sw);
+        enumerate(&tree);
+        for (uint64_t id = 0; id < 2; id++)
+            send_now(tree.end[0], TLP_MWR, HOST_RAM, 256, id);
+        pcie_rig_run(&tree.rig);
+        assert_int_equal(tree.root->n_got, 2);
+        const struct arrival *got = tree.root->got;
+        const sim_time idle_ps = got[1].head_ps - got[0].head_ps - wire_ps;
+        assert_in_range(idle_ps, 2 * LINK_PS, 2 * LINK_PS + 2 * wire_ps);
+        assert_in_range(pcie_port_stats(&tree.sw->ports[0])->credit_stall_ps, idle_ps - 2,
+                        idle_ps + 2);
+        assert_int_equal(pcie_port_stats(&tree.end[0]->port)->credit_stall_ps, 0);
+        tree_done(&tree);
+    }
 }
 
 /* ---- Ordering under load --------------------------------------------------------------------- */
@@ -1090,6 +1122,7 @@ int main(void)
         cmocka_unit_test(a_blocked_egress_blocks_nobody_else),
         cmocka_unit_test(a_younger_write_holds_nobody_back),
         cmocka_unit_test(buffers_are_held_until_the_tail_has_left),
+        cmocka_unit_test(a_wait_for_credits_is_counted),
         cmocka_unit_test(random_mixes_keep_the_rules),
         cmocka_unit_test(replays_are_not_seen_through_a_switch),
         cmocka_unit_test(straight_through_changes_nothing),
