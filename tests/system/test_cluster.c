@@ -296,6 +296,41 @@ static void entries_for_requesters_are_limited(void **state)
     assert_int_equal(sw->n_entries, 2);
 }
 
+static void no_route_body(struct world_fixture *f, struct sim_task *task, void *arg)
+{
+    struct cluster *c = arg;
+    struct ntb_node *a = &c->node[0], *b = &c->node[1];
+    const struct cluster_switch *sw = world_device(f->world, "sw")->state;
+
+    /* There is no way to host 2 any more, and nobody has subscribed to a group. */
+    ntb_map(a, task, 41, NTB_NODE_PARTNER, NTB_FABRIC_REGISTERS | MIB);
+    ntb_map(a, task, 42, NTB_NODE_MULTICAST, 0);
+    root_complex_mmio_write(ntb_rc(a), 0, task, ntb_window(a, 41, CLUSTER_ROUTE - MIB + 4 * 3), 4,
+                            0);
+    assert_int_equal(root_complex_mmio_read(ntb_rc(a), 0, task, ntb_window(a, 1, 0), 4, NULL),
+                     UINT32_MAX);
+    root_complex_mmio_write(ntb_rc(a), 0, task, ntb_window(a, 42, 0), 4, 0);
+    ntb_sleep(task, 3000000);
+    assert_int_equal(sw->unroutable, 1);
+    assert_int_equal(sw->multicast_blocked, 1);
+    assert_int_equal(sw->n_entries, 0);
+    assert_int_equal(root_complex_mmio_read(ntb_rc(b), 0, task, ntb_window(b, 1, 0), 4, NULL), 0);
+    assert_int_equal(sw->n_entries, 1);
+}
+
+/* The one entry that there is is left to a request that has somewhere to go. */
+static void what_is_not_passed_on_takes_no_entry(void **state)
+{
+    struct cluster *c = *state;
+
+    describe_one_switch(c, 3, "requesters = 1; ");
+    cluster_open(c);
+    fixture_call(&c->f, ring_body, c);
+    fixture_call(&c->f, no_route_body, c);
+    const struct cluster_switch *sw = world_device(c->f.world, "sw")->state;
+    assert_int_equal(sw->table_full, 0);
+}
+
 /* TLPs above Max_Payload_Size of the switch are malformed (PCIe Base 3.1, 2.2.2): dropped, requests
  * as well as answers. The trees of the hosts have 256 bytes; short reads are answered in lines. */
 static void a_switch_drops_payloads_that_are_too_large(void **state)
@@ -766,6 +801,7 @@ int main(void)
         CLUSTER_TEST(a_switch_adds_its_latency),
         CLUSTER_TEST(switches_have_registers_on_the_fabric),
         CLUSTER_TEST(entries_for_requesters_are_limited),
+        CLUSTER_TEST(what_is_not_passed_on_takes_no_entry),
         CLUSTER_TEST(a_switch_drops_payloads_that_are_too_large),
         CLUSTER_TEST(a_far_cable_is_pulled),
         CLUSTER_TEST(reads_are_bound_by_what_is_in_flight),

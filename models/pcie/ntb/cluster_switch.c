@@ -188,6 +188,17 @@ static void access_registers(struct model *model, uint32_t ingress, struct tlp *
     crossbar_answer(&sw->xbar, ingress, tlp, cpl);
 }
 
+/* False: there is no entry for its requester, and the request is refused. Only what is passed on
+ * takes one. */
+static bool has_entry(struct cluster_switch *sw, uint32_t ingress, struct tlp *tlp)
+{
+    if (SIM_LIKELY(admit_requester(sw, tlp)))
+        return true;
+    sw->table_full++;
+    crossbar_refuse(&sw->xbar, ingress, tlp);
+    return false;
+}
+
 /* ---- Multicast ------------------------------------------------------------------------------- */
 
 static void multicast(struct model *model, uint32_t ingress, struct tlp *tlp)
@@ -211,6 +222,8 @@ static void multicast(struct model *model, uint32_t ingress, struct tlp *tlp)
         crossbar_refuse(&sw->xbar, ingress, tlp);
         return;
     }
+    if (!has_entry(sw, ingress, tlp))
+        return;
     sw->multicast_copies += (uint64_t)__builtin_popcountll(mask);
     crossbar_multicast(&sw->xbar, ingress, tlp, mask, address);
 }
@@ -261,11 +274,6 @@ static void request(struct model *model, uint32_t ingress, struct tlp *tlp)
         access_registers(model, ingress, tlp);
         return;
     }
-    if (!admit_requester(sw, tlp)) {
-        sw->table_full++;
-        crossbar_refuse(&sw->xbar, ingress, tlp);
-        return;
-    }
     if (node == NTB_NODE_MULTICAST) {
         multicast(model, ingress, tlp);
         return;
@@ -276,6 +284,8 @@ static void request(struct model *model, uint32_t ingress, struct tlp *tlp)
         crossbar_refuse(&sw->xbar, ingress, tlp);
         return;
     }
+    if (SIM_LIKELY(!model->ports[egress].down) && !has_entry(sw, ingress, tlp))
+        return;
     crossbar_forward(&sw->xbar, ingress, egress, tlp);
 }
 
