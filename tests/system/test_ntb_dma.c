@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "hw/pci_regs.h"
 #include "logic/lending/ntb_dmaengine.h"
 #include "models/base/payload.h"
 #include "models/os/os.h"
@@ -422,6 +423,42 @@ static void test_lost(void **state)
     run(lost_body, false, 64);
 }
 
+static bool lose(struct pcie_tap *tap, struct tlp *tlp)
+{
+    (void)tap, (void)tlp;
+    return false;
+}
+
+/* A read whose data are lost waits for as long as its time-out is disabled, and no longer. */
+static void disabled_body(struct rig *r)
+{
+    struct kernel *kernel = r->side[SERVER].kernel;
+    struct k_pci_dev *pci = K_CONTAINER(lend_dma_device(r->dma), struct k_pci_dev, device);
+    struct pcie_port *peer = &world_device(r->w.world, "n1")->ports[NTB_CABLE];
+    struct pcie_tap tap = { .befalls = lose };
+    uint32_t header;
+    const unsigned control2 = k_pci_find_capability(pci, PCI_CAP_ID_PCIE, &header) + PCIE_DEVCTL2;
+    assert_int_equal(lend_dma_allow(r->dma, &r->remote, NULL), 0);
+    k_config_write(pci, control2, 2, PCIE_DEVCTL2_TIMEOUT_DISABLE);
+    pcie_port_add_tap(peer, &tap);
+    int64_t cookie = lend_dma_submit(r->dma, 0, r->remote.map.address, r->local_dma, 64,
+                                     LEND_DMA_NOTIFY);
+    lend_dma_issue(r->dma, 0);
+    k_sleep(kernel, 200 * US);
+    pcie_port_remove_tap(peer, &tap);
+    assert_int_equal(lend_dma_poll(r->dma, 0, cookie), 0);
+    k_config_write(pci, control2, 2, 0);
+    k_sleep(kernel, 10 * US);
+    assert_int_equal(lend_dma_poll(r->dma, 0, cookie), -EIO);
+    lend_dma_revoke(r->dma, &r->remote);
+}
+
+static void test_disabled(void **state)
+{
+    (void)state;
+    run(disabled_body, false, 64);
+}
+
 /* No interrupt tells of a copy that is done: whoever waits finds that, if late. */
 static void unnoticed_body(struct rig *r)
 {
@@ -587,7 +624,7 @@ int main(void)
         cmocka_unit_test(test_failures),        cmocka_unit_test(test_lost),
         cmocka_unit_test(test_unnoticed),       cmocka_unit_test(test_gone),
         cmocka_unit_test(test_two_users),       cmocka_unit_test(test_rates),
-        cmocka_unit_test(test_bytes_few_reads),
+        cmocka_unit_test(test_bytes_few_reads), cmocka_unit_test(test_disabled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -208,6 +208,7 @@ static bool configure(struct model *model, struct tlp *tlp)
     struct tlp *cpl = pcie_function_config(function, tlp);
     model->ports[NTB_CABLE].mps_bytes = model->ports[NTB_HOST].mps_bytes;
     crossbar_answer(&ntb->xbar, NTB_HOST, tlp, cpl);
+    pcie_function_configured(function);
     return true;
 }
 
