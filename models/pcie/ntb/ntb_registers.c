@@ -27,6 +27,7 @@ static void send_message(struct pcie_function *function, uint64_t address, uint3
     tlp->address = address;
     tlp->length_bytes = 4;
     tlp->requester_id = function->cfg.id;
+    tlp->digest = function->cfg.live.ecrc;
     tlp_payload_new(function->model->pcie, tlp);
     memcpy(tlp->payload, &data, 4);
     ntb->stats.interrupts++;

@@ -57,6 +57,13 @@ bool rc_reads_ready(const struct model *out_rc, uint32_t port)
 
 static void finish(struct rc_read *read);
 
+/* Whether the root port sends the original's completions with a digest. */
+static bool has_digest(const struct rc_read *read)
+{
+    const struct rc_state *state = read->in_rc->state;
+    return state->port[read->in_port].cfg.live.ecrc;
+}
+
 static void tag_free(struct rc_read_tag *tag)
 {
     struct rc_port *port = &rc_of(tag->rc)->port[tag->port];
@@ -85,6 +92,7 @@ static void times_out(struct sim *sim, struct sim_event *event)
         struct rc_read *read = piece->read;
         struct tlp *cpl = tlp_completion(tag->rc->pcie, read->tlp, rc_id(state), TLP_CA);
         cpl->byte_count = (uint16_t)(read->tlp->length_bytes - read->answered_bytes);
+        cpl->digest = has_digest(read);
         read->over = true;
         rc_complete_at(read->in_rc, cpl, read->in_port, sim_now(sim) + state->params.p2p_ps);
     }
@@ -222,6 +230,7 @@ static void answer(struct rc_read *read, struct tlp *cpl)
     cpl->tag = read->tlp->tag;
     cpl->completer_id = rc_id(state);
     cpl->attr = read->tlp->attr;
+    cpl->digest = has_digest(read);
     cpl->byte_count = (uint16_t)(read->tlp->length_bytes - read->answered_bytes);
     read->answered_bytes += cpl->length_bytes;
     rc_forward(rc, read->out_port, cpl, read->in_rc, read->in_port,

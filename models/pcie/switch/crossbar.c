@@ -288,6 +288,16 @@ void crossbar_credit(struct crossbar *xbar, uint32_t port)
 
 static void enter_core(struct crossbar *xbar, uint32_t ingress, uint32_t egress, struct tlp *tlp);
 
+/* The chip's own completion, by the port that received the request. */
+static void send_own(struct crossbar *xbar, uint32_t port, struct tlp *completion)
+{
+    const struct cfg_space *cfg = xbar->port[port].cfg;
+
+    completion->cookie = COOKIE_OWN;
+    completion->digest = cfg != NULL && cfg->live.ecrc;
+    enter_core(xbar, port, port, completion);
+}
+
 /* The egress link is down (2.9.1): who waits for an answer gets one, all else is lost. */
 static void lose(struct crossbar *xbar, uint32_t ingress, uint32_t egress, struct tlp *tlp)
 {
@@ -308,8 +318,7 @@ static void lose(struct crossbar *xbar, uint32_t ingress, uint32_t egress, struc
         } else if (inner) {
             xbar->answered(model, cpl);
         } else {
-            cpl->cookie = COOKIE_OWN;
-            enter_core(xbar, ingress, ingress, cpl);
+            send_own(xbar, ingress, cpl);
         }
     }
     tlp_free(model->pcie, tlp);
@@ -476,8 +485,7 @@ void crossbar_answer(struct crossbar *xbar, uint32_t ingress, struct tlp *reques
 
     pcie_port_release(&model->ports[ingress], TLP_NON_POSTED, tlp_data_credits(request), tail_ps);
     tlp_free(model->pcie, request);
-    completion->cookie = COOKIE_OWN;
-    enter_core(xbar, ingress, ingress, completion);
+    send_own(xbar, ingress, completion);
 }
 
 void crossbar_drop(struct crossbar *xbar, uint32_t ingress, struct tlp *tlp)

@@ -68,7 +68,8 @@ struct crossbar_flow {
 struct crossbar_port {
     struct crossbar *xbar;
     uint32_t idx;
-    const struct cfg_space *cfg; /* its ID is the completer of answers; NULL: 0 */
+    /* Its ID is the completer of answers (NULL: 0), and it says whether these carry a digest. */
+    const struct cfg_space *cfg;
     /* Ingress: TLPs that are still being received (rate matching), in order. While there is one,
      * admit is pending for the first. */
     struct tlp *coming_first, *coming_last;

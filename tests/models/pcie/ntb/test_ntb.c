@@ -461,6 +461,53 @@ static void what_leads_nowhere_is_refused(void **state)
     assert_int_equal(ntb_stats_of(&pair->b)->disabled, 1);
 }
 
+/* ---- Digests --------------------------------------------------------------------------------- */
+
+struct digests {
+    struct pcie_tap tap;
+    unsigned n[TLP_CPLD + 1], n_without;
+};
+
+static void note_digest(struct pcie_tap *tap, const struct pcie_port *from, const struct tlp *tlp,
+                        sim_time start_ps, bool lost)
+{
+    struct digests *seen = SIM_CONTAINER(tap, struct digests, tap);
+    (void)from, (void)start_ps, (void)lost;
+    seen->n[tlp->type]++;
+    seen->n_without += !tlp->digest;
+}
+
+static void own_tlps_body(struct world_fixture *f, struct sim_task *task, void *arg)
+{
+    struct pair *pair = arg;
+    struct root_complex_host *rc = ntb_rc(&pair->a);
+    struct pcie_link *cable = ntb_cable_of(f->world, &pair->a.ntb->ports[NTB_CABLE]);
+
+    ntb_enable_interrupts(&pair->a, task);
+    ntb_read(&pair->a, task, NTB_REG_ID, 4);
+    root_complex_config_read(rc, 0, task, ntb_id(pair->a.ntb), PCI_VENDOR_ID, 2);
+    root_complex_mmio_read(rc, 0, task, ntb_window(&pair->a, 30, 0), 4, NULL);
+    pcie_link_set_up(cable, false); /* an interrupt */
+    root_complex_mmio_read(rc, 0, task, ntb_window(&pair->a, MAPPED, 0), 4, NULL);
+    ntb_sleep(task, 1000000);
+}
+
+/* With firmware.ecrc all that a bridge sends of its own into its host's tree carries a digest:
+ * registers, configuration, refusals, messages. */
+static void what_a_bridge_sends_has_a_digest(void **state)
+{
+    struct pair *pair = *state;
+    struct digests seen = { .tap = { .tlp = note_digest } };
+
+    pcie_port_add_tap(&pair->a.ntb->ports[NTB_HOST], &seen.tap);
+    pair_call(pair, own_tlps_body);
+    pcie_port_remove_tap(&pair->a.ntb->ports[NTB_HOST], &seen.tap);
+    assert_int_equal(seen.n[TLP_CPLD], 2);
+    assert_int_equal(seen.n[TLP_CPL], 3); /* MSI-X was switched on */
+    assert_int_equal(seen.n[TLP_MWR], 1);
+    assert_int_equal(seen.n_without, 0);
+}
+
 /* ---- The cable ------------------------------------------------------------------------------- */
 
 static void interrupts_body(struct world_fixture *f, struct sim_task *task, void *arg)
@@ -803,6 +850,7 @@ int main(void)
         PAIR_TEST(requesters_must_be_known, PAIR("")),
         PAIR_TEST(a_full_table_refuses, PAIR("")),
         PAIR_TEST(what_leads_nowhere_is_refused, PAIR("")),
+        PAIR_TEST(what_a_bridge_sends_has_a_digest, PAIR("}; firmware = { ecrc = true;")),
         PAIR_TEST(a_pulled_cable_loses_what_is_on_its_way, PAIR("")),
         cmocka_unit_test(reads_end_whenever_the_cable_is_pulled),
         PAIR_TEST(doorbells_come_after_writes, PAIR("")),

@@ -529,6 +529,42 @@ static void test_peer_reads_time_out(void **unused)
     }
 }
 
+/* What root ports send carries a digest if they are told so: pieces, and the original's
+ * completions, whether the device that has the data adds one or not. Nobody answers the second
+ * read. */
+static void test_peer_reads_have_the_digest_of_their_port(void **unused)
+{
+    static const char *const settings[] = {
+        "p2p_chunk_bytes = 64; }; firmware = { ecrc = true; ",
+        "p2p_chunk_bytes = 64; ecrc = true; }; firmware = { ecrc = true; ",
+    };
+    (void)unused;
+    for (unsigned on = 0; on < SIM_N_ELEMENTS(settings); on++) {
+        char *text = g_strdup_printf(WORLD("%s", ""), settings[on]);
+        struct world_fixture f;
+        struct spy a, b;
+        fixture_open(&f, text);
+        g_free(text);
+        spy_on(&a, &f, "a");
+        spy_on(&b, &f, "b");
+        a.silent = b.silent = true;
+        spy_send(&a, spy_tlp(&a, TLP_MRD, spy_bar(&b), 64, 1));
+        spy_send(&a, spy_tlp(&a, TLP_MRD, spy_bar(&b), 64, 2));
+        sim_run(f.sim, sim_now(f.sim) + 2 * SIM_PS_PER_US, NULL);
+        spy_answer(&b, 0, TLP_SC, 1, spy_bar(&b));
+        spy_run(&f);
+        assert_int_equal(b.n, 2);
+        assert_int_equal(a.n, 2);
+        assert_int_equal(a.got[0].status, TLP_SC);
+        assert_int_equal(a.got[1].status, TLP_CA);
+        for (unsigned i = 0; i < 2; i++) {
+            assert_int_equal(a.got[i].digest, on);
+            assert_int_equal(b.got[i].digest, on);
+        }
+        fixture_close(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -548,6 +584,7 @@ int main(void)
                  ""),
         TLP_TEST(test_peer_reads_end_with_errors, "p2p_chunk_bytes = 64; p2p_reads_max = 3;", ""),
         cmocka_unit_test(test_peer_reads_time_out),
+        cmocka_unit_test(test_peer_reads_have_the_digest_of_their_port),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
