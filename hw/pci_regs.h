@@ -165,6 +165,7 @@
 #define PCIE_LNKCAP_ASPM_OPTIONAL 0x00400000u /* must be set since 3.0 */
 #define PCIE_LNKCTL_RCB_128       0x0008u     /* read completion boundary; 64 bytes if clear */
 #define PCIE_LNKCTL_WRITABLE      0x0ed3u     /* ASPM, disable, clocks, sync, interrupt enables */
+#define PCIE_LNKCTL_FLR_KEEPS     0x03cbu     /* what a function-level reset leaves alone (6.6.2) */
 #define PCIE_LNKSTA_SPEED_MASK    0x000fu
 #define PCIE_LNKSTA_WIDTH_SHIFT   4u
 #define PCIE_LNKSTA_WIDTH_MASK    0x03f0u

@@ -139,6 +139,9 @@
     X(PCIE_LNKCTL_WRITABLE, PCI_EXP_LNKCTL_ASPMC | PCI_EXP_LNKCTL_LD | PCI_EXP_LNKCTL_CCC |      \
                                 PCI_EXP_LNKCTL_ES | PCI_EXP_LNKCTL_HAWD | PCI_EXP_LNKCTL_LBMIE | \
                                 PCI_EXP_LNKCTL_LABIE)                                            \
+    X(PCIE_LNKCTL_FLR_KEEPS, PCI_EXP_LNKCTL_ASPMC | PCI_EXP_LNKCTL_RCB | PCI_EXP_LNKCTL_CCC |    \
+                                 PCI_EXP_LNKCTL_ES | PCI_EXP_LNKCTL_CLKREQ_EN |                  \
+                                 PCI_EXP_LNKCTL_HAWD)                                            \
     X(PCIE_LNKSTA_SPEED_MASK, PCI_EXP_LNKSTA_CLS)                                                \
     X(PCIE_LNKSTA_WIDTH_SHIFT, PCI_EXP_LNKSTA_NLW_SHIFT)                                         \
     X(PCIE_LNKSTA_WIDTH_MASK, PCI_EXP_LNKSTA_NLW)                                                \

@@ -213,7 +213,9 @@ void cfg_reset(struct cfg_space *cfg)
 {
     const unsigned control = cfg->pcie_cap + PCIE_DEVCTL, link = cfg->pcie_cap + PCIE_LNKCTL;
     const uint32_t mps = cfg_read(cfg, control, 2) & PCIE_DEVCTL_MPS_MASK;
-    const uint32_t rcb = cfg_read(cfg, link, 2) & PCIE_LNKCTL_RCB_128;
+    const unsigned link2 = cfg->pcie_cap + PCIE_LNKCTL2;
+    const uint32_t kept = cfg_read(cfg, link, 2) & PCIE_LNKCTL_FLR_KEEPS;
+    const uint32_t speed = cfg_read(cfg, link2, 2); /* sticky */
     for (unsigned i = 0; i < CFG_KEPT_BYTES; i++) {
         struct cfg_block *block = block_of(cfg, i);
         const unsigned at = i % CFG_BLOCK_BYTES;
@@ -222,7 +224,10 @@ void cfg_reset(struct cfg_space *cfg)
             block->value[at] = (uint8_t)((block->value[at] & ~mask) | (block->first[at] & mask));
     }
     cfg_set(cfg, control, 2, (cfg_read(cfg, control, 2) & ~PCIE_DEVCTL_MPS_MASK) | mps);
-    cfg_set(cfg, link, 2, (cfg_read(cfg, link, 2) & ~PCIE_LNKCTL_RCB_128) | rcb);
+    cfg_set(cfg, link, 2, (cfg_read(cfg, link, 2) & ~PCIE_LNKCTL_FLR_KEEPS) | kept);
+    cfg_set(cfg, link2, 2, speed);
+    if (cfg->msi_cap != 0)
+        cfg_set(cfg, cfg->msi_cap + PCI_MSI_PENDING, 4, 0);
 }
 
 bool cfg_write(struct cfg_space *cfg, unsigned offset, unsigned bytes, uint32_t value)

@@ -148,8 +148,9 @@ bool cfg_write(struct cfg_space *cfg, unsigned offset, unsigned bytes, uint32_t 
 /* Whether software has initiated a function-level reset since the last call. The device must then
  * abandon its transactions, reset its own registers and call cfg_reset(). */
 bool cfg_take_flr(struct cfg_space *cfg);
-/* What software can write is as it was at first, but for sticky registers (error reporting), the
- * payload size and the read completion boundary, which belong to the link. */
+/* What software can write is as it was at first, but for sticky registers (error reporting, target
+ * link speed), the payload size and what else belongs to the link (6.6.2). No MSI vector is
+ * pending. */
 void cfg_reset(struct cfg_space *cfg);
 
 /* What the device does to its own register: no masks. */

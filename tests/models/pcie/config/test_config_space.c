@@ -571,7 +571,7 @@ static void reset_on_request(void **state)
 {
     (void)state;
     struct cfg_space cfg = endpoint(), first;
-    const unsigned control = cfg.pcie_cap + PCIE_DEVCTL;
+    const unsigned control = cfg.pcie_cap + PCIE_DEVCTL, speed = cfg.pcie_cap + PCIE_LNKCTL2;
     assert_false(cfg_write(&cfg, control, 2, cfg_read(&cfg, control, 2) | PCIE_DEVCTL_FLR));
     assert_false(cfg_take_flr(&cfg)); /* it has none */
     cfg_add_bar(&cfg, 0, UINT64_C(1) << 32, CFG_BAR_64);
@@ -597,6 +597,8 @@ static void reset_on_request(void **state)
     }
     cfg.id = 0x0500;
     cfg_log_error(&cfg, PCI_AER_UNSUPPORTED);
+    cfg_set(&cfg, cfg.msi_cap + PCI_MSI_PENDING, 4, 5);
+    cfg_write(&cfg, speed, 2, 1);
     cfg_reset(&cfg);
     assert_false(cfg_bus_master(&cfg) || cfg_memory_enabled(&cfg) || cfg_extended_tags(&cfg));
     assert_int_equal(cfg_bar_base(&cfg, 0), 0);
@@ -606,6 +608,10 @@ static void reset_on_request(void **state)
     assert_int_equal(cfg_mps_bytes(&cfg), 512); /* as written: the most that it can */
     cfg_set(&cfg, control, 2, cfg_read(&first, control, 2));
     assert_int_equal(cfg_rcb_bytes(&cfg), 128);
+    /* PCIe Base 3.1, 6.6.2: ASPM, clocks, synchronisation and width; and what is sticky. */
+    assert_int_equal(cfg_read(&cfg, cfg.pcie_cap + PCIE_LNKCTL, 2), 0x02cb);
+    assert_int_equal(cfg_read(&cfg, speed, 2), 1);
+    cfg_set(&cfg, speed, 2, cfg_read(&first, speed, 2));
     cfg_set(&cfg, cfg.pcie_cap + PCIE_LNKCTL, 2, cfg_read(&first, cfg.pcie_cap + PCIE_LNKCTL, 2));
     for (unsigned i = 0; i < cfg.aer_cap; i++)
         assert_int_equal(cfg_read(&cfg, i, 1), cfg_read(&first, i, 1));
