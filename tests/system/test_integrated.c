@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "hw/pci_regs.h"
+#include "models/pcie/root/rc_internal.h"
 
 #define WORLD(IOMMU) WORLD_WITH(IOMMU, "integrated_ns = 33;")
 #define WORLD_WITH(IOMMU, INTEGRATED)                                               \
@@ -203,6 +204,31 @@ static void test_bytes_reach_memory(void **unused)
     dma_with(WORLD("true"), true);
 }
 
+/* Its lines take the buffers of stack 0, of which no root port of its socket is. */
+static void test_lines_take_buffers(void **unused)
+{
+    static const char text[] =
+        "hosts = { server = { cpu = { sockets = 1; };"
+        "  ports = ( { name = \"rp0\"; lanes = 8; stack = 3; } );"
+        "  root_complex = { write_lines = 2; read_lines = 2; }; }; };"
+        "devices = { a = { type = \"pcie.requester\"; integrated = \"server.s0\"; }; };";
+    struct world_fixture f;
+    uint8_t bytes[4096] = { 1 };
+    struct hpa hpa;
+    struct iova iova;
+    (void)unused;
+    fixture_open(&f, text);
+    assert_int_equal(
+        host_dma_alloc(f.host, function_of(&f, "a")->cfg.id, 0, 4096, 4096, &hpa, &iova), 0);
+    const struct rc_state *rc = host_root_complexes(f.host)->rc[0]->state;
+    assert_int_equal(transfer(&f, "a", true, iova.v, bytes, 4096, NULL), PCIE_DMA_OK);
+    assert_int_equal(transfer(&f, "a", false, iova.v, bytes, 4096, NULL), PCIE_DMA_OK);
+    assert_int_equal(rc->stats.write_lines, 64);
+    assert_true(rc->stats.write_line_wait_ps > 0);
+    assert_true(rc->stats.read_line_wait_ps > 0);
+    fixture_close(&f);
+}
+
 /* From each requester to the registers of each other one, on a link or not. */
 static void test_peers_reach_each_other(void **state)
 {
@@ -307,6 +333,7 @@ int main(void)
         WORLD_TEST(test_times_of_ports_by_default, WORLD_WITH("false", "")),
         WORLD_TEST(test_a_line_is_refused, WORLD("false")),
         cmocka_unit_test(test_bytes_reach_memory),
+        cmocka_unit_test(test_lines_take_buffers),
         WORLD_TEST(test_peers_reach_each_other, WORLD("false")),
         WORLD_TEST(test_messages_reach_a_core, WORLD("false")),
         cmocka_unit_test(test_mistakes_are_told),

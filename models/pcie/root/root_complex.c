@@ -366,6 +366,7 @@ bool root_complex_integrate(struct model *rc, struct pcie_port *endpoint)
     port->cfg.live.bus_master = true;
     port->cfg.live.mps_bytes = 128;
     port_init(rc, p, true);
+    stack_init(state, port, 0);
     rc->ports[p] = (struct pcie_port){ .model = rc,
                                        .idx = p,
                                        .mps_bytes = 128,

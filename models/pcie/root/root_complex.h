@@ -70,8 +70,9 @@ void root_complex_attach(struct model *rc, struct root_complex_host *host, unsig
                          unsigned bus, const struct root_port_desc *ports, unsigned n_ports,
                          struct iommu *iommu);
 /* Puts an endpoint into the root complex: its functions appear on the root bus, as the device
- * behind the root ports and those that were put there before, and its TLPs pass no link. After
- * root_complex_attach(), before time starts. False: there is no room for more. */
+ * behind the root ports and those that were put there before, and its TLPs pass no link. It belongs
+ * to stack 0, whether root ports do or not. After root_complex_attach(), before time starts. False:
+ * there is no room for more. */
 bool root_complex_integrate(struct model *rc, struct pcie_port *endpoint);
 /* Returns the memory access of the socket's IOMMU, for iommu_new(). */
 struct iommu_memory root_complex_iommu_memory(struct root_complex_host *host, unsigned socket);
