@@ -147,6 +147,40 @@ static void test_a_line_is_refused(void **state)
     fixture_call(*state, enqueue_body, NULL);
 }
 
+static void no_way_body(struct world_fixture *f, struct sim_task *task, void *arg)
+{
+    static const uint8_t line[64] = { 1 };
+    struct root_complex_host *rcs = host_root_complexes(f->host);
+    const struct pcie_function *function = function_of(f, "cabled");
+    const uint64_t *arrived = arg;
+    const struct hpa at = { bar_of(f, "cabled") };
+    assert_false(root_complex_mmio_enqueue(rcs, 0, task, at, line));
+    assert_int_equal(*function->unsupported, *arrived);
+    root_complex_mmio_write(rcs, 0, task, at, 8, 5);
+    assert_int_equal(root_complex_mmio_read(rcs, 0, task, at, 8, NULL), 5);
+}
+
+/* A device has buffers for a line, however few its credits; a switch may have none, and then nobody
+ * is sent one. */
+static void test_a_line_needs_buffers(void **unused)
+{
+#define FEW(SWITCH)                                                                      \
+    "hosts = { server = { ports = ( { name = \"rp0\"; socket = 0; lanes = 8; } ); }; };" \
+    "devices = { sw = { type = \"pcie.switch\"; downstream_ports = 1; " SWITCH " };"     \
+    "  cabled = { type = \"pcie.requester\"; non_posted_header_credits = 1; }; };"       \
+    "cables = ( { from = \"server.s0.rp0\"; to = \"sw.p0\"; },"                          \
+    "           { from = \"sw.p1\"; to = \"cabled.p0\"; } );"
+    static const char *const texts[] = { FEW("non_posted_data_credits = 3;"),
+                                         FEW("non_posted_data_credits = 4;") };
+    (void)unused;
+    for (uint64_t arrives = 0; arrives < 2; arrives++) {
+        struct world_fixture f;
+        fixture_open(&f, texts[arrives]);
+        fixture_call(&f, no_way_body, &arrives);
+        fixture_close(&f);
+    }
+}
+
 /* ---- DMA ------------------------------------------------------------------------------------- */
 
 static enum pcie_dma_status transfer(struct world_fixture *f, const char *device, bool write,
@@ -332,6 +366,7 @@ int main(void)
         WORLD_TEST(test_registers_answer_without_a_link, WORLD("false")),
         WORLD_TEST(test_times_of_ports_by_default, WORLD_WITH("false", "")),
         WORLD_TEST(test_a_line_is_refused, WORLD("false")),
+        cmocka_unit_test(test_a_line_needs_buffers),
         cmocka_unit_test(test_bytes_reach_memory),
         cmocka_unit_test(test_lines_take_buffers),
         WORLD_TEST(test_peers_reach_each_other, WORLD("false")),

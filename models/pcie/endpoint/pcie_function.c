@@ -20,6 +20,7 @@
 #include "hw/pci_regs.h"
 
 #define REGISTER_BYTES_MAX 8u /* of a read: two double words */
+#define DMWR_DATA_CREDITS  4u /* a deferrable memory write has a line */
 
 /* A completion that waits for its time. */
 struct answer {
@@ -50,7 +51,7 @@ void pcie_function_ports(struct model *model, uint32_t n, const struct pcie_func
                          struct sim_error_list *errors)
 {
     struct pcie_credits advertise = params->advertise;
-    advertise.data[TLP_NON_POSTED] = advertise.header[TLP_NON_POSTED];
+    advertise.data[TLP_NON_POSTED] = SIM_MAX(advertise.header[TLP_NON_POSTED], DMWR_DATA_CREDITS);
     advertise.header[TLP_COMPLETION] = PCIE_CREDITS_INFINITE;
     advertise.data[TLP_COMPLETION] = PCIE_CREDITS_INFINITE;
     pcie_function_power_of_two(model, "mps_bytes", params->mps_bytes, errors);

@@ -408,6 +408,11 @@ void link_dir_init_events(struct link_dir *dir)
 
 /* ---- What models call ------------------------------------------------------------------------ */
 
+bool pcie_port_can_carry(const struct pcie_port *port, const struct tlp *tlp)
+{
+    return tlp_data_credits(tlp) <= pcie_port_peer(port)->advertise.data[tlp_class_of(tlp)];
+}
+
 void pcie_port_send(struct pcie_port *port, struct tlp *tlp, sim_time at_ps)
 {
     SIM_ASSERT(port->link != NULL, "%s: sent on a port that is not connected", port->name);

@@ -93,6 +93,9 @@ unsigned pcie_port_lanes(const struct pcie_port *port);
 /* The port at the other end of a connected one. */
 struct pcie_port *pcie_port_peer(const struct pcie_port *port);
 
+/* Whether the receiver at the other end has buffers for the TLP at all. All have for a payload of
+ * Max_Payload_Size, but not for each a deferrable memory write. */
+bool pcie_port_can_carry(const struct pcie_port *port, const struct tlp *tlp);
 /* Whether the transmit queue has room for another TLP of the class: fewer than tx_queue_tlps TLPs
  * of the class that lack credits or wait for the wire. If not, credit(model, port) is called once
  * there is room. */

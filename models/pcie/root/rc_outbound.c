@@ -315,6 +315,10 @@ bool root_complex_mmio_enqueue(struct root_complex_host *host, unsigned socket,
     struct tlp *tlp = tlp_new(rc->pcie, TLP_DMWR);
     tlp->address = address.v;
     tlp->length_bytes = LINE_BYTES;
+    if (!pcie_port_can_carry(&rc->ports[port], tlp)) {
+        tlp_free(rc->pcie, tlp);
+        return false;
+    }
     tlp_payload_new(rc->pcie, tlp);
     memcpy(tlp->payload, line, LINE_BYTES);
     return round_trip(rc, port, socket, task, tlp, 4, NULL) == 0;

@@ -80,6 +80,16 @@ static void multicast(struct model *model, uint32_t ingress, struct tlp *tlp)
     crossbar_multicast(&sw->xbar, ingress, tlp, egress_mask, address);
 }
 
+/* The egress is there, and takes the TLP: one without buffers for a deferrable memory write lets
+ * none out. */
+static bool can_leave(const struct model *model, uint32_t egress, const struct tlp *tlp)
+{
+    const struct pcie_port *port = &model->ports[egress];
+
+    return SIM_LIKELY(pcie_port_connected(port) && !port->down) &&
+           (SIM_LIKELY(tlp->type != TLP_DMWR) || pcie_port_can_carry(port, tlp));
+}
+
 static void switch_receive(struct model *model, uint32_t port, struct tlp *tlp)
 {
     struct pcie_switch *sw = model->state;
@@ -87,7 +97,7 @@ static void switch_receive(struct model *model, uint32_t port, struct tlp *tlp)
 
     switch (switch_route(model, port, tlp, &egress)) {
     case SWITCH_FORWARD:
-        if (SIM_LIKELY(pcie_port_connected(&model->ports[egress]) && !model->ports[egress].down))
+        if (SIM_LIKELY(can_leave(model, egress, tlp)))
             crossbar_forward(&sw->xbar, port, egress, tlp);
         else
             refuse(model, port, tlp);

@@ -421,6 +421,31 @@ static void unsupported_requests_are_answered(void **state)
     tree_done(&tree);
 }
 
+/* A deferrable memory write has a line: a port without buffers for that lets none out, the other
+ * does. */
+static void deferrable_writes_need_buffers(void **state)
+{
+    struct tree tree;
+
+    (void)state;
+    tree_init(&tree, two_x8, 8, 2, 8);
+    tree.end[0]->port.advertise.data[TLP_NON_POSTED] = 3;
+    tree.end[1]->port.advertise.data[TLP_NON_POSTED] = 4;
+    tree_plug(&tree);
+    enumerate(&tree);
+    const struct pcie_switch *sw = tree.sw->state;
+    const uint64_t before = sw->unsupported_requests;
+    for (unsigned i = 0; i < 2; i++)
+        send_now(tree.root, TLP_DMWR, tree.bar[i], 64, i);
+    pcie_rig_run(&tree.rig);
+    assert_int_equal(tree.end[0]->n_got, 0);
+    assert_int_equal(tree.end[1]->n_got, 1);
+    assert_int_equal(tree.root->n_got, 1);
+    assert_int_equal(tree.root->got[0].status, TLP_UR);
+    assert_int_equal(sw->unsupported_requests, before + 1);
+    tree_done(&tree);
+}
+
 static void config_requests_that_nobody_answers(void **state)
 {
     struct tree tree;
@@ -1113,6 +1138,7 @@ int main(void)
         cmocka_unit_test(peer_to_peer_takes_the_direct_way),
         cmocka_unit_test(acs_redirects_to_the_root),
         cmocka_unit_test(unsupported_requests_are_answered),
+        cmocka_unit_test(deferrable_writes_need_buffers),
         cmocka_unit_test(config_requests_that_nobody_answers),
         cmocka_unit_test(unexpected_completions_are_dropped),
         cmocka_unit_test(unloaded_latency_is_the_formula),
