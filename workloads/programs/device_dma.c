@@ -194,6 +194,7 @@ static void driver_body(void *arg)
                 dev == NULL ? "its device is gone" : "no memory that the device reaches");
         return;
     }
+    dma->program->closing = true;
     if (dma->direction == DMA_READ)
         payload_fill(kernel, dma->at, tag_at(dma, 0), dma->buffer_bytes);
     set_bus_master(dev, true);
@@ -206,6 +207,7 @@ static void driver_body(void *arg)
         check_written(dma);
     set_bus_master(dev, false);
     k_dma_free(&dev->device, dma->buffer_bytes, dma->at, dma->address);
+    dma->program->closing = false;
 }
 
 static void device_dma_start(struct program *program)
