@@ -46,8 +46,9 @@ const struct param_desc root_complex_params_table[] = {
     RC_PARAM(
         "p2p_line_interval_ns", PARAM_TIME, p2p_line_interval_ps, 0, 0, 100, PROV_PUBLISHED, C2,
         "peer to peer: between lines of posted writes, an input (64 B over it is their rate); 0: none"),
-    RC_PARAM("p2p_chunk_bytes", PARAM_BYTES, p2p_chunk_bytes, 0, 0, 4096, PROV_PUBLISHED, C2,
-             "peer to peer: reads leave in pieces that end at multiples of this; 0: whole"),
+    RC_PARAM(
+        "p2p_chunk_bytes", PARAM_BYTES, p2p_chunk_bytes, 0, 0, 4096, PROV_PUBLISHED, C2,
+        "peer to peer: reads leave in pieces that end at multiples of this, 64 at least; 0: whole"),
     RC_PARAM(
         "p2p_reads_max", PARAM_U32, p2p_reads_max, 0, 0, RC_READ_TAGS_MAX, PROV_ESTIMATE, C2,
         "peer to peer: read requests in flight at an egress port; 0: not bound, or one per tag if "
@@ -280,6 +281,10 @@ static void rc_init(struct model *rc, struct sim_error_list *errors)
                       (unsigned long long)max);
     if ((mps & (mps - 1)) != 0)
         model_mistake(rc, errors, ".mps_bytes: %u is not a power of two", mps);
+    /* What answers a piece ends where it does: at a Read Completion Boundary. */
+    if (state->params.p2p_chunk_bytes != 0 && state->params.p2p_chunk_bytes < LINE_BYTES)
+        model_mistake(rc, errors, ".p2p_chunk_bytes: %llu is less than a line of 64 bytes",
+                      (unsigned long long)state->params.p2p_chunk_bytes);
     if ((state->params.p2p_chunk_bytes & (state->params.p2p_chunk_bytes - 1)) != 0)
         model_mistake(rc, errors, ".p2p_chunk_bytes: %llu is not a power of two",
                       (unsigned long long)state->params.p2p_chunk_bytes);

@@ -333,6 +333,9 @@ static void test_sizes_and_credits(void **unused)
                                          NULL };
     static const char *const root_mps[] = { "server.s0.mps_bytes: 192 is not a power of two",
                                             NULL };
+    static const char *const chunk[] = {
+        "server.s0.p2p_chunk_bytes: 32 is less than a line of 64 bytes", NULL
+    };
     static const char *const mps[] = { ":3: a.mps_bytes: found 300, expected a power of two",
                                        NULL };
     static const char *const root_credits[] = {
@@ -349,6 +352,7 @@ static void test_sizes_and_credits(void **unused)
     (void)unused;
     refused(ROOT_COMPLEX("inbound_ns = -1;") REQUESTER("") CABLE WORKLOAD, range);
     refused(ROOT_COMPLEX("mps_bytes = 192;") REQUESTER("") CABLE WORKLOAD, root_mps);
+    refused(ROOT_COMPLEX("p2p_chunk_bytes = 32;") REQUESTER("") CABLE WORKLOAD, chunk);
     refused(ROOT_COMPLEX("") REQUESTER("mps_bytes = 300;") CABLE WORKLOAD, mps);
     refused(ROOT_COMPLEX("posted_data_credits = 8;") REQUESTER("") CABLE WORKLOAD, root_credits);
     refused(ROOT_COMPLEX("") REQUESTER("mps_bytes = 1024; posted_data_credits = 32;")
