@@ -152,15 +152,17 @@ static void command_write(struct iommu *iommu, uint32_t value)
     }
 }
 
-/* The register-based commands; after them the actual granularity is the requested one. */
+/* The register-based commands; after them the actual granularity is the requested one, or 0: the
+ * command made no sense and was ignored (10.4.7, 10.4.8.1). */
 static void context_command(struct iommu *iommu)
 {
     uint64_t command = iommu_reg64(iommu, VTD_CCMD);
     if ((command & VTD_CCMD_ICC) == 0)
         return;
     uint64_t granularity = vtd_get(command, 62, 61);
-    iommu_invalidate_context(iommu, (unsigned)granularity, (uint16_t)command,
-                             (uint16_t)(command >> 16), (unsigned)vtd_get(command, 33, 32));
+    if (granularity != 0)
+        iommu_invalidate_context(iommu, (unsigned)granularity, (uint16_t)command,
+                                 (uint16_t)(command >> 16), (unsigned)vtd_get(command, 33, 32));
     command &= ~(VTD_CCMD_ICC | VTD_BITS(60, 59));
     reg64_set(iommu, VTD_CCMD, command | granularity << VTD_CCMD_CAIG_LSB);
 }
@@ -171,10 +173,13 @@ static void iotlb_command(struct iommu *iommu)
     if ((command & VTD_IOTLB_IVT) == 0)
         return;
     uint64_t granularity = vtd_get(command, 61, 60);
-    uint64_t address = iommu_reg64(iommu, VTD_IVA);
-    iommu_invalidate_iotlb(iommu, (unsigned)granularity, (uint16_t)vtd_get(command, 47, 32),
-                           address & VTD_BITS(63, 12), (unsigned)vtd_get(address, 5, 0),
-                           (address & VTD_QI_IOTLB_IH) != 0);
+    uint64_t address = iommu_reg64(iommu, VTD_IVA), mask_log2 = vtd_get(address, 5, 0);
+    if (granularity == VTD_SELECTIVE && mask_log2 > IOMMU_MAMV)
+        granularity = 0;
+    if (granularity != 0)
+        iommu_invalidate_iotlb(iommu, (unsigned)granularity, (uint16_t)vtd_get(command, 47, 32),
+                               address & VTD_BITS(63, 12), (unsigned)mask_log2,
+                               (address & VTD_QI_IOTLB_IH) != 0);
     command &= ~(VTD_IOTLB_IVT | VTD_BITS(58, 57));
     reg64_set(iommu, VTD_IOTLB, command | granularity << VTD_IOTLB_IAIG_LSB);
 }

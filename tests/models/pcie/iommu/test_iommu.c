@@ -561,6 +561,32 @@ static void stale_until_invalidated(void **state)
     iommu_rig_release(&rig);
 }
 
+/* A command of no granularity, or for more pages than CAP.MAMV, does nothing and says so. */
+static void commands_that_make_no_sense(void **state)
+{
+    static const unsigned granularity[] = { 0, VTD_SELECTIVE, VTD_SELECTIVE, VTD_SELECTIVE };
+    static const unsigned mask_log2[] = { 0, 19, 52, 18 };
+    (void)state;
+    struct rig rig;
+    struct iommu_params params = fake_params();
+    iommu_rig_init(&rig, &params);
+    struct iommu_domain *domain = domain_with(&rig, ID_A);
+    map(domain, 0, HOST, 4 * KIB, 4 * KIB);
+    took(&rig, ID_A, 0, HOST, 0);
+    iommu_rig_poke(&rig, iommu_rig_entry(&rig, ID_A, 0, 1), (HOST + GIB) | VTD_PTE_RW);
+    uint64_t did = iommu_rig_peek(&rig, iommu_rig_context(&rig, ID_A) + 8) >> 8 & 0xffff;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(granularity); i++) {
+        const bool good = i == 3;
+        iommu_reg_write(rig.iommu, VTD_IVA, 8, mask_log2[i]);
+        iommu_reg_write(rig.iommu, VTD_IOTLB, 8,
+                        VTD_IOTLB_IVT | (uint64_t)granularity[i] << VTD_IOTLB_IIRG_LSB | did << 32);
+        assert_int_equal(vtd_get(iommu_reg_read(rig.iommu, VTD_IOTLB, 8), 58, 57),
+                         good ? VTD_SELECTIVE : 0);
+        took(&rig, ID_A, 0, good ? HOST + GIB : HOST, 10000000 * (i + 1));
+    }
+    iommu_rig_release(&rig);
+}
+
 /* Paging-structure caches keep tables that memory no longer links, until IH = 0. */
 static void stale_tables_until_invalidated(void **state)
 {
@@ -705,6 +731,7 @@ int main(void)
         cmocka_unit_test(devices_of_a_domain_share),
         cmocka_unit_test(domains_are_apart),
         cmocka_unit_test(stale_until_invalidated),
+        cmocka_unit_test(commands_that_make_no_sense),
         cmocka_unit_test(stale_tables_until_invalidated),
         cmocka_unit_test(domain_invalidation_is_selective),
         cmocka_unit_test(context_stale_until_invalidated),
