@@ -522,10 +522,12 @@ static void fetched(struct pcie_dma_request *request, enum pcie_dma_status statu
     issue(channel->dma);
 }
 
-/* As many as there is room for, to the end of the ring. */
+/* As many as there is room for, to the end of the ring; none again that is still to be written
+ * back. */
 static void fetch(struct channel *channel)
 {
-    uint32_t room = channel->prefetch - SIM_MIN(channel->n_jobs, channel->prefetch);
+    const uint32_t most = SIM_MIN(channel->prefetch, channel->ring_size);
+    const uint32_t room = most - SIM_MIN(channel->n_jobs, most);
 
     if (!channel->running || channel->fetching || channel->exhausted || channel->pausing ||
         channel->failed || room == 0)

@@ -508,6 +508,76 @@ static void what_a_bridge_sends_has_a_digest(void **state)
     assert_int_equal(seen.n_without, 0);
 }
 
+/* ---- The engine's rings ---------------------------------------------------------------------- */
+
+struct engine {
+    struct ntb_node node;
+    uint64_t reg; /* of channel 0 */
+    struct hpa ring, from, to;
+};
+
+static void valid(struct engine *e, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        const struct ntb_dma_descriptor d = { .flags_bytes = NTB_DMA_VALID | 64,
+                                              .source_low = (uint32_t)e->from.v + 64 * i,
+                                              .destination_low = (uint32_t)e->to.v + 64 * i };
+        physmem_write(host_physmem(e->node.host), (struct hpa){ e->ring.v + sizeof(d) * i }, &d,
+                      sizeof(d));
+    }
+}
+
+static void short_ring_body(struct world_fixture *f, struct sim_task *task, void *arg)
+{
+    struct engine *e = arg;
+    struct root_complex_host *rc = ntb_rc(&e->node);
+    const struct ntb_dma_stats *stats = &ntb_stats_of(&e->node)->dma;
+    uint64_t n_done = 0;
+    (void)f;
+    root_complex_config_write(rc, 0, task, ntb_id(e->node.ntb) + NTB_DMA_FUNCTION, PCI_COMMAND, 2,
+                              PCI_COMMAND_MEMORY | PCI_COMMAND_BUS_MASTER);
+    root_complex_mmio_write(rc, 0, task, (struct hpa){ e->reg + NTB_DMA_RING_LOW }, 4, e->ring.v);
+    root_complex_mmio_write(rc, 0, task, (struct hpa){ e->reg + NTB_DMA_PREFETCH }, 4,
+                            NTB_DMA_PREFETCH_MAX);
+    for (uint32_t size = 1; size <= 5; size++) {
+        root_complex_mmio_write(rc, 0, task, (struct hpa){ e->reg + NTB_DMA_RING_SIZE }, 4, size);
+        for (unsigned round = 0; round < 2; round++) {
+            valid(e, size);
+            root_complex_mmio_write(rc, 0, task, (struct hpa){ e->reg + NTB_DMA_CONTROL }, 4,
+                                    NTB_DMA_CONTROL_START);
+            ntb_sleep(task, 20 * SIM_PS_PER_US);
+            n_done += size;
+            assert_int_equal(stats->descriptors, n_done);
+        }
+    }
+}
+
+/* A ring with fewer descriptors than are fetched ahead: each is carried out once. */
+static void short_rings_are_fetched_once(void **unused)
+{
+    struct world_fixture f;
+    struct engine e;
+    unsigned n;
+    (void)unused;
+    fixture_open(
+        &f, "hosts = { server = { " LIGHT_HOST "ports = ( { name = \"rp0\"; } ); }; };"
+            "devices = { " BRIDGE(
+                "na",
+                "dma_channels = 1;") "};"
+                                     "cables = ( { from = \"server.s0.rp0\"; to = \"na.p0\"; " SLOT
+                                     "} );");
+    ntb_node_open(&e.node, &f, "server", "na");
+    e.ring = ntb_memory(&e.node, 4096, 4096);
+    e.from = ntb_memory(&e.node, 4096, 4096);
+    e.to = ntb_memory(&e.node, 4096, 4096);
+    const struct pcie_found *found = host_functions(e.node.host, &n);
+    while (found->device_id != NTB_DMA_DEVICE_ID)
+        found++;
+    e.reg = found->bar_base[0] + NTB_DMA_CHANNEL(0);
+    fixture_call(&f, short_ring_body, &e);
+    fixture_close(&f);
+}
+
 /* ---- The cable ------------------------------------------------------------------------------- */
 
 static void interrupts_body(struct world_fixture *f, struct sim_task *task, void *arg)
@@ -850,6 +920,7 @@ int main(void)
         PAIR_TEST(requesters_must_be_known, PAIR("")),
         PAIR_TEST(a_full_table_refuses, PAIR("")),
         PAIR_TEST(what_leads_nowhere_is_refused, PAIR("")),
+        cmocka_unit_test(short_rings_are_fetched_once),
         PAIR_TEST(what_a_bridge_sends_has_a_digest, PAIR("}; firmware = { ecrc = true;")),
         PAIR_TEST(a_pulled_cable_loses_what_is_on_its_way, PAIR("")),
         cmocka_unit_test(reads_end_whenever_the_cable_is_pulled),
