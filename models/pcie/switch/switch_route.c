@@ -168,7 +168,8 @@ uint64_t switch_multicast(const struct model *model, uint32_t ingress, const str
         block |= in->block_untranslated;
     for (uint32_t i = 0; i < model->n_ports && !(block >> group & 1); i++) {
         const struct cfg_multicast *out = cfg_multicast(cfg_of(model, i));
-        if (i == ingress || !(out->receive >> group & 1) || !pcie_port_connected(&model->ports[i]))
+        if (i == ingress || !(out->receive >> group & 1) ||
+            !pcie_port_connected(&model->ports[i]) || model->ports[i].down)
             continue;
         mask |= UINT64_C(1) << i;
         address[i] = overlaid(out, tlp->address);

@@ -1095,6 +1095,16 @@ static void multicast_writes_are_copied(void **state)
     pcie_rig_run(&tree.rig);
     assert_int_equal(tree.root->n_got, 3);
     assert_int_equal(tree.root->got[1].type + tree.root->got[2].type, TLP_MRD + TLP_MWR);
+    /* To nobody any more: the only port that receives the group has lost its link. */
+    struct model_ops ops = *tree.end[2]->model.ops;
+    ops.link_change = no_link_change;
+    tree.end[2]->model.ops = &ops;
+    pcie_link_set_up(tree.end[2]->port.link, false);
+    send_now(tree.end[1], TLP_MWR, MC_BASE + 0x20000, 64, 6);
+    pcie_rig_run(&tree.rig);
+    assert_int_equal(state_of(tree.sw)->multicast_in, 5);
+    assert_int_equal(state_of(tree.sw)->multicast_copies, 4);
+    assert_int_equal(state_of(tree.sw)->multicast_blocked, 3);
     tree_done(&tree);
 }
 
