@@ -634,6 +634,15 @@ static void link_lost(struct ether_wire *wire, struct ether_direction *direction
     go_on(wire, direction);
 }
 
+/* So what is still to be said is said anew, and not when half of the last pause is over. */
+static void link_found(struct ether_wire *wire, struct ether_direction *direction)
+{
+    if (!direction->pausing || !ether_port_flow_control(direction->from))
+        return;
+    sim_cancel(wire->sim, &direction->refresh);
+    pause_again(wire->sim, &direction->refresh);
+}
+
 void ether_port_link(struct ether_port *port, bool up)
 {
     struct ether_wire *wire = port->wire;
@@ -642,7 +651,9 @@ void ether_port_link(struct ether_port *port, bool up)
     wire->up = up;
     for (unsigned i = 0; i < 2; i++) {
         struct ether_direction *direction = &wire->direction[i];
-        if (!up)
+        if (up)
+            link_found(wire, direction);
+        else
             link_lost(wire, direction);
         if (direction->to->link != NULL)
             direction->to->link(direction->to, up);

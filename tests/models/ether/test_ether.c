@@ -482,6 +482,29 @@ static void test_pause_ends(void **state)
     assert_int_equal(ether_port_stats(&b->port)->pause_frames, before);
 }
 
+/* A link that comes back finds the port still stopping the other one, which has forgotten it: it is
+ * told at once, and sends no more than what leaves until then. */
+static void test_pause_outlives_the_link(void **state)
+{
+    struct bench *bench = *state;
+    struct end *a = &bench->end[0], *b = &bench->end[1];
+    flow_control(bench, 0, 1);
+    join(bench, 0, &b->port, &plain);
+    ether_port_pause(&b->port, true);
+    sim_run(bench->sim, SIM_PS_PER_US, NULL);
+    ether_port_link(&a->port, false);
+    sim_run(bench->sim, 3 * SIM_PS_PER_US, NULL);
+    ether_port_link(&a->port, true);
+    for (uint32_t i = 0; i < 8; i++)
+        send(a, i, sim_now(bench->sim));
+    sim_run(bench->sim, 20 * SIM_PS_PER_US, NULL);
+    assert_int_equal(b->n_got, 1);
+    ether_port_pause(&b->port, false);
+    sim_run(bench->sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(b->n_got, 8);
+    assert_int_equal(ether_port_stats(&b->port)->pause_frames, 3);
+}
+
 /* The longest PAUSE at 1 Gbit/s is 33.6 ms, and is said again before it is over. */
 static void test_pause_slow(void **state)
 {
@@ -870,6 +893,7 @@ int main(void)
         WIRE_TEST(test_tap),
         WIRE_TEST(test_pause_overtakes),
         WIRE_TEST(test_pause_ends),
+        WIRE_TEST(test_pause_outlives_the_link),
         WIRE_TEST(test_pause_slow),
         WIRE_TEST(test_headroom),
         WIRE_TEST(test_mistakes),
