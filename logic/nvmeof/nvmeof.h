@@ -36,7 +36,7 @@ struct nvmeof_target_params {
     struct rdma_drv *rdma;
     struct nvme_local *nvme;   /* I/O queues take its queue pairs, one each, as long as there are */
     const char *subsystem;     /* its name (NQN), up to 255 characters; copied */
-    uint16_t entries_max;      /* of a queue, 2 .. NVMEOF_ENTRIES_MAX */
+    uint16_t entries_max;      /* of a queue, 2 .. NVMEOF_ENTRIES_MAX, no more than NVMe's have */
     uint16_t queues_max;       /* connections, admin queues included: 1 .. 1024 */
     uint32_t in_capsule_bytes; /* data in a command capsule of an I/O queue: 0 .. 8192, times 16 */
     uint32_t mtu_bytes;        /* path MTU at most */

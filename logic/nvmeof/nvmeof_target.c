@@ -390,8 +390,7 @@ static bool are_valid(const struct nvmeof_target_params *p)
     return p->entries_max >= 2 && p->entries_max <= NVMEOF_ENTRIES_MAX && p->queues_max >= 1 &&
            p->queues_max <= 1024 && p->in_capsule_bytes <= 8192 && p->in_capsule_bytes % 16 == 0 &&
            strlen(p->subsystem) < NVMEOF_NQN_BYTES &&
-           (!p->offload || nvme_local_n_queues(p->nvme) >= 2) &&
-           p->entries_max <= nvme_local_qp(p->nvme, 0)->params.entries;
+           (!p->offload || nvme_local_n_queues(p->nvme) >= 2);
 }
 
 int nvmeof_target_new(const struct nvmeof_target_params *params, struct nvmeof_target **out)
@@ -399,8 +398,12 @@ int nvmeof_target_new(const struct nvmeof_target_params *params, struct nvmeof_t
     if (!are_valid(params))
         return -EINVAL;
     struct nvmeof_target *target = k_zalloc(sizeof *target);
-    const uint32_t n_works = (SENDS_PER_REQUEST + 1) * params->entries_max * params->queues_max;
+    const uint16_t entries = nvme_local_qp(params->nvme, 0)->params.entries;
     target->params = *params;
+    if (entries < params->entries_max)
+        target->params.entries_max = entries;
+    const uint32_t n_works = (SENDS_PER_REQUEST + 1) * target->params.entries_max *
+                             params->queues_max;
     target->kernel = nvme_local_pci(params->nvme)->device.kernel;
     target->costs = k_costs(target->kernel);
     memcpy(target->subsystem, params->subsystem, strlen(params->subsystem));

@@ -63,6 +63,8 @@ static void server_body(void *arg)
     (void)arg;
     load_driver(&rig.server, 1);
     nvme.n_queues = 255;
+    if (rig.nvme_entries != 0)
+        nvme.entries = rig.nvme_entries;
     assert_int_equal(nvme_local_open(find_ssd(rig.server.kernel), &nvme, &rig.nvme), 0);
     assert_int_equal(nvme_local_n_queues(rig.nvme), 7);
     rig.params.rdma = rig.server.rdma;

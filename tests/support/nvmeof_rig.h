@@ -27,6 +27,7 @@ struct rig {
     struct nvme_local *nvme;
     struct nvmeof_target *target;
     struct nvmeof_target_params params;
+    uint16_t nvme_entries;            /* of the controller's queues; 0: as by default */
     struct nvmeof_target_stats stats; /* at its end */
     struct rdma_stats adapter;        /* the target's, at the end */
     /* a hello under way */

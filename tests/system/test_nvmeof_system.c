@@ -37,6 +37,26 @@ static void test_data_of_any_mtu(void **state)
     }
 }
 
+/* The controller's queues have fewer entries than the target's may have: these have as many. */
+static void fewer_entries(void)
+{
+    struct nvmeof_initiator *initiator = rig_open_initiator();
+    assert_int_equal(nvmeof_entries(initiator), rig.nvme_entries);
+    nvmeof_initiator_close(initiator);
+    rig_data_both_ways();
+}
+
+static void test_queues_of_the_controller(void **state)
+{
+    for (uint16_t entries = 2; entries < RIG_ENTRIES; entries += 3) {
+        rig_set_up(state);
+        rig.nvme_entries = entries;
+        rig_run(fewer_entries, "");
+        assert_int_equal(rig.stats.reads, SIM_N_ELEMENTS(rig_sizes));
+        assert_int_equal(rig.stats.failed, 0);
+    }
+}
+
 /* A wire that loses packets: none is missed, none rig_done twice. */
 static void test_data_over_a_bad_wire(void **state)
 {
@@ -499,6 +519,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_data, rig_set_up),
         cmocka_unit_test_setup(test_data_of_any_mtu, rig_set_up),
+        cmocka_unit_test_setup(test_queues_of_the_controller, rig_set_up),
         cmocka_unit_test_setup(test_data_over_a_bad_wire, rig_set_up),
         cmocka_unit_test_setup(test_several_initiators, rig_set_up),
         cmocka_unit_test_setup(test_refusals, rig_set_up),

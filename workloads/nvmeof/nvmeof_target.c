@@ -43,8 +43,10 @@ static const struct param_desc target_params[] = {
     PARAM_TEXT("adapter", struct nvmeof_service, adapter, "", "a rdma.adapter of the host"),
     PARAM("cpu", PARAM_U32, struct nvmeof_service, cpu, 1, 0, 255, PROV_NONE, "",
           "that polls; the next one if programs before it have taken it"),
-    PARAM("queue_entries", PARAM_U32, struct nvmeof_service, queue_entries, 128, 2, 256, PROV_NONE,
-          "", "of a queue at most, each with a buffer of the largest transfer"),
+    PARAM(
+        "queue_entries", PARAM_U32, struct nvmeof_service, queue_entries, 128, 2, 256, PROV_NONE,
+        "",
+        "of a queue at most, and as the controller's; each with a buffer of the largest transfer"),
     PARAM("queues", PARAM_U32, struct nvmeof_service, queues, 64, 2, 1024, PROV_NONE, "",
           "connections at most, those of administration included"),
     PARAM("in_capsule_bytes", PARAM_BYTES, struct nvmeof_service, in_capsule_bytes, 4096, 0, 8192,
