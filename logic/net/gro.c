@@ -5,7 +5,8 @@
  *   acknowledgement number, the same timestamps, no SACK blocks and no flags but ACK and PSH. A
  *   buffer goes up as soon as it ends with PSH, with a segment shorter than the ones before or with
  *   a segment that may not be merged; when 8 flows are held (the oldest of them); and at the end of
- *   the poll. A segment with a wrong checksum is not merged.
+ *   the poll. A segment with a wrong checksum is not merged; what the device has merged already
+ *   (LRO) goes up as it is.
  * Leaves out: GRO of UDP, of tunnels; IP identification (0 with DF, which never flushes); ageing
  *   over several polls (HZ < 1000).
  * Follows: Linux 4.14 net/core/dev.c (dev_gro_receive, napi_gro_flush), net/ipv4/tcp_offload.c
@@ -109,7 +110,7 @@ static void gro_tcp(struct net *net, struct sk_buff *skb)
     }
     if (held)
         go_up(net, cpu, link);
-    if (last || skb->bytes == 0)
+    if (last || skb->bytes == 0 || skb->gso_segments > 1) /* merged by the device: skb_is_gso() */
         net_deliver(net, skb);
     else
         hold(net, cpu, skb);

@@ -93,6 +93,7 @@ struct packet {
     uint16_t port, window;
     uint8_t flags;               /* 0: ACK */
     bool unchecked, wrong, sack; /* sack: a block in place of the timestamp */
+    uint16_t segments;           /* that the device has merged; 0: none */
 };
 #define P(at, n, ...)                          \
     {                                          \
@@ -140,6 +141,8 @@ static struct sk_buff *packet_new(struct bed *bed, const struct packet *p)
         skb->n_frags = 1;
         skb->bytes = p->bytes;
     }
+    skb->gso_segments = p->segments;
+    skb->gso_bytes = (uint16_t)(p->segments > 1 ? p->bytes / p->segments : 0);
     return skb;
 }
 
@@ -253,6 +256,12 @@ static void test_what_ends_a_buffer(void **state)
           3,
           2,
           2 * FULL },
+        { "merged by the device, first", { P(1, 200, .segments = 2), P(201, 100) }, 2, 2, 200 },
+        { "merged by the device, second",
+          { P(1, 100), P(101, 200, .segments = 2), P(301, 100) },
+          3,
+          3,
+          100 },
         { "PSH of the first",
           { P(1, FULL, .flags = TCP_ACK | TCP_PSH), P(1 + FULL, FULL) },
           2,
