@@ -123,8 +123,9 @@ static bool put_mac(struct switch_state *state, uint64_t mac, uint32_t group, bo
             return false;
         state->n_macs++;
         state->learned += !fixed;
-        *entry = (struct switch_mac){ .mac = mac, .fixed = fixed };
+        *entry = (struct switch_mac){ .mac = mac };
     }
+    entry->fixed |= fixed; /* for good, also if it was learned before */
     if (fixed || !entry->fixed)
         entry->group = group;
     return true;

@@ -715,6 +715,22 @@ static void test_switch_static_and_full(void **state)
     assert_int_equal(bench->end[2].n_got, before + 1);
 }
 
+/* An address that was learned before it is entered does not move any more either. */
+static void test_switch_static_after_learned(void **state)
+{
+    struct bench *bench = *state;
+    send_at(bench, 1, ETHER_BROADCAST, 9, 1, 0, 100, 0); /* learns 9 at 1 */
+    sim_run(bench->sim, SIM_TIME_MAX, NULL);
+    assert_true(ether_switch_add(bench->ether_switch, 9, 2));
+    send_at(bench, 1, ETHER_BROADCAST, 9, 1, 0, 100, sim_now(bench->sim));
+    sim_run(bench->sim, SIM_TIME_MAX, NULL);
+    const unsigned before[] = { bench->end[1].n_got, bench->end[2].n_got };
+    send_at(bench, 0, 9, 1, 1, 0, 100, sim_now(bench->sim));
+    sim_run(bench->sim, SIM_TIME_MAX, NULL);
+    assert_int_equal(bench->end[1].n_got, before[0]);
+    assert_int_equal(bench->end[2].n_got, before[1] + 1);
+}
+
 /* Two senders at full rate into one output: what the queue does not hold is dropped, the rest keeps
  * its order and comes at the wire's rate. */
 static void test_switch_queue_limit(void **state)
@@ -901,6 +917,7 @@ int main(void)
         cmocka_unit_test(test_checksum_of_the_rfc),
         SWITCH_TEST(test_switch_learns, 3, "", 1 << 20, 16),
         SWITCH_TEST(test_switch_static_and_full, 3, "", 1 << 20, 2),
+        SWITCH_TEST(test_switch_static_after_learned, 3, "", 1 << 20, 16),
         SWITCH_TEST(test_switch_queue_limit, 3, "", 64 * 1024, 16),
         SWITCH_TEST(test_switch_pause, 5, "", 1 << 20, 16),
         SWITCH_TEST(test_switch_is_stopped, 2, "", 256 * 1024, 16),
