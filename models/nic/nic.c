@@ -52,7 +52,8 @@ static const struct param_desc nic_params_table[] = {
     PARAM("arfs_entries", PARAM_U32, struct nic, params.arfs_entries, 65536, 1, 1048576,
           PROV_ESTIMATE, FROM_A5, "flows in the table of a function"),
     PARAM("switch_entries", PARAM_U32, struct nic, params.switch_entries, 65536, 1, 1048576,
-          PROV_ESTIMATE, FROM_A5, "rules in the multi-PF switch"),
+          PROV_ESTIMATE, FROM_A5,
+          "rules in the multi-PF switch, addresses of functions among them"),
     PARAM("rx_buffer_bytes", PARAM_BYTES, struct nic, params.rx_buffer_bytes, 262016, 2048, 1e9,
           PROV_ESTIMATE, FROM_A5,
           "on-chip buffer for received packets; with flow_control more than what may come in after "
@@ -222,9 +223,23 @@ static void mistake(const struct model *model, struct sim_error_list *errors, co
                   expected);
 }
 
+/* The addresses of functions are rules of the multi-PF switch, too. */
+static void check_switch(const struct model *model, const struct nic_params *params,
+                         struct sim_error_list *errors)
+{
+    const uint32_t own = params->firmware == NIC_FIRMWARE_STANDARD ? 1 : 0;
+    const uint32_t n = params->n_functions * (own + params->n_vfs);
+    if (params->switch_entries < n)
+        model_mistake(model, errors,
+                      ".switch_entries: found %u, expected at least %u, one for the address of "
+                      "each function",
+                      params->switch_entries, n);
+}
+
 static void check_params(const struct model *model, const struct nic_params *params,
                          struct sim_error_list *errors)
 {
+    check_switch(model, params, errors);
     if (params->n_functions == 3)
         mistake(model, errors, "functions", 3, "1, 2 or 4");
     if (params->n_functions * params->pcie.lanes > 16)

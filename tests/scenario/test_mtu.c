@@ -140,12 +140,12 @@ static struct config *read_config(struct mtus mtu, const char *const (*sets)[2],
 }
 
 /* An interface whose MTU is larger than what its NIC takes, NICs whose buffers on the chip are
- * smaller than what their MTU and PAUSE need. */
+ * smaller than what their MTU and PAUSE need, or whose switch has no room for their addresses. */
 static void test_refused(void **unused)
 {
     static const struct {
         struct mtus mtu;
-        const char *set[1][2];
+        const char *set[2][2];
         const char *message;
     } refused[] = {
         { { 1000, 9000, 1500, 9000 },
@@ -164,11 +164,15 @@ static void test_refused(void **unused)
         { { 9000, 9000, 9000, 9000 },
           { { "devices.client_nic.rx_buffer_bytes", "65536" } },
           "client_nic.e0 has a receive buffer of 65536 bytes; with flow_control it takes more" },
+        { { 1500, 1500, 1500, 1500 },
+          { { "devices.nic.switch_entries", "2" }, { "devices.nic.vfs", "2" } },
+          "nic.switch_entries: found 2, expected at least 3, one for the address of each" },
     };
     (void)unused;
     for (unsigned i = 0; i < SIM_N_ELEMENTS(refused); i++) {
         struct sim_error_list errors = { 0 };
-        struct config *config = read_config(refused[i].mtu, refused[i].set, 1);
+        struct config *config = read_config(refused[i].mtu, refused[i].set,
+                                            refused[i].set[1][0] != NULL ? 2 : 1);
         assert_false(experiment_check(config, &errors));
         assert_int_equal(errors.n_messages, 1);
         if (strstr(errors.message[0], refused[i].message) == NULL)
