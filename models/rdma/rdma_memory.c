@@ -62,19 +62,21 @@ static void filled(struct pcie_dma_request *request, enum pcie_dma_status status
 {
     struct rdma_mtt *mtt = SIM_CONTAINER(request, struct rdma_mtt, request);
     struct rdma_move *move = mtt->wait_head;
-    const bool good = status == PCIE_DMA_OK && mtt->mr->there;
+    struct rdma_mr *mr = mtt->mr; /* a waiting transfer may fill it with another one's pages */
+    const uint64_t tag = mtt->tag;
+    const bool good = status == PCIE_DMA_OK && mr->there;
     mtt->state = good ? RDMA_MTT_VALID : RDMA_MTT_EMPTY;
     mtt->wait_head = NULL;
     mtt->wait_tail = &mtt->wait_head;
     /* Each waiting transfer takes what it needs before another one may replace it. */
     while (move != NULL) {
         struct rdma_move *next = move->next;
-        if (!good && move->wanted == mtt->tag)
+        if (!good && move->wanted == tag)
             move->fault = RDMA_FAULT_BUS;
         move_step(move);
         move = next;
     }
-    mr_unuse(mtt->rdma, mtt->mr);
+    mr_unuse(mtt->rdma, mr);
 }
 
 static void fill(struct rdma *rdma, struct rdma_mtt *mtt, struct rdma_mr *mr, uint64_t tag,

@@ -191,15 +191,30 @@ struct rdma_command rr_ok(struct rdma_rig *rig, unsigned a, struct rdma_command 
 
 /* ---- Queue pairs ----------------------------------------------------------------------------- */
 
+static void rr_make_qp(struct rdma_rig *rig, unsigned a, struct rr_qp *qp)
+{
+    qp->sq = rr_alloc(rig, UINT64_C(64) << qp->sq_log);
+    qp->rq = rr_alloc(rig, UINT64_C(16) << qp->rq_log);
+    qp->record = rr_alloc(rig, 64);
+    qp->number = rr_ok(rig, a,
+                       (struct rdma_command){ .opcode = RDMA_CREATE_QP,
+                                              .log_entries = qp->sq_log,
+                                              .iova = qp->sq,
+                                              .rq_iova = qp->rq,
+                                              .record_iova = qp->record,
+                                              .pd = qp->pd,
+                                              .send_cq = qp->cq,
+                                              .receive_cq = qp->cq,
+                                              .rq_log = qp->rq_log })
+                     .number;
+}
+
 static void rr_make(struct rdma_rig *rig, unsigned a, struct rr_qp *qp, uint8_t cq_log)
 {
     *qp = (struct rr_qp){ .sq_log = 6, .rq_log = 6, .cq_log = cq_log };
     qp->eq_ring = rr_alloc(rig, 4096);
     qp->cq_ring = rr_alloc(rig, UINT64_C(64) << cq_log);
-    qp->sq = rr_alloc(rig, UINT64_C(64) << qp->sq_log);
-    qp->rq = rr_alloc(rig, UINT64_C(16) << qp->rq_log);
-    qp->record = rr_alloc(rig, 64);
-    qp->cq_record = qp->record + 8;
+    qp->cq_record = rr_alloc(rig, 64);
     rr_ok(rig, a,
           (struct rdma_command){ .opcode = RDMA_CREATE_EQ, .log_entries = 8, .iova = qp->eq_ring });
     rr_write32(rig, a, RDMA_DOORBELL_EQ(0), 0);
@@ -217,23 +232,11 @@ static void rr_make(struct rdma_rig *rig, unsigned a, struct rr_qp *qp, uint8_t 
                                            .key = 7,
                                            .access = 0xf })
                   .key;
-    qp->number = rr_ok(rig, a,
-                       (struct rdma_command){ .opcode = RDMA_CREATE_QP,
-                                              .log_entries = qp->sq_log,
-                                              .iova = qp->sq,
-                                              .rq_iova = qp->rq,
-                                              .record_iova = qp->record,
-                                              .pd = qp->pd,
-                                              .send_cq = qp->cq,
-                                              .receive_cq = qp->cq,
-                                              .rq_log = qp->rq_log })
-                     .number;
+    rr_make_qp(rig, a, qp);
 }
 
-void rr_connect(struct rdma_rig *rig, struct rr_qp qp[RR_ADAPTERS], uint8_t cq_log)
+static void rr_join(struct rdma_rig *rig, const struct rr_qp qp[RR_ADAPTERS])
 {
-    for (unsigned a = 0; a < RR_ADAPTERS; a++)
-        rr_make(rig, a, &qp[a], cq_log);
     for (unsigned a = 0; a < RR_ADAPTERS; a++) {
         struct rdma_command command = { .opcode = RDMA_MODIFY_QP,
                                         .number = qp[a].number,
@@ -256,6 +259,25 @@ void rr_connect(struct rdma_rig *rig, struct rr_qp qp[RR_ADAPTERS], uint8_t cq_l
         command.state = RDMA_QP_RTS;
         rr_ok(rig, a, command);
     }
+}
+
+void rr_connect(struct rdma_rig *rig, struct rr_qp qp[RR_ADAPTERS], uint8_t cq_log)
+{
+    for (unsigned a = 0; a < RR_ADAPTERS; a++)
+        rr_make(rig, a, &qp[a], cq_log);
+    rr_join(rig, qp);
+}
+
+void rr_connect_more(struct rdma_rig *rig, const struct rr_qp qp[RR_ADAPTERS],
+                     struct rr_qp more[RR_ADAPTERS])
+{
+    for (unsigned a = 0; a < RR_ADAPTERS; a++) {
+        more[a] = qp[a];
+        more[a].sq_tail = 0;
+        more[a].rq_tail = 0;
+        rr_make_qp(rig, a, &more[a]);
+    }
+    rr_join(rig, more);
 }
 
 struct rr_wqe rr_wqe(const struct rr_qp *qp, enum rdma_opcode opcode, uint64_t from, uint32_t bytes,

@@ -74,6 +74,9 @@ struct rr_qp {
     uint8_t sq_log, rq_log, cq_log;
 };
 void rr_connect(struct rdma_rig *rig, struct rr_qp qp[RR_ADAPTERS], uint8_t cq_log);
+/* Others with the same completion queues, which are polled by way of `qp`. */
+void rr_connect_more(struct rdma_rig *rig, const struct rr_qp qp[RR_ADAPTERS],
+                     struct rr_qp more[RR_ADAPTERS]);
 /* A send WQE with one segment, or without if bytes is 0. */
 struct rr_wqe {
     struct rdma_wqe_control control;

@@ -334,6 +334,64 @@ static void test_pages_through_the_smallest_cache(void **state)
     rr_close(&rig);
 }
 
+static void post_from(struct rr_qp *from, uint32_t lkey, uint64_t va)
+{
+    struct rr_wqe wqe = rr_wqe(from, RDMA_OP_WRITE, va, 64, BUFFERS, qp[1].key);
+    wqe.data.lkey = lkey;
+    rr_post(&rig, from, &wqe);
+}
+
+/* Regions whose pages take the place of each other while others wait for it. */
+static void test_regions_share_a_cached_translation(void **state)
+{
+    struct rr_qp more[RR_ADAPTERS];
+    uint32_t key[3];
+    struct rdma_cqe cqe;
+    (void)state;
+    rr_open(&rig, 0, (const char *const[]){ "translation_entries", "1", NULL });
+    rr_connect(&rig, qp, 6);
+    rr_connect_more(&rig, qp, more);
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(key); i++)
+        key[i] = scattered_region(0, 0);
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(key); i++)
+        post_from(&qp[0], key[i], i * 64);
+    rr_doorbell(&rig, 0, &qp[0]);
+    rr_run(&rig, SIM_PS_PER_MS);
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(key); i++) {
+        assert_true(rr_poll(&rig, &qp[0], &cqe));
+        assert_int_equal(cqe.status, RDMA_SUCCESS);
+    }
+    assert_int_equal(rdma_stats(rig.adapter[0])->translation_misses, SIM_N_ELEMENTS(key));
+    for (unsigned i = 1; i < SIM_N_ELEMENTS(key); i++) /* nothing of them is in use any more */
+        rr_ok(&rig, 0, (struct rdma_command){ .opcode = RDMA_DESTROY_MR, .key = key[i] });
+    /* A table that is no memory is the fault of its region alone, not of those that wait too. */
+    const uint32_t bad = rr_ok(&rig, 0,
+                               (struct rdma_command){ .opcode = RDMA_CREATE_MR,
+                                                      .pd = qp[0].pd,
+                                                      .bytes = 4096,
+                                                      .iova = RR_MEMORY_BYTES,
+                                                      .access = 0xf,
+                                                      .page_log = 12 })
+                             .key;
+    post_from(&qp[0], bad, 0);
+    post_from(&more[0], key[0], 0);
+    post_from(&more[0], key[0], 64);
+    rr_doorbell(&rig, 0, &qp[0]);
+    rr_doorbell(&rig, 0, &more[0]);
+    rr_run(&rig, SIM_PS_PER_MS);
+    assert_true(rr_poll(&rig, &qp[0], &cqe));
+    assert_int_not_equal(cqe.status, RDMA_SUCCESS);
+    assert_int_equal(cqe.qp, qp[0].number);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_true(rr_poll(&rig, &qp[0], &cqe));
+        assert_int_equal(cqe.status, RDMA_SUCCESS);
+        assert_int_equal(cqe.qp, more[0].number);
+    }
+    rr_ok(&rig, 0, (struct rdma_command){ .opcode = RDMA_DESTROY_MR, .key = key[0] });
+    rr_ok(&rig, 0, (struct rdma_command){ .opcode = RDMA_DESTROY_MR, .key = bad });
+    rr_close(&rig);
+}
+
 /* ---- Ends ------------------------------------------------------------------------------------ */
 
 /* Five completions for a queue of four that nobody polls. */
@@ -717,6 +775,7 @@ int main(void)
         cmocka_unit_test(test_blueflame_blocks_in_any_order),
         cmocka_unit_test(test_a_doorbell_takes_two_reads_more),
         cmocka_unit_test(test_pages_through_the_smallest_cache),
+        cmocka_unit_test(test_regions_share_a_cached_translation),
         cmocka_unit_test(test_a_completion_queue_overruns),
         cmocka_unit_test(test_arming_after_many_entries),
         cmocka_unit_test(test_what_is_destroyed_is_quiet),
