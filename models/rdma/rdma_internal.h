@@ -269,6 +269,7 @@ struct rdma_qp {
     struct rdma_rq rq;
     uint32_t expected_psn, msn;
     bool nak_sent;   /* later packets are dropped silently until the expected one comes */
+    bool refused;    /* a request ended the queue pair: what was asked for before it is answered */
     uint8_t message; /* enum rdma_message: being received */
     bool has_wqe;    /* the message has taken a receive WQE */
     uint32_t wqe_index;

@@ -76,10 +76,11 @@ static void nak(struct rdma_qp *qp, uint32_t psn, unsigned syndrome)
     rdma_tx_want(qp);
 }
 
-/* The request ends the queue pair. */
+/* The request ends the queue pair. Its NAK says that all before it was done, reads too. */
 static enum outcome refuse(struct rdma_qp *qp, enum ib_nak code)
 {
     nak(qp, qp->expected_psn, IB_SYNDROME_NAK | code);
+    qp->refused = true;
     rdma_qp_error(qp, true);
     return TAKEN;
 }
@@ -97,6 +98,7 @@ static enum outcome fail_receive(struct rdma_qp *qp, enum rdma_status status, en
 void rdma_responder_fault(struct rdma_qp *qp, uint32_t psn, enum rdma_fault fault)
 {
     nak(qp, psn, IB_SYNDROME_NAK | (fault == RDMA_FAULT_BUS ? IB_NAK_OPERATION : IB_NAK_ACCESS));
+    qp->refused = false;
     rdma_qp_error(qp, true);
 }
 
@@ -128,8 +130,9 @@ static struct rdma_tx *next_data(struct rdma_qp *qp, struct rdma_answer *answer)
 
 struct rdma_tx *rdma_responder_next(struct rdma_qp *qp)
 {
-    /* In state ERR the answers before, and why, still leave, but no more data. */
-    while (qp->state == RDMA_QP_ERR && qp->answer_head != NULL &&
+    /* In state ERR the answers before, and why, still leave, but no more data unless a request that
+     * came behind is why. */
+    while (qp->state == RDMA_QP_ERR && !qp->refused && qp->answer_head != NULL &&
            qp->answer_head->opcode == IB_READ_ONLY)
         answer_end(qp);
     struct rdma_answer *answer = qp->answer_head;
@@ -538,7 +541,7 @@ void rdma_responder_reset(struct rdma_qp *qp)
         answer_end(qp);
     qp->answer_tail = &qp->answer_head;
     qp->n_answer_reads = 0;
-    qp->nak_sent = qp->has_wqe = false;
+    qp->nak_sent = qp->refused = qp->has_wqe = false;
     qp->message = RDMA_MESSAGE_NONE;
     qp->msn = 0;
     qp->received = 0;

@@ -392,6 +392,33 @@ static void test_regions_share_a_cached_translation(void **state)
     rr_close(&rig);
 }
 
+/* A read before a request that is refused: its data comes, then the NAK, which is the latter's. */
+static void test_what_was_asked_for_before_a_refusal(void **state)
+{
+    const uint64_t from = BUFFERS + (2 << 20);
+    const uint32_t bytes = 1 << 20;
+    struct rdma_cqe cqe;
+    (void)state;
+    rr_open(&rig, 0, NULL);
+    rr_connect(&rig, qp, 6);
+    fill(from, bytes, 5);
+    struct rr_wqe wqe = rr_wqe(&qp[0], RDMA_OP_READ, BUFFERS, bytes, from, qp[1].key);
+    rr_post(&rig, &qp[0], &wqe);
+    wqe = rr_wqe(&qp[0], RDMA_OP_WRITE, from, 64, BUFFERS, qp[1].key + 1);
+    rr_post(&rig, &qp[0], &wqe);
+    rr_doorbell(&rig, 0, &qp[0]);
+    rr_run(&rig, 10 * SIM_PS_PER_MS);
+    assert_true(rr_poll(&rig, &qp[0], &cqe));
+    assert_int_equal(cqe.opcode, RDMA_OP_READ);
+    assert_int_equal(cqe.status, RDMA_SUCCESS);
+    assert_memory_equal(rig.memory + BUFFERS, rig.memory + from, bytes);
+    assert_true(rr_poll(&rig, &qp[0], &cqe));
+    assert_int_equal(cqe.opcode, RDMA_OP_WRITE);
+    assert_int_equal(cqe.status, RDMA_REMOTE_ACCESS);
+    assert_int_equal(rdma_stats(rig.adapter[0])->timeouts, 0);
+    rr_close(&rig);
+}
+
 /* ---- Ends ------------------------------------------------------------------------------------ */
 
 /* Five completions for a queue of four that nobody polls. */
@@ -776,6 +803,7 @@ int main(void)
         cmocka_unit_test(test_a_doorbell_takes_two_reads_more),
         cmocka_unit_test(test_pages_through_the_smallest_cache),
         cmocka_unit_test(test_regions_share_a_cached_translation),
+        cmocka_unit_test(test_what_was_asked_for_before_a_refusal),
         cmocka_unit_test(test_a_completion_queue_overruns),
         cmocka_unit_test(test_arming_after_many_entries),
         cmocka_unit_test(test_what_is_destroyed_is_quiet),
