@@ -25,6 +25,9 @@ static uint8_t owner_at(uint32_t consumer, unsigned log)
 static void take_event(struct rdma_drv *rdma, const struct rdma_eqe *eqe)
 {
     if (eqe->type != RDMA_EVENT_COMPLETION) {
+        if (eqe->type == RDMA_EVENT_QP_FATAL && eqe->number < rdma->n_qps &&
+            rdma->qp[eqe->number] != NULL)
+            rdma_drv_qp_failed(rdma->qp[eqe->number]);
         if (rdma->on_event != NULL)
             rdma->on_event(rdma->event_context, (enum rdma_event)eqe->type, eqe->number);
         return;

@@ -44,7 +44,7 @@ struct rdma_drv_qp {
     uint32_t number, psn;
     struct rdma_drv_memory sq, rq, record;
     uint8_t sq_log, rq_log, rq_entry_log;
-    bool failed;               /* it had a completion with an error */
+    bool failed;               /* it is known to be in state ERR */
     uint16_t sq_tail, sq_head; /* blocks: posted, known to be complete */
     uint32_t rq_tail, rq_head; /* entries, likewise */
     uint64_t *send_id;         /* by first block */
@@ -93,7 +93,10 @@ void rdma_drv_memory_free(struct rdma_drv *rdma, struct rdma_drv_memory *memory)
 int rdma_drv_eqs_make(struct rdma_drv *rdma);
 void rdma_drv_eqs_free(struct rdma_drv *rdma);
 
-/* rdma_qp.c: the work request of a completion; false: there is none such. */
+/* rdma_qp.c: it is in state ERR: from now on the adapter is told of receives, as of those that were
+ * posted since. */
+void rdma_drv_qp_failed(struct rdma_drv_qp *qp);
+/* The work request of a completion; false: there is none such. */
 bool rdma_drv_qp_complete(struct rdma_drv_qp *qp, const struct rdma_cqe *cqe,
                           struct rdma_drv_wc *wc);
 

@@ -156,7 +156,10 @@ int rdma_drv_qp_modify(struct rdma_drv_qp *qp, enum rdma_qp_state state)
                                     .number = qp->number,
                                     .state = (uint8_t)state,
                                     .access = qp->params.access };
-    return rdma_drv_command(qp->rdma, &command);
+    const int error = rdma_drv_command(qp->rdma, &command);
+    if (error == 0 && state == RDMA_QP_ERR)
+        rdma_drv_qp_failed(qp);
+    return error;
 }
 
 int rdma_drv_connect(struct rdma_drv_qp *qp, const struct rdma_drv_endpoint *peer,
@@ -296,6 +299,16 @@ int rdma_drv_post_receive(struct rdma_drv_qp *qp, const struct rdma_drv_receive 
     return 0;
 }
 
+/* ---- Errors ---------------------------------------------------------------------------------- */
+
+void rdma_drv_qp_failed(struct rdma_drv_qp *qp)
+{
+    if (qp->failed || qp->rdma->gone)
+        return;
+    qp->failed = true;
+    k_writel(qp->rdma->pci, 0, RDMA_DOORBELL_RQ(qp->number), 0);
+}
+
 /* ---- Completions ----------------------------------------------------------------------------- */
 
 static bool complete_receive(struct rdma_drv_qp *qp, const struct rdma_cqe *cqe,
@@ -331,6 +344,7 @@ bool rdma_drv_qp_complete(struct rdma_drv_qp *qp, const struct rdma_cqe *cqe,
                                 .has_immediate = (cqe->flags & RDMA_CQE_IMMEDIATE) != 0,
                                 .bytes = cqe->bytes,
                                 .immediate = cqe->immediate };
-    qp->failed |= cqe->status != RDMA_SUCCESS;
+    if (cqe->status != RDMA_SUCCESS)
+        rdma_drv_qp_failed(qp);
     return wc->receive ? complete_receive(qp, cqe, wc) : complete_send(qp, cqe, wc);
 }

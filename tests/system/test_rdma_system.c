@@ -364,6 +364,72 @@ static void test_access_of_the_queue_pair(void **state)
     rp_close(&pair);
 }
 
+/* ---- Receives that come too late ------------------------------------------------------------- */
+
+static struct rdma_drv_wc late_receive(struct rp_side *side, uint64_t id)
+{
+    const struct rdma_drv_sge sge = rp_sge(side, 0, 8);
+    const struct rdma_drv_receive receive = { id, &sge, 1 };
+    assert_int_equal(rdma_drv_post_receive(side->qp, &receive), 0);
+    return rp_wait(side);
+}
+
+/* Nothing had been posted that would have told of the state: by the driver's own command, ... */
+static void ended_by_itself(struct rp_side *side)
+{
+    assert_int_equal(rdma_drv_qp_modify(side->qp, RDMA_QP_ERR), 0);
+    const struct rdma_drv_wc wc = late_receive(side, 3);
+    assert_int_equal(wc.id, 3);
+    assert_int_equal(wc.status, RDMA_FLUSHED);
+}
+
+/* ... by the other side, ... */
+static void ended_by_the_peer(struct rp_side *side)
+{
+    const struct rdma_drv_sge sge = rp_sge(side, 0, 8);
+    struct rdma_drv_send send = rp_request(side, RDMA_OP_WRITE, &sge, 0);
+    send.rkey ^= 1;
+    assert_int_equal(rp_send(side, &send).status, RDMA_REMOTE_ACCESS);
+}
+
+static void after_the_end(struct rp_side *side)
+{
+    const struct rdma_drv_wc wc = late_receive(side, 4);
+    assert_int_equal(wc.id, 4);
+    assert_int_equal(wc.status, RDMA_FLUSHED);
+}
+
+/* ... or by a send of its own, posted before it was known. */
+static void ended_by_a_send(struct rp_side *side)
+{
+    struct rdma_drv_sge sge = rp_sge(side, 0, 8);
+    const struct rdma_drv_sge good = sge;
+    const struct rdma_drv_receive receive = { 6, &good, 1 };
+    sge.key ^= 1;
+    const struct rdma_drv_send send = rp_request(side, RDMA_OP_WRITE, &sge, 0);
+    assert_int_equal(rdma_drv_post_send(side->qp, &send), 0);
+    k_sleep(side->kernel, 50 * K_US);
+    assert_int_equal(rdma_drv_post_receive(side->qp, &receive), 0);
+    assert_int_equal(rp_wait(side).status, RDMA_LOCAL_PROTECTION);
+    const struct rdma_drv_wc wc = rp_wait(side);
+    assert_int_equal(wc.id, 6);
+    assert_int_equal(wc.status, RDMA_FLUSHED);
+}
+
+static void test_receives_in_error_are_flushed(void **state)
+{
+    (void)state;
+    open_pair("", "");
+    rp_call(&pair, 1, ended_by_the_peer);
+    rp_call(&pair, 0, after_the_end);
+    rp_close(&pair);
+    set_up(state);
+    open_pair("", "");
+    rp_call(&pair, 1, ended_by_a_send);
+    rp_call(&pair, 0, ended_by_itself);
+    rp_close(&pair);
+}
+
 /* ---- Events of a queue pair ------------------------------------------------------------------ */
 
 static enum rdma_event last_event;
@@ -767,6 +833,7 @@ int main(void)
         cmocka_unit_test_setup(test_completion_events, set_up),
         cmocka_unit_test_setup(test_errors, set_up),
         cmocka_unit_test_setup(test_access_of_the_queue_pair, set_up),
+        cmocka_unit_test_setup(test_receives_in_error_are_flushed, set_up),
         cmocka_unit_test_setup(test_events_of_queue_pairs, set_up),
         cmocka_unit_test_setup(test_surprise_removal, set_up),
         cmocka_unit_test_setup(test_retries_end, set_up),
