@@ -19,6 +19,7 @@
 #define MX_WINDOW         1024u /* messages of a pair under way, and numbers ahead that are kept */
 #define MX_PARTNER_SLOTS  64u
 #define MX_REGIONS        256u
+#define MX_LARGE_SENDS    (MX_REGIONS / 2) /* at a time: the other regions are for pulls */
 #define MX_FIELDS_BYTES   128u /* lines of a request's fields, in front of the data it keeps */
 #define MX_REQUEST_BYTES  (MX_FIELDS_BYTES + MX_SMALL_BYTES)
 #define MX_PARTNER_BYTES  128u
@@ -202,6 +203,7 @@ struct mx_lib {
     struct mx_region *region[MX_REGIONS];
     uint64_t region_uses;
     unsigned n_regions_kept;
+    unsigned n_large_sends;     /* that have a region */
     struct mx_request **handle; /* pulls by number */
     unsigned n_handles;
     unsigned n_pulls;

@@ -100,7 +100,13 @@ void mx_region_put(struct mx_lib *lib, struct mx_request *r)
 {
     struct mx_region *region = r->region;
     r->region = NULL;
-    if (region == NULL || --region->users > 0)
+    if (region == NULL)
+        return;
+    if (r->kind == MX_KIND_LARGE) {
+        lib->n_large_sends--;
+        lib->room = true;
+    }
+    if (--region->users > 0)
         return;
     if (!region->kept || lib->n_regions_kept > lib->options.cached_regions)
         region_free(lib, region);

@@ -3,8 +3,9 @@
  *   of the send ring) until they are acknowledged, and have ended for the caller as soon as they
  *   are there. A large one is announced by a rendezvous, pulled by the receiver, and ends when that
  *   says so. A message without room (slots, a region, the window of its pair) waits for it, and
- *   those of its pair behind it.
- * Follows: Open-MX 0.9.2 libopen-mx/omx_send.c (omx__submit_isend_*,
+ *   those of its pair behind it, but for notifications. Large ones have half of the regions at most:
+ *   two endpoints that had them all for messages to each other could pull none of these.
+ * Follows: Open-MX 0.9.2 libopen-mx/omx_send.c (omx__submit_isend_*, large_sends_avail_nr,
  *   omx__notify_request_done_early).
  * Costs: mx_lib_call_cycles per message; the copy into what is kept; the lines of request and
  *   partner.
@@ -81,8 +82,12 @@ static bool take_room(struct mx_lib *lib, struct mx_request *r)
 {
     if (mx_after(r->partner->next_send, r->partner->acked) >= (int)MX_WINDOW)
         return false;
-    if (r->kind == MX_KIND_LARGE)
-        return mx_region_get(lib, r, r->bytes) == 0;
+    if (r->kind == MX_KIND_LARGE) {
+        if (lib->n_large_sends == MX_LARGE_SENDS || mx_region_get(lib, r, r->bytes) != 0)
+            return false;
+        lib->n_large_sends++;
+        return true;
+    }
     if (r->kind == MX_KIND_MEDIUM) {
         const unsigned n = (unsigned)((r->bytes + MX_FRAGMENT_BYTES - 1) / MX_FRAGMENT_BYTES);
         if (lib->n_free_slots < n || !mx_may_send(lib, n))
@@ -112,14 +117,27 @@ static void begin(struct mx_lib *lib, struct mx_request *r)
     lib->stats.sent += r->kind != MX_KIND_NOTIFY;
 }
 
+/* What a message waits behind. A notification overtakes those of the caller: what they wait for may
+ * be regions that notifications like it give back. */
+static struct mx_link *place_of(const struct mx_request *r)
+{
+    struct mx_link *const waiting = &r->partner->waiting, *l = waiting->next;
+    if (r->kind != MX_KIND_NOTIFY)
+        return waiting;
+    while (l != waiting && MX_ITEM(l, queue)->kind == MX_KIND_NOTIFY)
+        l = l->next;
+    return l;
+}
+
 static void begin_or_wait(struct mx_lib *lib, struct mx_request *r)
 {
+    struct mx_link *const place = place_of(r); /* in front of it */
     if (r->partner->end != MX_SUCCESS)
         mx_done(r, r->partner->end, 0);
-    else if (mx_list_empty(&r->partner->waiting) && take_room(lib, r))
+    else if (place->before == &r->partner->waiting && take_room(lib, r))
         begin(lib, r);
     else {
-        mx_list_append(&r->partner->waiting, &r->queue);
+        mx_list_append(place, &r->queue);
         lib->n_waiting++;
     }
 }

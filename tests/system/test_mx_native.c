@@ -407,24 +407,27 @@ static void test_full_queue(void **state)
 
 #define UNTOLD    127u /* slots that have been read, and the adapter has not been told */
 #define PULLS     256u
+#define ANNOUNCED (PULLS / 2) /* by each of two endpoints: as many as one may at a time */
 #define PULLED    33000u
 #define FRAGMENTS 768u
 
-/* Announces as many large messages as there are regions; they end when they have been pulled. */
+/* Two announce as many large messages as there are regions; they end when they have been pulled. */
 static void announces_body(void *arg)
 {
     struct process *p = arg;
-    struct mx_request *request[PULLS];
+    struct mx_request *request[ANNOUNCED];
     struct mx_status status;
     open_and_connect(p, &mx_options_default);
     p->out = k_alloc(p->kernel, 0, PULLED, K_PAGE_BYTES);
     const struct mx_segment segment = { p->out, PULLED };
     payload_fill(p->kernel, p->out, payload_mark(STREAM, 0), PULLED);
-    for (unsigned i = 0; i < PULLS; i++)
-        assert_int_equal(mx_isend(p->ep, &segment, 1, &p->peer, i, NULL, &request[i]), 0);
-    for (unsigned i = 0; i < PULLS; i++)
+    for (unsigned i = 0; i < ANNOUNCED; i++)
+        assert_int_equal(
+            mx_isend(p->ep, &segment, 1, &p->peer, (p->id - 1) * ANNOUNCED + i, NULL, &request[i]),
+            0);
+    for (unsigned i = 0; i < ANNOUNCED; i++)
         assert_true(mx_wait(p->ep, &request[i], FOREVER, &status));
-    for (unsigned i = 0; i < 2; i++) /* until the other has ended */
+    for (unsigned i = 0; i < 2 && p->id == 1; i++) /* until the other has ended */
         while (!mx_iprobe(p->ep, PULLS + i, ALL_BITS, &status))
             k_sleep(p->kernel, 10 * K_US);
     mx_close(p->ep);
@@ -452,8 +455,9 @@ static void fills_body(void *arg)
     payload_fill(p->kernel, p->out, payload_mark(STREAM, 1), MX_MEDIUM_BYTES);
     for (unsigned i = 0; i < UNTOLD; i++)
         send_medium(p, MX_FRAGMENT_BYTES, PULLS);
-    while (!mx_iprobe(p->ep, PULLS - 1, ALL_BITS, &status))
-        k_sleep(p->kernel, 10 * K_US);
+    for (unsigned i = 0; i < 2; i++)
+        while (!mx_iprobe(p->ep, (i + 1) * ANNOUNCED - 1, ALL_BITS, &status))
+            k_sleep(p->kernel, 10 * K_US);
     /* From here on it does not look until all has ended. */
     for (unsigned i = 0; i < FRAGMENTS / MX_FRAGMENTS_MAX; i++)
         send_medium(p, MX_MEDIUM_BYTES, 0);
@@ -477,19 +481,21 @@ static void fills_body(void *arg)
 static void test_room_for_events(void **state)
 {
     struct rig r;
-    struct process p[2];
+    struct process p[3];
     (void)state;
     rig_open(&r, WORLD(""));
-    for (unsigned i = 0; i < 2; i++) {
+    for (unsigned i = 0; i < 3; i++) {
+        struct side *s = &r.side[i != 0];
         p[i] = (struct process){ .rig = &r,
-                                 .kernel = r.side[i].kernel,
-                                 .board = r.side[i].board,
-                                 .to_board = r.side[!i].board,
-                                 .id = 1,
+                                 .kernel = s->kernel,
+                                 .board = s->board,
+                                 .to_board = r.side[i == 0].board,
+                                 .id = i == 2 ? 2 : 1,
                                  .to_id = 1 };
-        k_thread_new(r.side[i].kernel, "process", 1, i == 0 ? fills_body : announces_body, &p[i]);
+        k_thread_new(s->kernel, "process", i == 2 ? 2 : 1, i == 0 ? fills_body : announces_body,
+                     &p[i]);
     }
-    fixture_run_until(&r.w, &r.done, 2, 5000 * SIM_PS_PER_MS);
+    fixture_run_until(&r.w, &r.done, 3, 5000 * SIM_PS_PER_MS);
     assert_int_equal(myri_stats(world_device(r.w.world, "a"))->rx_no_buffer, 0);
     assert_int_equal(myri_stats(world_device(r.w.world, "b"))->rx_no_buffer, 0);
     rig_close(&r);

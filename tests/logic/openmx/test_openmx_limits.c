@@ -125,6 +125,47 @@ static void test_slots_and_regions(void **state)
     }
 }
 
+/* Sends to the other more large messages than there are regions, and receives as many. */
+static void exchanges_many(struct omx_process *p)
+{
+    struct run *run = p->arg;
+    struct mx_request **sent = k_zalloc(run->n * sizeof(struct mx_request *));
+    struct mx_request **received = k_zalloc(run->n * sizeof(struct mx_request *));
+    const struct kaddr from = omx_memory(p, run->bytes), to = omx_memory(p, run->bytes);
+    const struct mx_segment source = { from, run->bytes }, target = { to, run->bytes };
+    assert_int_equal(omx_connect(p, 0, p == &run->a ? &run->b : &run->a), 0);
+    net_rig_fill(p->pair->kernel, from, 1, 0, run->bytes);
+    for (unsigned i = 0; i < run->n; i++)
+        assert_int_equal(mx_isend(p->ep, &source, 1, &p->peer[0], i, NULL, &sent[i]), 0);
+    for (unsigned i = 0; i < run->n; i++)
+        assert_int_equal(mx_irecv(p->ep, &target, 1, i, UINT64_MAX, NULL, &received[i]), 0);
+    for (unsigned i = 0; i < run->n; i++) {
+        assert_int_equal(omx_wait(p, &received[i]).code, MX_SUCCESS);
+        assert_int_equal(omx_wait(p, &sent[i]).code, MX_SUCCESS);
+    }
+    net_rig_check(p->pair->kernel, to, 1, 0, run->bytes);
+    free(sent);
+    free(received);
+    run->finished++;
+}
+
+/* Sends of both sides do not take the regions that their receives need. */
+static void test_regions_both_ways(void **state)
+{
+    (void)state;
+    for (unsigned kept = 0; kept < 2; kept++) {
+        struct run *run = run_new(NULL);
+        run->bytes = 40000;
+        run->n = 300;
+        run->pair->mx.cached_regions = kept;
+        omx_process_start(run->pair, &run->a, 0, 0, 1, exchanges_many, run);
+        omx_process_start(run->pair, &run->b, 1, 0, 1, exchanges_many, run);
+        omx_pair_run(run->pair, 100);
+        assert_int_equal(run->finished, 2);
+        run_free(run);
+    }
+}
+
 /* ---- Copies by an engine --------------------------------------------------------------------- */
 
 struct engines {
@@ -566,6 +607,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_events),
         cmocka_unit_test(test_slots_and_regions),
+        cmocka_unit_test(test_regions_both_ways),
         cmocka_unit_test(test_engine),
         cmocka_unit_test(test_engine_is_left),
         cmocka_unit_test(test_engine_fails),
