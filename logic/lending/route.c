@@ -16,6 +16,8 @@
  */
 #include "logic/lending/lending_internal.h"
 
+#include <stdio.h>
+
 #define PAYLOAD_MAX 4096u /* PCI Express Base 3.1, 7.8.3 */
 
 /* ---- Registers of switches ------------------------------------------------------------------- */
@@ -41,23 +43,30 @@ static uint32_t wanted_of(const struct lend_hop *hop)
     return mask;
 }
 
-/* Writes which of our requesters have an entry; all or none are taken. Returns what the switch has
- * then; all ones: it does not answer. */
-static uint32_t hop_write(struct lend_hop *hop)
+/* Writes which of our requesters have an entry; all or none are taken. *has: what the switch has
+ * then; all ones: it does not answer. 0, or the error of the table of windows, if none is free to
+ * write through: the switch has not been told. */
+static int hop_write(struct lend_hop *hop, uint32_t *has, struct lend_error *error)
 {
     struct lend_adapter *adapter = hop->adapter;
     const uint64_t at = CLUSTER_REQUESTER + 4 * (uint64_t)adapter->node;
     const uint64_t page = at & ~(uint64_t)(K_PAGE_BYTES - 1);
+    char owner[LEND_OWNER_BYTES];
     struct lend_map map;
-    uint32_t has = UINT32_MAX;
-    if (lend_adapter_link_up(adapter) && lend_map(adapter, hop->node, NTB_FABRIC_REGISTERS | page,
-                                                  K_PAGE_BYTES, 0, "switch", &map, NULL) == 0) {
-        lend_map_write(adapter, &map, at - page, 4, wanted_of(hop));
-        has = lend_remote_read(adapter, &map, at - page);
-        lend_unmap(adapter, &map);
+    int status = 0;
+    *has = UINT32_MAX;
+    snprintf(owner, sizeof owner, "switch %u", hop->node);
+    if (lend_adapter_link_up(adapter)) {
+        status = lend_map(adapter, hop->node, NTB_FABRIC_REGISTERS | page, K_PAGE_BYTES, 0, owner,
+                          &map, error);
+        if (status == 0) {
+            lend_map_write(adapter, &map, at - page, 4, wanted_of(hop));
+            *has = lend_remote_read(adapter, &map, at - page);
+            lend_unmap(adapter, &map);
+        }
     }
-    hop->dirty = has != wanted_of(hop);
-    return has;
+    hop->dirty = *has != wanted_of(hop);
+    return status;
 }
 
 static void settle(void *arg);
@@ -125,12 +134,21 @@ static int hop_take(struct lend_host *host, struct lend_adapter *adapter, uint32
 {
     struct lend_hop *hop = hop_of(host, adapter, node);
     const uint32_t held = wanted_of(hop);
+    const bool was_dirty = hop->dirty;
     int status = 0;
     for (unsigned i = 0; i < NTB_OUTGOING_MAX; i++)
         if ((devices >> i & 1) != 0)
             hop->refs[i]++;
     const uint32_t wanted = wanted_of(hop);
-    const uint32_t has = wanted != held || hop->dirty ? hop_write(hop) : wanted;
+    uint32_t has = wanted;
+    if (wanted != held || was_dirty)
+        status = hop_write(hop, &has, error);
+    if (status != 0) {
+        hop_drop(hop, devices);
+        hop->dirty = was_dirty;
+        hop_put(host, hop);
+        return status;
+    }
     if (has == wanted)
         return 0;
     if (has == UINT32_MAX) {
@@ -153,9 +171,10 @@ static void hop_give(struct lend_host *host, struct lend_adapter *adapter, uint3
 {
     struct lend_hop *hop = hop_of(host, adapter, node);
     const uint32_t held = wanted_of(hop);
+    uint32_t has;
     hop_drop(hop, devices);
     if (wanted_of(hop) != held)
-        hop_write(hop);
+        hop_write(hop, &has, NULL);
     hop_put(host, hop);
 }
 
@@ -310,10 +329,11 @@ static bool settle_one(struct lend_host *host)
 {
     lend_lock(host, &host->route_lock);
     struct lend_hop **last = &host->hops, *hop = host->hops;
+    uint32_t has;
     while (hop != NULL && !hop->dirty)
         hop = hop->next;
     if (hop != NULL)
-        hop_write(hop);
+        hop_write(hop, &has, NULL);
     const bool told = hop == NULL || !hop->dirty;
     if (hop != NULL && !told) {
         K_LIST_REMOVE(host->hops, hop);

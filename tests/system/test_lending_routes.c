@@ -27,7 +27,7 @@
     "hosts = { " HOST("server", "root_complex = { mps_bytes = %u; };") HOST("lender", "") HOST(                        \
         "other",                                                                                                       \
         "") "};\n"                                                                                                     \
-            "devices = { n0" BRIDGE "node = %u; }; n1" BRIDGE "node = %u; }; n2" BRIDGE "};\n"                         \
+            "devices = { n0" BRIDGE "node = %u; }; n1" BRIDGE "node = %u; %s }; n2" BRIDGE "};\n"                      \
             " dma = { type = \"pcie.requester\"; lanes = 8; bar_bytes = 65536; };\n"                                   \
             " left = { type = \"pcie.cluster_switch\"; ports = 3; };\n"                                                \
             " top = { type = \"pcie.cluster_switch\"; ports = 2; node = %u; requesters = %u; mps_bytes_max = %u; };\n" \
@@ -130,15 +130,17 @@ static const struct cluster_switch *switch_of(struct rig *r, const char *name)
     return world_device(r->w.world, name)->state;
 }
 
-/* `borrower`, `lender`, `top`: numbers on the fabric; requesters, top_payload: of `top`. */
-static struct rig *rig_open_listed(unsigned borrower, unsigned lender, unsigned top,
-                                   unsigned requesters, unsigned top_payload, unsigned payload,
-                                   uint32_t listed)
+/* `borrower`, `lender`, `top`: numbers on the fabric; requesters, top_payload: of `top`; more: of
+ * the lender's bridge. */
+static struct rig *rig_open_with(unsigned borrower, unsigned lender, unsigned top,
+                                 unsigned requesters, unsigned top_payload, unsigned payload,
+                                 uint32_t listed, const char *more)
 {
     static const char *const names[] = { "server", "lender", "other" };
     struct rig *r = calloc(1, sizeof(*r));
     r->listed = listed;
-    char *text = g_strdup_printf(WORLD, payload, borrower, lender, top, requesters, top_payload);
+    char *text = g_strdup_printf(WORLD, payload, borrower, lender, more, top, requesters,
+                                 top_payload);
     fixture_open(&r->w, text);
     g_free(text);
     for (unsigned i = 0; i < N_SIDES; i++) {
@@ -148,6 +150,13 @@ static struct rig *rig_open_listed(unsigned borrower, unsigned lender, unsigned 
     for (unsigned i = 0; i < N_SIDES; i++)
         call(r, i, up);
     return r;
+}
+
+static struct rig *rig_open_listed(unsigned borrower, unsigned lender, unsigned top,
+                                   unsigned requesters, unsigned top_payload, unsigned payload,
+                                   uint32_t listed)
+{
+    return rig_open_with(borrower, lender, top, requesters, top_payload, payload, listed, "");
 }
 
 static struct rig *rig_open_of(unsigned borrower, unsigned lender, unsigned top,
@@ -286,6 +295,20 @@ static void test_full(void **state)
     }
 }
 
+/* The lender has no window left to enter the device in the switches' tables: who has them is what
+ * the borrower hears, and no switch is taken for one that has not been told. */
+static void test_no_window(void **state)
+{
+    (void)state;
+    struct rig *r = rig_open_with(0, 0, 77, 512, 2048, 256, 0, "bar2_windows = 2;");
+    call(r, BORROWER, borrow);
+    assert_int_equal(r->status, -ENOSPC);
+    assert_non_null(strstr(r->error.text, "2 of 2 in use, by node"));
+    assert_int_equal(lend_usage(r->side[LENDER].lend).unsettled, 0);
+    assert_int_equal(lend_usage(r->side[LENDER].lend).lent, 0);
+    rig_close(r);
+}
+
 /* A switch drops TLPs with more payload than it supports, so the borrower's answers and the
  * device's requests have to fit: nothing is borrowed unless Max_Payload_Size of the borrower's tree
  * does. */
@@ -321,7 +344,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_any_number),     cmocka_unit_test(test_listed),
         cmocka_unit_test(test_listed_wrongly), cmocka_unit_test(test_entries),
-        cmocka_unit_test(test_full),           cmocka_unit_test(test_payload),
+        cmocka_unit_test(test_full),           cmocka_unit_test(test_no_window),
+        cmocka_unit_test(test_payload),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
