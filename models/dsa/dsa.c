@@ -108,15 +108,16 @@ static void dsa_init(struct model *model, struct sim_error_list *errors)
 {
     static const struct pcie_function_ops ops = { .reset = function_reset, .stop = function_stop };
     struct dsa_device *dsa = model->state;
+    const size_t before = errors->n_messages;
     uint64_t portals = DSA_PORTAL_BYTES * DSA_PORTALS_OF_WQ;
     dsa->model = model;
     pcie_function_ports(model, 1, &dsa->params.pcie, errors);
-    if (dsa->params.entries < dsa->params.queues) {
+    if (dsa->params.entries < dsa->params.queues)
         model_mistake(model, errors,
                       ".queue_entries: found %u, expected at least one for each of %u work_queues",
                       dsa->params.entries, dsa->params.queues);
+    if (errors->n_messages != before)
         return;
-    }
     while (portals < (uint64_t)DSA_PORTAL_BYTES * DSA_PORTALS_OF_WQ * dsa->params.queues)
         portals *= 2;
     const struct pcie_function_desc desc = {

@@ -354,6 +354,9 @@ static void test_sizes_and_credits(void **unused)
     refused(ROOT_COMPLEX("mps_bytes = 192;") REQUESTER("") CABLE WORKLOAD, root_mps);
     refused(ROOT_COMPLEX("p2p_chunk_bytes = 32;") REQUESTER("") CABLE WORKLOAD, chunk);
     refused(ROOT_COMPLEX("") REQUESTER("mps_bytes = 300;") CABLE WORKLOAD, mps);
+    refused(ROOT_COMPLEX("") "devices = { a = { type = \"dsa.accelerator\"; mps_bytes = 300;"
+                             " integrated = \"server.s0\"; }; };\n" WORKLOAD,
+            mps);
     refused(ROOT_COMPLEX("posted_data_credits = 8;") REQUESTER("") CABLE WORKLOAD, root_credits);
     refused(ROOT_COMPLEX("") REQUESTER("mps_bytes = 1024; posted_data_credits = 32;")
                 CABLE WORKLOAD,
