@@ -68,6 +68,8 @@ void gpu_drv_ring_off(struct gpu_ring *ring)
 
 enum gpu_channel_status gpu_channel_state(struct gpu_drv *gpu, unsigned channel)
 {
+    if (gpu->removed)
+        return GPU_CHANNEL_OFF;
     uint32_t status = k_readl(gpu->pci, 0, channel_register(channel, GPU_CHANNEL_STATUS));
     if (status == UINT32_MAX)
         gpu->gone = true;
@@ -224,6 +226,8 @@ static bool pause_for(struct gpu_drv *gpu, const struct gpu_event *event, uint64
 static int wait_for(struct gpu_drv *gpu, const struct gpu_event *event, uint64_t until_ps)
 {
     struct gpu_ring *ring = &gpu->ring[event->channel];
+    if (gpu->removed)
+        return -ENODEV;
     while (!has_come(gpu, event)) {
         if (gpu->gone || !ring->on)
             return -ENODEV;

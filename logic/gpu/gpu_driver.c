@@ -12,6 +12,12 @@ static const struct k_pci_id gpu_ids[] = { { GPU_VENDOR_ID, GPU_DEVICE_ID_K40 },
                                            { GPU_VENDOR_ID, GPU_DEVICE_ID_P620 },
                                            { 0, 0 } };
 
+void gpu_drv_put(struct gpu_drv *gpu)
+{
+    if (--gpu->holds == 0)
+        k_free(gpu);
+}
+
 static void gpu_delete(struct gpu_drv *gpu)
 {
     for (unsigned i = 0; i <= gpu->n_engines; i++)
@@ -19,12 +25,13 @@ static void gpu_delete(struct gpu_drv *gpu)
             gpu_drv_ring_off(&gpu->ring[i]);
     while (gpu->users > 0) /* they have been woken */
         k_sleep(gpu->kernel, DRAIN_PS);
+    gpu->gone = gpu->removed = true; /* before time passes: nobody enters any more */
     for (unsigned i = 0; i <= gpu->n_engines; i++)
         gpu_drv_memory_free(gpu, &gpu->ring[i].memory);
     gpu_drv_memory_free(gpu, &gpu->semaphores);
     gpu_drv_extents_release(gpu);
     gpu->pci->device.driver_data = NULL;
-    k_free(gpu);
+    gpu_drv_put(gpu);
 }
 
 static int gpu_probe(struct k_pci_dev *pci, void *context)
@@ -37,6 +44,7 @@ static int gpu_probe(struct k_pci_dev *pci, void *context)
     if (n_engines == 0 || n_engines >= GPU_CHANNELS_MAX)
         return -ENODEV;
     struct gpu_drv *gpu = k_zalloc(sizeof(*gpu));
+    gpu->holds = 1;
     gpu->driver = context;
     gpu->kernel = pci->device.kernel;
     gpu->pci = pci;

@@ -64,7 +64,8 @@ int gpu_map_peer(struct gpu_drv *gpu, struct gpu_drv *peer, uint64_t offset, uin
  * (cudaHostRegisterIoMemory). */
 int gpu_map_device(struct gpu_drv *gpu, struct k_device *device, unsigned bar, uint64_t offset,
                    uint64_t bytes, struct gpu_mapping *mapping);
-/* [thread] Undoes one gpu_map_host(), gpu_map_peer() or gpu_map_device(). */
+/* [thread] Undoes one gpu_map_host(), gpu_map_peer() or gpu_map_device(), also after the removal of
+ * the GPU, with which its addresses went. The GPU must not be used after the last one, then. */
 void gpu_unmap(struct gpu_drv *gpu, struct gpu_mapping *mapping);
 
 /* [thread] The other way (GPUDirect): *dma is where `device` finds these bytes of device memory,
@@ -80,7 +81,8 @@ int gpu_write_memory(struct gpu_drv *gpu, uint64_t offset, const void *from, uin
  * runs kernels. The GPU executes them in order after gpu_submit(). All calls return -EAGAIN while
  * the ring is full, -EIO once the channel has failed, -ENODEV when the device is being removed. One
  * thread at a time uses a channel. Removal waits for threads inside these calls; afterwards the GPU
- * must not be used any more. */
+ * must not be used any more, but by who has a mapping of it: as long as there is one they return
+ * -ENODEV. */
 
 struct gpu_place {
     const struct gpu_mapping *mapping; /* NULL: device memory */

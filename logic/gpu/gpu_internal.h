@@ -39,6 +39,8 @@ struct gpu_drv {
     unsigned n_engines, address_bits;
     uint32_t clock_khz;
     bool gone;
+    bool removed;   /* it is there for its mappings only: neither device nor memory is any more */
+    uint32_t holds; /* mappings, and the driver's own until removal has ended */
     struct gpu_ring ring[GPU_CHANNELS_MAX];
     struct gpu_memory semaphores;
     uint32_t next_event; /* events recorded so far */
@@ -50,6 +52,9 @@ struct gpu_driver {
     struct kernel *kernel;
     struct k_pci_driver pci;
 };
+
+/* gpu_driver.c. The last hold frees it. */
+void gpu_drv_put(struct gpu_drv *gpu);
 
 /* gpu_memory.c */
 void gpu_drv_extents_init(struct gpu_drv *gpu);

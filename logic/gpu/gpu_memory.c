@@ -133,6 +133,7 @@ int gpu_map_host(struct gpu_drv *gpu, struct kaddr at, uint64_t bytes, struct gp
     if (bytes == 0)
         return -EINVAL;
     *mapping = (struct gpu_mapping){ .at = at };
+    gpu->holds++;
     mapping->run = k_zalloc((bytes / GPU_HOST_BLOCK_BYTES + 2) * sizeof(*mapping->run));
     for (uint64_t done = 0; done < bytes;) {
         uint64_t bus, piece = piece_of(at, done, bytes);
@@ -163,6 +164,7 @@ int gpu_map_device(struct gpu_drv *gpu, struct k_device *device, unsigned bar, u
     if (error != 0)
         return error;
     *mapping = (struct gpu_mapping){ .peer = true, .run = k_zalloc(sizeof(*mapping->run)) };
+    gpu->holds++;
     add_run(mapping, bus, bytes);
     if (reaches(gpu, bus, bytes))
         return 0;
@@ -219,7 +221,7 @@ static void unmap_host(struct k_device *device, const struct gpu_mapping *mappin
     }
 }
 
-void gpu_unmap(struct gpu_drv *gpu, struct gpu_mapping *mapping)
+static void unmap(struct gpu_drv *gpu, const struct gpu_mapping *mapping)
 {
     struct k_device *device = &gpu->pci->device;
     if (mapping->peer)
@@ -228,8 +230,18 @@ void gpu_unmap(struct gpu_drv *gpu, struct gpu_mapping *mapping)
         unmap_host(device, mapping);
     if (mapping->tabled)
         gpu_free(gpu, mapping->table);
+}
+
+void gpu_unmap(struct gpu_drv *gpu, struct gpu_mapping *mapping)
+{
+    if (!gpu->removed) {
+        gpu->users++;
+        unmap(gpu, mapping);
+        gpu->users--;
+    }
     k_free(mapping->run);
     *mapping = (struct gpu_mapping){ 0 };
+    gpu_drv_put(gpu);
 }
 
 int gpu_drv_memory_new(struct gpu_drv *gpu, size_t bytes, struct gpu_memory *memory)

@@ -78,6 +78,11 @@ static const struct use gpu = {
     "programs.p.type=bandwidth_test programs.p.transfer_bytes=65536 measure.duration_us=20000"
     " programs.f.after_us=10 programs.f.device=gpu0" TIMEOUT("lender", "gpu0")
 };
+/* Two of them, which know each other's memory, and go one after the other with their lender. */
+static const struct use gpus = {
+    "lend", "programs.p.type=ping_pong programs.p.iterations=1000 measure.duration_us=10000000"
+            " programs.f.after_us=20 programs.f.device=n1"
+};
 static const struct use requester = {
     "lend",
     "programs.p.device=nfp measure.duration_us=500 programs.f.after_us=10 programs.f.device=nfp" TIMEOUT(
@@ -396,8 +401,12 @@ static void test_gpu(void **state)
         { SPURIOUS, NULL, 0.9, NULL, 0, 0 },
         { SILENCE, "not ended within", 0, NULL, 0, 0 },
     };
+    static const struct row both[] = {
+        { LINK_DOWN " programs.f.out_us=100", "No such device", 0, NULL, 0, 0 },
+    };
     (void)state;
     CHECK(&gpu, rows);
+    CHECK(&gpus, both);
 }
 
 static void test_requester(void **state)
