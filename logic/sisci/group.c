@@ -44,6 +44,19 @@ static unsigned ports_of(const struct lend_switches *switches, unsigned i)
     return n <= SISCI_SWITCH_PORTS ? (unsigned)n : 0;
 }
 
+static int no_answer(const struct lend_switches *switches, unsigned i, struct lend_error *error)
+{
+    return lend_fail(error, -EHOSTUNREACH, "cluster switch %u does not answer", switches->node[i]);
+}
+
+/* The groups that a port sends. All ones may be 64 groups, or nobody's answer. */
+static int port_get(const struct lend_switches *switches, unsigned i, unsigned port,
+                    uint64_t *groups, struct lend_error *error)
+{
+    *groups = lend_switch_read(switches, i, CLUSTER_MC_RECEIVE + 8 * (uint64_t)port, 8);
+    return *groups == UINT64_MAX && ports_of(switches, i) == 0 ? no_answer(switches, i, error) : 0;
+}
+
 /* No port of any switch sends any of these groups. */
 static bool unused(const struct lend_switches *switches, uint64_t groups)
 {
@@ -58,12 +71,14 @@ static bool unused(const struct lend_switches *switches, uint64_t groups)
 static int port_set(const struct sisci_group_state *g, unsigned i, unsigned port, bool send,
                     struct lend_error *error)
 {
-    const uint64_t at = CLUSTER_MC_RECEIVE + 8 * (uint64_t)port;
-    const uint64_t was = lend_switch_read(&g->switches, i, at, 8), bit = bit_of(g->number);
-    if (lend_switch_write(&g->switches, i, at, 8, send ? was | bit : was & ~bit))
-        return 0;
-    return lend_fail(error, -EHOSTUNREACH, "cluster switch %u does not answer",
-                     g->switches.node[i]);
+    const uint64_t at = CLUSTER_MC_RECEIVE + 8 * (uint64_t)port, bit = bit_of(g->number);
+    uint64_t was;
+    const int status = port_get(&g->switches, i, port, &was, error);
+    if (status != 0)
+        return status;
+    return lend_switch_write(&g->switches, i, at, 8, send ? was | bit : was & ~bit)
+               ? 0
+               : no_answer(&g->switches, i, error);
 }
 
 /* Counts a subscriber behind a port, or does not count it any more. */
@@ -104,7 +119,9 @@ static int tell_switches(const struct sisci *sisci, const struct sisci_group_sta
     if (!unused(&g->switches, bit_of(g->number)))
         return lend_fail(error, -EBUSY, "multicast group %u has subscribers already", g->number);
     for (unsigned i = 0; i < g->switches.n; i++) {
-        const uint64_t now = lend_switch_read(&g->switches, i, CLUSTER_MC_CONTROL, 4);
+        const uint32_t now = (uint32_t)lend_switch_read(&g->switches, i, CLUSTER_MC_CONTROL, 4);
+        if (now == UINT32_MAX)
+            return no_answer(&g->switches, i, error);
         if ((now & NTB_MC_ENABLE) != 0 && now != control)
             return lend_fail(error, -EBUSY, "multicast groups are of %u bytes in cluster switch %u",
                              1u << (now >> NTB_MC_POSITION_SHIFT & NTB_MC_POSITION_MASK),
@@ -112,8 +129,7 @@ static int tell_switches(const struct sisci *sisci, const struct sisci_group_sta
     }
     for (unsigned i = 0; i < g->switches.n; i++)
         if (!lend_switch_write(&g->switches, i, CLUSTER_MC_CONTROL, 4, control))
-            return lend_fail(error, -EHOSTUNREACH, "cluster switch %u does not answer",
-                             g->switches.node[i]);
+            return no_answer(&g->switches, i, error);
     return 0;
 }
 

@@ -99,6 +99,12 @@ static const struct use borrowing = { "lend",
                                       "programs.p.type=borrow_limit lending.borrower.borrow=[] "
                                       "measure.duration_us=10000000 programs.f.after_us=0 "
                                       "programs.f.device=n1" };
+/* The cable of the host that sets up a multicast group in the switch. */
+static const struct use multicast = {
+    "lend", "programs.p.type=nvme_multicast programs.p.device=ssd measure.duration_us=10000000"
+            " lending.borrower.borrow=[\"gpu0\",\"gpu1\",\"nfp\"] programs.f.after_us=20"
+            " programs.f.device=n0"
+};
 
 /* ---- Runs ------------------------------------------------------------------------------------ */
 
@@ -435,9 +441,13 @@ static void test_bridge(void **state)
         { LOST, NULL, 0, NULL, 0, 0 },
         { LOST " programs.f.every=3 programs.f.times=4", NULL, 0, NULL, 0, 0 },
     };
+    static const struct row silent[] = {
+        { LINK_DOWN " programs.f.out_us=1", "switch 3 does not answer|was lost", 0, NULL, 0, 0 },
+    };
     (void)state;
     CHECK(&bridge, rows);
     CHECK(&borrowing, lost);
+    CHECK(&multicast, silent);
 }
 
 /* Links with bit errors send again: every byte arrives, a little later. */
