@@ -146,6 +146,29 @@ static void test_mistakes(void **state)
                    "lending.borrower.vm.memory_bytes: found 134221824 (an integer), expected a "
                    "multiple of 2 MiB");
     expect_mistake("memmory_bytes = \"1 GiB\";", "unknown setting");
+    expect_mistake("tlb_4k_entries = 7;",
+                   "lending.borrower.vm.tlb_4k_entries: found 7 (an integer), "
+                   "expected a multiple of tlb_ways, or fewer");
+    expect_mistake("tlb_ways = 5;", "lending.borrower.vm.tlb_2m_entries: found 32 (the default)");
+    expect_mistake("tlb_l2_entries = 10;", "expected a multiple of tlb_l2_ways, or fewer");
+}
+
+/* Of a group whose host, or whose own settings, are wrong, the guest's settings are not unknown. */
+static void test_mistakes_elsewhere(void **state)
+{
+    char *text = scenario("8 GiB", "lender", "read", true, SMALL);
+    char **parts = g_strsplit(text, "iommu = { enabled = true;", 2);
+    char *faulty = g_strjoinv("iommu = { enabled = true; iotlb_entries = 7;", parts);
+    (void)state;
+    scenario_refused(faulty, "the entries of a cache must be a multiple of its ways");
+    g_strfreev(parts);
+    g_free(faulty);
+    parts = g_strsplit(text, "borrow = [", 2);
+    faulty = g_strjoinv("max_peers = 0; borrow = [", parts);
+    scenario_refused(faulty, "lending.borrower.max_peers: found 0");
+    g_strfreev(parts);
+    g_free(faulty);
+    g_free(text);
 }
 
 int main(void)
@@ -153,7 +176,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_borrowed),   cmocka_unit_test(test_local),
         cmocka_unit_test(test_statistics), cmocka_unit_test(test_small_aperture),
-        cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_mistakes),   cmocka_unit_test(test_mistakes_elsewhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -109,6 +109,15 @@ static void check_sizes(struct lending_host *host, struct sim_error_list *errors
                           NULL);
 }
 
+/* The rest of the entry is not looked at. */
+static bool give_up(struct config_node *group)
+{
+    struct config_node *vm = config_find(group, "vm");
+    if (vm != NULL)
+        config_mark_read(vm);
+    return false;
+}
+
 /* Reads a host's settings, but not its lists of devices, which refer to other hosts. False: the
  * entry cannot be used. */
 static bool read_host(struct lending *lending, struct config *config, struct config_node *group,
@@ -130,17 +139,17 @@ static bool read_host(struct lending *lending, struct config *config, struct con
     config_read_params(config, group, config_path(group), lending_params_table, &host->params,
                        errors);
     if (errors->n_messages != before)
-        return false;
+        return give_up(group);
     host->host = world_host(lending->world, host->params.host_name);
     if (host->host == NULL) {
         if (!world_faulty(lending->world, host->params.host_name))
             config_mistake_at(host->group, "host", errors, "a host",
                               world_host_names(lending->world));
-        return false;
+        return give_up(group);
     }
     if (lending_on(lending, host->host) != NULL) {
         config_mistake_at(host->group, "host", errors, "a host that no other group has", NULL);
-        return false;
+        return give_up(group);
     }
     check_sizes(host, errors);
     lending_vm_read(host, config, errors);

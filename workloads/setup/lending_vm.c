@@ -56,6 +56,26 @@ static void check_cpus(const struct lending_host *host, struct config_node *grou
                       NULL);
 }
 
+/* What does not fill its sets would not be there. */
+static void check_tlbs(struct config_node *group, const struct vm_params *params,
+                       struct sim_error_list *errors)
+{
+    const struct {
+        const char *key, *expected;
+        uint32_t entries, ways;
+    } tlbs[] = {
+        { "tlb_4k_entries", "a multiple of tlb_ways, or fewer", params->tlb_4k_entries,
+          params->tlb_ways },
+        { "tlb_2m_entries", "a multiple of tlb_ways, or fewer", params->tlb_2m_entries,
+          params->tlb_ways },
+        { "tlb_l2_entries", "a multiple of tlb_l2_ways, or fewer", params->tlb_l2_entries,
+          params->tlb_l2_ways },
+    };
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(tlbs); i++)
+        if (tlbs[i].entries > tlbs[i].ways && tlbs[i].entries % tlbs[i].ways != 0)
+            config_mistake_at(group, tlbs[i].key, errors, tlbs[i].expected, NULL);
+}
+
 void lending_vm_read(struct lending_host *host, struct config *config,
                      struct sim_error_list *errors)
 {
@@ -86,6 +106,7 @@ void lending_vm_read(struct lending_host *host, struct config *config,
         config_mistake_at(group, by_host ? "host_page_bytes" : "guest_page_bytes", errors,
                           by_host ? "4096 or 2 MiB" : "4096, 2 MiB or 1 GiB", NULL);
     }
+    check_tlbs(group, &v->config.params, errors);
     v->config.name = host->name;
     v->config.first_cpu = v->params.first_cpu;
     v->config.n_cpus = v->params.cpus;
