@@ -33,11 +33,11 @@ struct adma_pin {
     uint64_t number;     /* of the page, in its process's addresses */
     struct k_page *page; /* one reference is this pin's */
     struct kaddr addr;
-    uint64_t dma;
-    uint32_t users;                 /* buffers that contain it */
-    bool ready;                     /* paid for: pinned and mapped are final */
-    bool pinned;                    /* k_pin() has succeeded */
-    bool mapped;                    /* dma is valid */
+    uint64_t dma[ADMA_CHANNELS_MAX]; /* for each adma->mapper; one bit of `mapped` says: valid */
+    uint32_t users;                  /* buffers that contain it */
+    bool ready;                      /* paid for: pinned and mapped are final */
+    bool pinned;                     /* k_pin() has succeeded */
+    uint16_t mapped;
     bool cached;                    /* in the table: found by later buffers */
     struct adma_pin *next;          /* in its bucket, or among free ones */
     struct adma_pin *newer, *older; /* cached and without users */
@@ -107,6 +107,7 @@ struct adma_channel {
     struct adma *adma;
     struct dma_channel *dma;
     unsigned idx;
+    unsigned map; /* of its device, in adma->mapper and pins */
     struct adma_piece *pieces, *free_pieces;
     dma_cookie newest;
     uint64_t n_given;
@@ -193,6 +194,9 @@ struct adma {
     struct adma_options options;
     struct adma_channel channel[ADMA_CHANNELS_MAX];
     unsigned n_channels;
+    /* Channels whose devices pages are mapped for: one of those that share addresses. */
+    struct dma_channel *mapper[ADMA_CHANNELS_MAX];
+    unsigned n_mappers;
     unsigned
         next_channel; /* round robin; of channels for large copies, if small ones have their own */
     unsigned next_dedicated;

@@ -10,7 +10,7 @@
  * Follows: section 3.5 of the paper (pages stay locked; the module knows of freed memory);
  *   get_user_pages() and mmu notifiers of Linux.
  * Costs: pin_lookup_cycles a buffer; k_pin() for each contiguous run of pages that are not pinned,
- *   a mapping for the device a page; k_unpin() and k_page_put() a page that goes.
+ *   a mapping a page, behind IOMMUs one for each of the engines' devices; k_unpin() and k_page_put() a page that goes.
  */
 #include <errno.h>
 #include <string.h>
@@ -83,23 +83,20 @@ void adma_pins_release(struct adma_process *process)
 
 /* ---- One page -------------------------------------------------------------------------------- */
 
-static struct k_device *engine_of(const struct adma *adma)
-{
-    return adma->n_channels != 0 ? dma_channel_device(adma->channel[0].dma) : NULL;
-}
-
 /* Out of all lists already. Charges time. */
 static void unpin(struct adma_process *process, struct adma_pin *pin)
 {
     struct adma *adma = process->adma;
-    struct k_device *device = engine_of(adma);
     const struct adma_pin was = *pin;
     pin->next = process->free_pins;
     process->free_pins = pin;
     process->n_pins--;
     adma->stats.pages_unpinned += was.pinned;
-    if (was.mapped && device != NULL)
-        k_dma_unmap(device, was.dma, K_PAGE_BYTES, K_DMA_BOTH);
+    for (unsigned i = 0; was.mapped >> i != 0; i++) {
+        struct k_device *device = dma_channel_device(adma->mapper[i]);
+        if ((was.mapped >> i & 1) != 0 && device != NULL)
+            k_dma_unmap(device, was.dma[i], K_PAGE_BYTES, K_DMA_BOTH);
+    }
     if (was.pinned)
         k_unpin(process->kernel, was.addr, K_PAGE_BYTES);
     k_page_put(process->kernel, was.page);
@@ -180,16 +177,23 @@ static void fail_pin(struct adma_process *process, struct adma_pin *pin)
         out_of_table(process, pin);
 }
 
-static void map(struct adma_process *process, struct adma_pin *pin, struct k_device *device)
+/* For all engines; where that fails, only for those before. */
+static void map(struct adma_process *process, struct adma_pin *pin)
 {
-    uint64_t dma;
-    if (k_dma_map(device, pin->addr, K_PAGE_BYTES, K_DMA_BOTH, &dma) == 0) {
-        pin->dma = dma;
-        pin->mapped = true;
-        return;
+    struct adma *adma = process->adma;
+    for (unsigned i = 0; i < adma->n_mappers; i++) {
+        struct k_device *device = dma_channel_device(adma->mapper[i]);
+        uint64_t dma;
+        if (device == NULL)
+            continue;
+        if (k_dma_map(device, pin->addr, K_PAGE_BYTES, K_DMA_BOTH, &dma) != 0) {
+            fail_pin(process, pin);
+            adma->stats.pages_not_mapped++;
+            return;
+        }
+        pin->dma[i] = dma;
+        pin->mapped |= (uint16_t)(1u << i);
     }
-    fail_pin(process, pin);
-    process->adma->stats.pages_not_mapped++;
 }
 
 /* Pays for the new pins [from, n_pins) of the buffer: a call for each run of contiguous pages.
@@ -197,7 +201,6 @@ static void map(struct adma_process *process, struct adma_pin *pin, struct k_dev
  * as all of them are at return, on an error, too. */
 static int pay(struct adma_process *process, struct adma_buffer *buffer, uint32_t from)
 {
-    struct k_device *device = engine_of(process->adma);
     int error = 0;
     for (uint32_t i = from, end; i < buffer->n_pins; i = end) {
         const struct kaddr at = buffer->pin[i]->addr;
@@ -214,8 +217,8 @@ static int pay(struct adma_process *process, struct adma_buffer *buffer, uint32_
         process->adma->stats.pages_pinned += status == 0 ? end - i : 0;
     }
     for (uint32_t i = from; i < buffer->n_pins; i++) {
-        if (device != NULL && buffer->pin[i]->pinned)
-            map(process, buffer->pin[i], device);
+        if (buffer->pin[i]->pinned)
+            map(process, buffer->pin[i]);
         buffer->pin[i]->ready = true;
     }
     if (k_has_waiters(&process->to_be_ready))

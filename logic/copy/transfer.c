@@ -223,10 +223,10 @@ static bool give(struct adma_lane *lane)
     channel->free_pieces = piece->next;
     bytes = min_u64(unit - at, K_PAGE_BYTES - in_to);
     bytes = min_u64(bytes, dma_channel_limits(channel->dma)->copy_bytes_max);
-    if (from->mapped && to->mapped)
-        status = dma_prepare_copy(channel->dma, to->dma + in_to, from->dma + in_from, bytes,
-                                  more && (room <= 1 || room == ring / 2) ? DMA_INTERRUPT : 0,
-                                  &descriptor);
+    if ((from->mapped & to->mapped) >> channel->map & 1)
+        status = dma_prepare_copy(
+            channel->dma, to->dma[channel->map] + in_to, from->dma[channel->map] + in_from, bytes,
+            more && (room <= 1 || room == ring / 2) ? DMA_INTERRUPT : 0, &descriptor);
     if (status != 0) {
         free_piece(piece);
         return status != -EBUSY && refuse(lane, bytes);
@@ -434,6 +434,10 @@ static void init_channel(struct adma *adma, unsigned i, struct dma_channel *dma)
     struct adma_channel *channel = &adma->channel[i];
     const unsigned ring = dma_channel_limits(dma)->ring;
     *channel = (struct adma_channel){ .adma = adma, .dma = dma, .idx = i };
+    while (channel->map < adma->n_mappers && !dma_channels_share(adma->mapper[channel->map], dma))
+        channel->map++;
+    if (channel->map == adma->n_mappers)
+        adma->mapper[adma->n_mappers++] = dma;
     channel->pieces = k_zalloc(ring * sizeof(struct adma_piece));
     for (unsigned k = ring; k > 0; k--) {
         channel->pieces[k - 1].channel = channel;

@@ -453,6 +453,11 @@ struct k_device *dma_channel_device(const struct dma_channel *c)
     return c->gone ? NULL : c->device->device;
 }
 
+bool dma_channels_share(const struct dma_channel *one, const struct dma_channel *other)
+{
+    return one->device == other->device || !(one->device->translated || other->device->translated);
+}
+
 const char *dma_channel_engine(const struct dma_channel *c)
 {
     return c->device->name;

@@ -68,6 +68,9 @@ struct dma_limits {
 const struct dma_limits *dma_channel_limits(const struct dma_channel *channel);
 /* The device that copies, for k_dma_map(); NULL after the engine has been removed. */
 struct k_device *dma_channel_device(const struct dma_channel *channel);
+/* What k_dma_map() gives for the device of one is good for the other, too: it is the same, or no
+ * IOMMU translates for either. */
+bool dma_channels_share(const struct dma_channel *one, const struct dma_channel *other);
 const char *dma_channel_engine(const struct dma_channel *channel);
 unsigned dma_channel_number(const struct dma_channel *channel); /* within its engine */
 /* Copies that can still be prepared before dma_prepare_copy() returns -EBUSY. */

@@ -51,6 +51,7 @@ struct dma_device {
     const char *kind; /* "ioat" */
     const char *name; /* unique in its kernel: "ioat0" */
     struct k_device *device;
+    bool translated; /* by an IOMMU: no other device's addresses are its own */
     const struct dma_channel_ops *ops;
     struct dma_limits limits;
     uint64_t

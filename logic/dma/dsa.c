@@ -190,6 +190,7 @@ static void set_up(struct dsa_function *f)
     f->dma.kind = "dsa";
     f->dma.name = f->name;
     f->dma.device = &f->pci->device;
+    f->dma.translated = k_iommu_on(f->drv->kernel, f->pci->id);
     f->dma.ops = &dsa_channel_ops;
     f->dma.limits.ring = options->ring;
     f->dma.limits.in_order = true;

@@ -500,6 +500,7 @@ static void set_up(struct ioat_function *f)
     f->dma.kind = "ioat";
     f->dma.name = f->name;
     f->dma.device = &f->pci->device;
+    f->dma.translated = k_iommu_on(f->ioat->kernel, f->pci->id);
     f->dma.ops = &channel_ops;
     f->dma.limits.ring = options->ring;
     f->dma.limits.in_order = true;

@@ -5,13 +5,14 @@
 #include "tests/support/scenario_fixture.h"
 #include "tests/support/test.h"
 
-#define HOST                                                                                   \
+#define HOST_WITH(MORE, US)                                                                    \
     "hosts = { server = { cpu = { sockets = 1; cores_per_socket = 2; };"                       \
-    " cache = { llc_size = 1048576; llc_slices = 2; llc_ways = 16; };"                         \
+    " cache = { llc_size = 1048576; llc_slices = 2; llc_ways = 16; }; " MORE                   \
     " dram = { node_size = 268435456; }; ports = ( { name = \"rp0\"; socket = 0; } ); }; };\n" \
     "lending = { server = { host = \"server\"; }; };\n"                                        \
     "workload = { type = \"programs\"; measured = \"server\"; };\n"                            \
-    "measure = { warmup_us = 1000; duration_us = 10000000; };\n"
+    "measure = { warmup_us = 1000; duration_us = " US "; };\n"
+#define HOST HOST_WITH("", "10000000")
 #define BUS_HOST                                                                               \
     "hosts = { server = { cpu = { sockets = 2; cores_per_socket = 2; };"                       \
     " cache = { llc_size = 0; l2_size = 2097152; l2_ways = 8; ddio = false; };"                \
@@ -20,7 +21,10 @@
     "lending = { server = { host = \"server\"; }; };\n"                                        \
     "workload = { type = \"programs\"; measured = \"server\"; };\n"                            \
     "measure = { warmup_us = 1000; duration_us = 10000000; };\n"
-#define ENGINE        "devices = { engine = { type = \"ioat.engine\"; integrated = \"server.s0\"; }; };\n"
+#define ENGINE "devices = { engine = { type = \"ioat.engine\"; integrated = \"server.s0\"; }; };\n"
+#define FUNCTIONS                                                                \
+    "devices = { engine = { type = \"ioat.engine\"; integrated = \"server.s0\";" \
+    " version = \"cb3.2\"; device_id = 28448; functions = 8; channels = 1; }; };\n"
 #define PROGRAM(TEXT) "programs = { p = { " TEXT " }; };\n"
 
 static double value(const char *program, const char *name)
@@ -46,6 +50,28 @@ static void test_copies(void **state)
     /* Pages of cold buffers have to be pinned first. */
     assert_true(value("type = \"copy_latency\"; cache = \"cold\"; area_bytes = 4194304; " BY_ENGINE,
                       "latency_us") > four_us);
+}
+
+/* Channels of several functions, each of which has addresses of its own behind the IOMMU. */
+static void test_functions(void **state)
+{
+    static const char *const programs[] = {
+        "type = \"copy_latency\"; channels = 8; " BY_ENGINE,
+        "type = \"dma_copy\"; channels = 8; message_bytes = 65536; buffer_bytes = 1048576;",
+    };
+    static const char *const us[] = { "10000000", "100" };
+    (void)state;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(programs); i++) {
+        char text[3000];
+        snprintf(text, sizeof(text),
+                 HOST_WITH("iommu = { enabled = true; };", "%s") FUNCTIONS PROGRAM("%s"), us[i],
+                 programs[i]);
+        struct run_result *result = scenario_run(text);
+        assert_true(scenario_value(result, "engine.bytes") > 0);
+        assert_int_equal((int)scenario_value(result, "engine.errors"), 0);
+        assert_int_equal((int)scenario_value(result, "server.s0.root_complex.iommu_blocked"), 0);
+        run_result_free(result);
+    }
 }
 
 /* The same buffers again and again: memcpy() finds them in the caches, but not the engine, which
@@ -182,7 +208,7 @@ int main(void)
         cmocka_unit_test(test_copies),         cmocka_unit_test(test_hot),
         cmocka_unit_test(test_overlap),        cmocka_unit_test(test_pollution),
         cmocka_unit_test(test_messages),       cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_without_effect),
+        cmocka_unit_test(test_without_effect), cmocka_unit_test(test_functions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

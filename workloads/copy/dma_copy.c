@@ -33,8 +33,11 @@ struct dma_copy {
     dma_cookie last[ADMA_CHANNELS_MAX];
     unsigned n_channels, next_channel;
     struct kaddr source, destination;
-    uint64_t source_dma, destination_dma; /* the engine's addresses; of one function only */
-    uint64_t position;                    /* of the next message in the buffers */
+    struct buffers { /* the addresses of an engine's device */
+        uint64_t source, destination;
+    } dma[ADMA_CHANNELS_MAX]; /* of each channel, or that which it shares them with */
+    unsigned shares[ADMA_CHANNELS_MAX];
+    uint64_t position; /* of the next message in the buffers */
     uint16_t stream;
     uint64_t copied, messages; /* measured */
     sim_time took_ps;
@@ -100,15 +103,23 @@ static int open_channels(struct dma_copy *p)
 static bool open_buffers(struct dma_copy *p)
 {
     struct kernel *kernel = p->kernel;
-    struct k_device *device = dma_channel_device(p->channel[0]);
     p->source = k_alloc(kernel, K_NODE_LOCAL, p->buffer_bytes, K_PAGE_BYTES);
     p->destination = k_alloc(kernel, K_NODE_LOCAL, p->buffer_bytes, K_PAGE_BYTES);
     if (p->source.v == 0 || p->destination.v == 0)
         return false;
     payload_fill(kernel, p->source, payload_mark(p->stream, 0), p->buffer_bytes);
-    return k_dma_map(device, p->source, p->buffer_bytes, K_DMA_TO_DEVICE, &p->source_dma) == 0 &&
-           k_dma_map(device, p->destination, p->buffer_bytes, K_DMA_FROM_DEVICE,
-                     &p->destination_dma) == 0;
+    for (unsigned i = 0; i < p->n_channels; i++) {
+        struct k_device *device = dma_channel_device(p->channel[i]);
+        unsigned *with = &p->shares[i];
+        while (*with < i && !dma_channels_share(p->channel[*with], p->channel[i]))
+            ++*with;
+        if (*with == i && (k_dma_map(device, p->source, p->buffer_bytes, K_DMA_TO_DEVICE,
+                                     &p->dma[i].source) != 0 ||
+                           k_dma_map(device, p->destination, p->buffer_bytes, K_DMA_FROM_DEVICE,
+                                     &p->dma[i].destination) != 0))
+            return false;
+    }
+    return true;
 }
 
 static void issue_all(struct dma_copy *p)
@@ -122,10 +133,11 @@ static int put_piece(struct dma_copy *p, uint64_t at, uint64_t bytes)
     const unsigned flags = (p->completion == COMPLETION_INTERRUPT ? DMA_INTERRUPT : 0) |
                            (p->fence ? DMA_FENCE : 0);
     struct dma_channel *channel = p->channel[p->next_channel];
+    const struct buffers *dma = &p->dma[p->shares[p->next_channel]];
     struct dma_descriptor *d;
     int status;
-    while ((status = dma_prepare_copy(channel, p->destination_dma + p->destination_offset + at,
-                                      p->source_dma + p->source_offset + at, bytes, flags, &d)) ==
+    while ((status = dma_prepare_copy(channel, dma->destination + p->destination_offset + at,
+                                      dma->source + p->source_offset + at, bytes, flags, &d)) ==
            -EBUSY) {
         issue_all(p);
         k_compute(p->kernel, 1); /* another program may be about to look, or to issue */
@@ -200,11 +212,13 @@ static void copy_all(struct dma_copy *p)
 
 static void close_buffers(struct dma_copy *p)
 {
-    struct k_device *device = dma_channel_device(p->channel[0]);
-    if (p->source_dma != 0)
-        k_dma_unmap(device, p->source_dma, p->buffer_bytes, K_DMA_TO_DEVICE);
-    if (p->destination_dma != 0)
-        k_dma_unmap(device, p->destination_dma, p->buffer_bytes, K_DMA_FROM_DEVICE);
+    for (unsigned i = 0; i < p->n_channels; i++) {
+        struct k_device *device = dma_channel_device(p->channel[i]);
+        if (p->dma[i].source != 0)
+            k_dma_unmap(device, p->dma[i].source, p->buffer_bytes, K_DMA_TO_DEVICE);
+        if (p->dma[i].destination != 0)
+            k_dma_unmap(device, p->dma[i].destination, p->buffer_bytes, K_DMA_FROM_DEVICE);
+    }
 }
 
 static void body(void *arg)
