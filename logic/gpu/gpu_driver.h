@@ -121,7 +121,7 @@ int gpu_submit(struct gpu_drv *gpu, unsigned channel);
  * (cudaDeviceScheduleSpin). Returns 0, -EIO, -ENODEV; -EINVAL: GPU_EVENTS others were recorded
  * since; -ETIMEDOUT: it did not come by until_ps. */
 int gpu_event_wait(struct gpu_drv *gpu, const struct gpu_event *event, uint64_t until_ps);
-/* The GPU's time of a finished event, in ns. At most GPU_EVENTS events of the GPU may have been
+/* The GPU's time of a finished event, in ns. Fewer than GPU_EVENTS events of the GPU may have been
  * recorded since. */
 #define GPU_EVENTS 64u
 uint64_t gpu_event_ns(struct gpu_drv *gpu, const struct gpu_event *event);
