@@ -74,6 +74,16 @@ static void test_functions(void **state)
     }
 }
 
+/* What an engine does not take at once is told by its name and the setting's. */
+static void test_pieces(void **state)
+{
+    (void)state;
+    scenario_fails(HOST "devices = { engine = { type = \"ioat.engine\"; integrated = \"server.s0\";"
+                        " transfer_bytes_max = 4096; }; };\n" PROGRAM(
+                            "type = \"dma_copy\"; piece_bytes = 8192;"),
+                   "p: ioat0 copies 4096 bytes at most by a descriptor: a smaller piece_bytes?");
+}
+
 /* The same buffers again and again: memcpy() finds them in the caches, but not the engine, which
  * leaves nothing there. So on a bus, where nothing else puts its lines into caches. */
 static void test_hot(void **state)
@@ -209,6 +219,7 @@ int main(void)
         cmocka_unit_test(test_overlap),        cmocka_unit_test(test_pollution),
         cmocka_unit_test(test_messages),       cmocka_unit_test(test_refused),
         cmocka_unit_test(test_without_effect), cmocka_unit_test(test_functions),
+        cmocka_unit_test(test_pieces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

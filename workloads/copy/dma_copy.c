@@ -100,13 +100,19 @@ static int open_channels(struct dma_copy *p)
                                 p->channel);
 }
 
+static bool no_memory(struct dma_copy *p)
+{
+    program_fail(p->program, "no memory for the buffers");
+    return false;
+}
+
 static bool open_buffers(struct dma_copy *p)
 {
     struct kernel *kernel = p->kernel;
     p->source = k_alloc(kernel, K_NODE_LOCAL, p->buffer_bytes, K_PAGE_BYTES);
     p->destination = k_alloc(kernel, K_NODE_LOCAL, p->buffer_bytes, K_PAGE_BYTES);
     if (p->source.v == 0 || p->destination.v == 0)
-        return false;
+        return no_memory(p);
     payload_fill(kernel, p->source, payload_mark(p->stream, 0), p->buffer_bytes);
     for (unsigned i = 0; i < p->n_channels; i++) {
         struct k_device *device = dma_channel_device(p->channel[i]);
@@ -117,7 +123,23 @@ static bool open_buffers(struct dma_copy *p)
                                      &p->dma[i].source) != 0 ||
                            k_dma_map(device, p->destination, p->buffer_bytes, K_DMA_FROM_DEVICE,
                                      &p->dma[i].destination) != 0))
-            return false;
+            return no_memory(p);
+    }
+    return true;
+}
+
+/* False: an engine does not take a piece at once. */
+static bool pieces_fit(struct dma_copy *p)
+{
+    const uint64_t bytes = SIM_MIN(p->piece_bytes, p->message_bytes);
+    for (unsigned i = 0; i < p->n_channels; i++) {
+        const uint64_t most = dma_channel_limits(p->channel[i])->copy_bytes_max;
+        if (bytes <= most)
+            continue;
+        program_fail(p->program,
+                     "%s copies %llu bytes at most by a descriptor: a smaller piece_bytes?",
+                     dma_channel_engine(p->channel[i]), (unsigned long long)most);
+        return false;
     }
     return true;
 }
@@ -229,10 +251,8 @@ static void body(void *arg)
         program_fail(p->program, "%s has no DMA engine with %u free channels", p->site.host->name,
                      p->n_channels);
     } else {
-        if (open_buffers(p))
+        if (pieces_fit(p) && open_buffers(p))
             copy_all(p);
-        else
-            program_fail(p->program, "no memory for the buffers");
         close_buffers(p);
         for (unsigned i = 0; i < p->n_channels; i++)
             dma_channel_release(p->channel[i]);
