@@ -10,7 +10,8 @@
  * Follows: section 3.5 of the paper (pages stay locked; the module knows of freed memory);
  *   get_user_pages() and mmu notifiers of Linux.
  * Costs: pin_lookup_cycles a buffer; k_pin() for each contiguous run of pages that are not pinned,
- *   a mapping a page, behind IOMMUs one for each of the engines' devices; k_unpin() and k_page_put() a page that goes.
+ *   a mapping a page, behind IOMMUs one for each of the engines' devices; k_unpin() and
+ *   k_page_put() a page that goes.
  */
 #include <errno.h>
 #include <string.h>
