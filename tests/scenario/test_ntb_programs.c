@@ -217,6 +217,38 @@ static void test_beside(void **state)
     assert_true(run(&beside, "q.throughput_gbyte_s", NULL) > 5.0);
 }
 
+#define HOST_OF_TWO                                                                      \
+    "server = { ports = ( { name = \"rp0\"; socket = 0; lanes = 8; },"                   \
+    " { name = \"rp1\"; socket = 0; lanes = 8; } ); dram = { node_size = \"1 GiB\"; }; " \
+    "cpu = { sockets = 1; cores_per_socket = 4; clock_ghz = 2.0; }; };\n"
+#define PLAIN_BRIDGE "{ type = \"pcie.ntb\"; lanes = 8; cable_lanes = 8; };"
+
+/* Each of two programs has a segment of its own on the host that they share: what the one gives
+ * back when it is done is not what the other's peer, behind a cable of 0.1 ms, asks for then. */
+static void test_segments(void **state)
+{
+    (void)state;
+    static const char text[] = "hosts = { " HOST_OF_TWO HOST("near") HOST(
+        "far") "};\n"
+               "devices = { n0 = " PLAIN_BRIDGE " n1 = " PLAIN_BRIDGE " f0 = " PLAIN_BRIDGE
+               " f1 = " PLAIN_BRIDGE " };\n"
+               "cables = ( { from = \"server.s0.rp0\"; to = \"n0.p0\"; },"
+               " { from = \"near.s0.rp0\"; to = \"n1.p0\"; }, { from = \"n0.p1\"; to = \"n1.p1\"; },"
+               " { from = \"server.s0.rp1\"; to = \"f0.p0\"; }, { from = \"far.s0.rp0\"; to = \"f1.p0\"; },"
+               " { from = \"f0.p1\"; to = \"f1.p1\"; latency_ns = 100000.0; } );\n"
+               "lending = { server = { host = \"server\"; borrow = []; };"
+               " near = { host = \"near\"; lend = []; }; far = { host = \"far\"; lend = []; }; };\n"
+               "workload = { type = \"programs\"; };\n"
+               "programs = {"
+               " p = { type = \"ntb_latency\"; on = \"server\"; peer = \"far\"; round_trips = 5; };"
+               " q = { type = \"ntb_latency\"; on = \"server\"; peer = \"near\"; round_trips = 1; }; };\n"
+               "measure = { warmup_us = 0; duration_us = 1000000; };\n";
+    struct run_result *result = scenario_run(text);
+    assert_true(run_result_value(result, "p.write_latency_ns") > 100000);
+    assert_true(run_result_value(result, "q.write_latency_ns") < 2000);
+    run_result_free(result);
+}
+
 /* A CPU that spins is shared with no other program. */
 static void test_spinning(void **state)
 {
@@ -241,7 +273,7 @@ int main(void)
         cmocka_unit_test(test_failures), cmocka_unit_test(test_latency),
         cmocka_unit_test(test_rates),    cmocka_unit_test(test_several),
         cmocka_unit_test(test_stores),   cmocka_unit_test(test_long_cable),
-        cmocka_unit_test(test_beside),
+        cmocka_unit_test(test_beside),   cmocka_unit_test(test_segments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -110,7 +110,7 @@ static void close_side(struct latency_side *side)
     while (!other->done)
         k_sleep(side->host->kernel, LOOK_PS);
     lend_segment_disconnect(&side->remote);
-    lend_segment_free(side->host->lend, SEGMENT);
+    lend_segment_free(side->host->lend, side->all->segment);
 }
 
 static void store(struct latency_side *side, uint32_t word)
