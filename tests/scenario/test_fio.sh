@@ -104,6 +104,31 @@ sed -i 's/iodepth=8/iodepth=9/' jobs/mixed.fio
 run -q --set "$short" >third.txt
 is "but with another job file it is" "$(query fio.db 'SELECT count(*) FROM run')" $((n + 1))
 
+# ---- Names and groups ----------------------------------------------------------------------------
+cat >jobs/names.fio <<'FIO'
+[global]
+filename=/dev/nvme0n1
+ioengine=libaio
+direct=1
+rw=randread
+size=64k
+group_reporting
+[a-b]
+stats=0
+[a_b]
+number_ios=3
+[c]
+number_ios=5
+FIO
+out=$(run -q --set 'programs.fio.job_file=jobs/names.fio' --set programs.fio.json_output=names.json)
+is "jobs whose metrics would have the same names" $? 0
+is "the first counts" "$(query fio.db "SELECT group_concat(name, ' ') FROM
+    (SELECT name FROM metric WHERE name GLOB 'fio.[a-c]*.read_iops'
+        AND run_id = (SELECT max(id) FROM run) ORDER BY name)")" "fio.a_b.read_iops fio.c.read_iops"
+is "stats=0 in a group: the others are reported, without it" "$(python3 -c 'import json
+for j in json.load(open("names.json"))["jobs"]:
+    print(j["jobname"], j["read"]["total_ios"], end=" ")')" "a_b 8 "
+
 # ---- The example ---------------------------------------------------------------------------------
 out=$("$nudma" run examples/fio_jobs --filter 'config=lending iodepth=4' --db example.db -q \
     --set programs.fio.json_output=example.json 2>&1)

@@ -246,16 +246,22 @@ static unsigned group_of(const struct fio *fio, const struct fio_thread *thread)
     return fio->description[thread->description].group;
 }
 
+/* It is a part of its group's entry. */
+static bool is_grouped(const struct fio_thread *thread)
+{
+    return thread->options->group_reporting && !thread->options->no_stats;
+}
+
 static bool reported_before(const struct fio *fio, unsigned i)
 {
     for (unsigned k = 0; k < i; k++)
-        if (fio->thread[k]->options->group_reporting &&
+        if (is_grouped(fio->thread[k]) &&
             group_of(fio, fio->thread[k]) == group_of(fio, fio->thread[i]))
             return true;
     return false;
 }
 
-/* All jobs of the group that say group_reporting, in the name of the first. */
+/* All jobs of the group that say group_reporting, in the name of the first; none with stats=0. */
 static void put_group(struct json *json, const struct fio *fio, unsigned first)
 {
     const unsigned group = group_of(fio, fio->thread[first]);
@@ -263,7 +269,7 @@ static void put_group(struct json *json, const struct fio *fio, unsigned first)
     fio_stats_init(&sum);
     for (unsigned i = first; i < fio->n_threads; i++) {
         const struct fio_stats one = fio_stats_of(fio->thread[i]);
-        if (fio->thread[i]->options->group_reporting && group_of(fio, fio->thread[i]) == group)
+        if (is_grouped(fio->thread[i]) && group_of(fio, fio->thread[i]) == group)
             fio_stats_merge(&sum, &one);
     }
     put_job(json, fio->thread[first], group, &sum);

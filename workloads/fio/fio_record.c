@@ -113,23 +113,36 @@ static const struct {
     { "latency_p99_ns", "ns", "the same" },
 };
 
-/* "JOB.read_iops"; letters, digits and `_` of the job's name. */
+#define JOB_NAME_BYTES 64u
+
+/* Letters, digits and `_` of the job's name. */
+static void job_name(const struct fio *fio, unsigned job, char name[JOB_NAME_BYTES])
+{
+    g_strlcpy(name, fio->description[job].options->name, JOB_NAME_BYTES);
+    for (char *c = name; *c != '\0'; c++)
+        if (!g_ascii_isalnum(*c))
+            *c = '_';
+}
+
+/* "JOB.read_iops" */
 static void job_metric_name(const struct fio *fio, unsigned job, unsigned direction, unsigned i,
                             char *name, size_t bytes)
 {
-    char own[64];
-    g_strlcpy(own, fio->description[job].options->name, sizeof(own));
-    for (char *c = own; *c != '\0'; c++)
-        if (!g_ascii_isalnum(*c))
-            *c = '_';
+    char own[JOB_NAME_BYTES];
+    job_name(fio, job, own);
     snprintf(name, bytes, "%s.%s_%s", own, directions[direction], of_job[i].name);
 }
 
+/* By a job before it, whose metrics would have the same names: "a-b" and "a_b". */
 static bool name_is_taken(const struct fio *fio, unsigned job)
 {
-    for (unsigned i = 0; i < job; i++)
-        if (strcmp(fio->description[i].options->name, fio->description[job].options->name) == 0)
+    char own[JOB_NAME_BYTES], other[JOB_NAME_BYTES];
+    job_name(fio, job, own);
+    for (unsigned i = 0; i < job; i++) {
+        job_name(fio, i, other);
+        if (strcmp(other, own) == 0)
             return true;
+    }
     return false;
 }
 
@@ -182,7 +195,7 @@ struct fio_stats fio_stats_of(const struct fio_thread *thread)
     return stats;
 }
 
-/* All clones; of several jobs with one name the first. */
+/* All clones; of several jobs whose metrics have one name the first. */
 static void record_job(struct fio *fio, unsigned job)
 {
     struct fio_stats sum;
