@@ -27,6 +27,17 @@
     " { from = \"lender.s0.rp1\"; to = \"ssd.p0\"; lanes = 4; } );\n"                        \
     "lending = { borrower = { host = \"borrower\"; borrow = [\"ssd\"]; };"                   \
     " lender = { host = \"lender\"; lend = [\"ssd\"]; }; };\n"
+#define ENGINE "{ type = \"pcie.ntb\"; lanes = 8; cable_lanes = 8; dma_channels = 1; }; "
+#define SHARED                                                                               \
+    "hosts = { borrower = " HOST "lender = " HOST "};\n"                                     \
+    "devices = { n0 = " ENGINE "n1 = " ENGINE SSD                                            \
+    "ssd2 = { type = \"nvme.controller\"; capacity_bytes = \"2 GiB\"; }; };\n"               \
+    "cables = ( { from = \"borrower.s0.rp0\"; to = \"n0.p0\"; },"                            \
+    " { from = \"lender.s0.rp0\"; to = \"n1.p0\"; }, { from = \"n0.p1\"; to = \"n1.p1\"; }," \
+    " { from = \"lender.s0.rp1\"; to = \"ssd.p0\"; lanes = 4; },"                            \
+    " { from = \"lender.s0.rp2\"; to = \"ssd2.p0\"; lanes = 4; } );\n"                       \
+    "lending = { borrower = { host = \"borrower\"; borrow = []; };"                          \
+    " lender = { host = \"lender\"; lend = [\"ssd\", \"ssd2\"]; }; };\n"
 #define GPU "{ type = \"gpu.cuda\"; lanes = 8; device_id = 7089; }; "
 #define GPUS                                                            \
     "hosts = { borrower = " HOST "};\n"                                 \
@@ -46,6 +57,25 @@ static double metric(const char *text, const char *name)
     double v = scenario_value(result, name);
     run_result_free(result);
     return v;
+}
+
+/* A host with clients of two managers, beside a program that has a segment there, too. */
+static void test_two_managers(void **state)
+{
+    (void)state;
+    static const char text[] = SHARED WORKLOAD
+        "measure = { warmup_us = 5000; duration_us = 1000000; };\n"
+        "programs = { copy = { type = \"ntb_dma\"; on = \"lender\";"
+        " peer = \"borrower\"; transfers = 50; };"
+        " m = { type = \"nvme_manager\"; };"
+        " c = { type = \"nvme_clients\"; span_bytes = 131072; };"
+        " m2 = { type = \"nvme_manager\"; device = \"ssd2\"; cpu = 1; };"
+        " c2 = { type = \"nvme_clients\"; device = \"ssd2\"; cpu = 2;"
+        " span_bytes = 131072; }; };";
+    struct run_result *result = scenario_run(text);
+    assert_true(scenario_value(result, "c.iops") > 50000);
+    assert_true(scenario_value(result, "c2.iops") > 50000);
+    run_result_free(result);
 }
 
 /* One at a time: at least what the device alone takes; the same whatever ends it. */
@@ -563,6 +593,7 @@ static void test_stream_benchmark(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_two_managers),
         cmocka_unit_test(test_sync),
         cmocka_unit_test(test_engine),
         cmocka_unit_test(test_spdk),

@@ -9,9 +9,12 @@
 #include "models/nvme/nvme.h"
 #include "workloads/dnvme/nvme_site.h"
 
-#define LOOK_PS       (20 * SIM_PS_PER_US)
-#define FIRST_SEGMENT 0x1000u /* of clients: 4096 numbers each */
-#define CLIENTS_MAX   256u
+#define LOOK_PS     (20 * SIM_PS_PER_US)
+#define CLIENTS_MAX 256u
+/* Numbers of the segments of a manager's clients, 4096 for each; those below are other programs'. A
+ * host may have clients of several managers. */
+#define CLIENT_SEGMENTS  0x1000u
+#define MANAGER_SEGMENTS (CLIENTS_MAX * CLIENT_SEGMENTS)
 
 struct nvme_manager {
     /* parameters */
@@ -262,7 +265,8 @@ int nvme_site_open(struct nvme_site *site, struct lending_host *host, struct nvm
         .manager = m->host->number,
         .segment = segment_of(m),
         .number = number,
-        .first_segment = FIRST_SEGMENT * (number + 1),
+        .first_segment = (1 + program_number(m->program)) * MANAGER_SEGMENTS +
+                         number * CLIENT_SEGMENTS,
         .n_paths = n_paths,
         .adapter = { SISCI_ANY, SISCI_ANY },
         .timeout_ps = 100 * K_MS,
