@@ -78,6 +78,30 @@ static void test_two_managers(void **state)
     run_result_free(result);
 }
 
+/* Rates of clients that end by themselves are over their own time, whoever is measured beside them:
+ * a command at a time, so rate x latency is 1, less what a client does between two commands. */
+static void test_clients_end(void **state)
+{
+    (void)state;
+    static const char text[] = SHARED WORKLOAD
+        "measure = { warmup_us = 5000; duration_us = 1000000; };\n"
+        "programs = { m = { type = \"nvme_manager\"; };"
+        " c = { type = \"nvme_clients\"; span_bytes = 131072; operations = 100; };"
+        " m2 = { type = \"nvme_manager\"; device = \"ssd2\"; cpu = 1; };"
+        " c2 = { type = \"nvme_clients\"; device = \"ssd2\"; cpu = 2;"
+        " span_bytes = 131072; operations = 2000; }; };";
+    static const char *const clients[] = { "c", "c2" };
+    struct run_result *result = scenario_run(text);
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(clients); i++) {
+        char iops[32], latency[32];
+        snprintf(iops, sizeof(iops), "%s.iops", clients[i]);
+        snprintf(latency, sizeof(latency), "%s.latency_mean_ns", clients[i]);
+        const double depth = scenario_value(result, iops) * scenario_value(result, latency) * 1e-9;
+        assert_true(depth > 0.9 && depth <= 1);
+    }
+    run_result_free(result);
+}
+
 /* One at a time: at least what the device alone takes; the same whatever ends it. */
 static void test_sync(void **state)
 {
@@ -594,6 +618,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_two_managers),
+        cmocka_unit_test(test_clients_end),
         cmocka_unit_test(test_sync),
         cmocka_unit_test(test_engine),
         cmocka_unit_test(test_spdk),

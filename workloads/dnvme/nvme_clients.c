@@ -99,6 +99,7 @@ struct nvme_clients {
     /* measured */
     sim_time began_ps; /* the first command, once all were ready; 0: they never were */
     sim_time begin_ps, death_ps;
+    sim_time end_ps; /* of the last client's operations; 0: not yet, or there is no number */
 };
 
 static const char *const priority_names[] = { "urgent", "high", "medium", "low", NULL };
@@ -558,8 +559,10 @@ static void client_body(void *arg)
     if (!all->failed)
         run(c);
     c->done = true;
-    if (++all->n_done == all->n_clients && all->program->finite)
+    if (++all->n_done == all->n_clients && all->program->finite) {
+        all->end_ps = sim_now(all->program->workload->sim);
         program_finish(all->program);
+    }
     close_client(c);
     nvme_manager_left(all->manager);
 }
@@ -705,7 +708,9 @@ static void record_death(struct nvme_clients *all)
 static void nvme_clients_record(struct program *program, sim_time duration_ps)
 {
     struct nvme_clients *all = program->state;
-    const double seconds = (double)duration_ps * 1e-12;
+    /* Those that end by themselves may have ended before others that are measured. */
+    const sim_time own_ps = all->end_ps > all->begin_ps ? all->end_ps - all->begin_ps : duration_ps;
+    const double seconds = (double)own_ps * 1e-12;
     uint64_t n = 0;
     unsigned progressing = 0;
     for (unsigned i = 0; i < all->n_clients; i++) {
