@@ -78,6 +78,21 @@ static void test_two_managers(void **state)
     run_result_free(result);
 }
 
+/* A manager and its clients, left out by one switch. */
+static void test_left_out(void **state)
+{
+    (void)state;
+    static const char text[] = SHARED WORKLOAD
+        "measure = { warmup_us = 5000; duration_us = 1000000; };\n"
+        "programs = { m = { type = \"nvme_manager\"; enabled = false; };"
+        " c = { type = \"nvme_clients\"; enabled = false; };"
+        " f = { type = \"fio\"; engine = \"smartio\"; enabled = false; };"
+        " m2 = { type = \"nvme_manager\"; device = \"ssd2\"; };"
+        " c2 = { type = \"nvme_clients\"; device = \"ssd2\"; operations = 20;"
+        " span_bytes = 131072; }; };";
+    assert_true(metric(text, "iops") > 50000);
+}
+
 /* Rates of clients that end by themselves are over their own time, whoever is measured beside them:
  * a command at a time, so rate x latency is 1, less what a client does between two commands. */
 static void test_clients_end(void **state)
@@ -619,6 +634,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_two_managers),
         cmocka_unit_test(test_clients_end),
+        cmocka_unit_test(test_left_out),
         cmocka_unit_test(test_sync),
         cmocka_unit_test(test_engine),
         cmocka_unit_test(test_spdk),

@@ -195,6 +195,8 @@ struct nvme_manager *nvme_manager_of(struct program *program, const char *device
         if (earlier->ops == &program_nvme_manager_ops && strcmp(m->device_name, device) == 0)
             return m->device != NULL ? m : NULL;
     }
+    if (!program->enabled) /* the same switch may have left out both */
+        return NULL;
     program_mistake(program, "device", errors,
                     "an nvme.controller that a program nvme_manager before this one manages", NULL);
     return NULL;

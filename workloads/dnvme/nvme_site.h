@@ -16,7 +16,7 @@ extern const struct program_ops program_nvme_manager_ops, program_nvme_clients_o
 
 struct nvme_manager;
 /* In check(): the manager of this device among the programs before this one; NULL: there is none,
- * which is a mistake with the setting `device`. */
+ * which is a mistake with the setting `device` of a program that runs. */
 struct nvme_manager *nvme_manager_of(struct program *program, const char *device,
                                      struct sim_error_list *errors);
 /* The controller. */
