@@ -466,6 +466,15 @@ static void test_too_short_for_a_transfer(void **unused)
     }
 }
 
+/* A latency of no load is none. */
+static void test_too_short_for_a_load(void **unused)
+{
+    (void)unused;
+    scenario_fails(NFP "workload = { type = \"memory\"; buffer_bytes = \"16 MiB\"; };"
+                       "measure = { warmup_us = 5.02; duration_us = 0.001; };",
+                   "not one load began within measure.duration_us");
+}
+
 static void test_two_hosts(void **unused)
 {
     (void)unused;
@@ -495,6 +504,13 @@ static void test_refusals(void **unused)
     scenario_refused(NFP "workload = { type = \"memory\"; mode = \"bandwidth\"; };\n"
                          "measure = { transactions = 5; };",
                      ":3: measure.transactions: found 5");
+    scenario_refused(NFP "workload = { type = \"memory\"; mode = \"loaded\"; };\n"
+                         "measure = { transactions = 5; };",
+                     ":3: measure.transactions: found 5 (an integer), expected no transactions");
+    scenario_refused(
+        NFP "workload = { type = \"memory\"; mode = \"bandwidth\"; };\n"
+            "measure = { latency_parts = true; };",
+        ":3: measure.latency_parts: found true (a boolean), expected no latency_parts");
     scenario_refused(
         NFP "workload = { type = \"pcie_bench\"; queue_depth = 8; };\n",
         ":2: workload.queue_depth: found 8 (an integer), expected measure = \"bandwidth\"");
@@ -710,6 +726,7 @@ int main(void)
         cmocka_unit_test(test_a_line_goes_to_and_fro),
         cmocka_unit_test(test_both_sockets),
         cmocka_unit_test(test_too_short_for_a_transfer),
+        cmocka_unit_test(test_too_short_for_a_load),
         cmocka_unit_test(test_two_hosts),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_series),

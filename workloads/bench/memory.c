@@ -165,6 +165,24 @@ static void transfer_check(struct workload *workload, struct sim_error_list *err
                          "a core of the host other than the first of from_socket", NULL);
 }
 
+/* What ends a measurement, and what is recorded of it. */
+static void check_measure(struct workload *workload, struct sim_error_list *errors)
+{
+    const struct memory_state *memory = workload->state;
+    const struct measure_params *measure = &workload->measure;
+
+    if (memory->mode == MEMORY_BANDWIDTH && measure->transactions != 0)
+        config_mistake(config_find(config_root(workload->config), "measure.transactions"), errors,
+                       "no transactions: bandwidth is measured for duration_us", NULL);
+    if (memory->mode == MEMORY_LOADED && measure->transactions != 0)
+        workload_measure_no_effect(
+            workload, "transactions", "mode", errors,
+            "no transactions: mode = \"loaded\" is measured for duration_us");
+    if (memory->mode == MEMORY_BANDWIDTH && measure->latency_parts)
+        workload_measure_no_effect(workload, "latency_parts", "mode", errors,
+                                   "no latency_parts: mode = \"bandwidth\" has no latency");
+}
+
 static void memory_check(struct workload *workload, struct sim_error_list *errors)
 {
     struct memory_state *memory = workload->state;
@@ -200,9 +218,7 @@ static void memory_check(struct workload *workload, struct sim_error_list *error
     if (memory->own_memory && physmem_nodes(host_physmem(memory->host)) < numa_sockets(numa))
         workload_mistake(workload, "own_memory", errors,
                          "false: sockets of the host have no memory", NULL);
-    if (memory->mode == MEMORY_BANDWIDTH && workload->measure.transactions != 0)
-        config_mistake(config_find(config_root(workload->config), "measure.transactions"), errors,
-                       "no transactions: bandwidth is measured for duration_us", NULL);
+    check_measure(workload, errors);
     if (memory->cores > numa_cores(numa) / numa_sockets(numa))
         workload_mistake(workload, "cores", errors, "at most the cores of one socket", NULL);
 }
@@ -531,6 +547,11 @@ static void memory_run(struct workload *workload)
     workload_run_until(workload, &memory->done, SIM_TIME_MAX);
     if (!memory->done)
         return;
+    if (memory->mode != MEMORY_BANDWIDTH && memory->latency_ns.n == 0) {
+        sim_fail(workload->sim,
+                 "not one load began within measure.duration_us: it is too short for a latency");
+        return;
+    }
     sim_time duration_ps = SIM_MIN(memory->last_ps, memory->end_ps) - memory->begin_ps;
     run_result_metric(workload->result, "read_gbyte_s", "GB/s",
                       (double)read_bytes(workload, 0) * 1000.0 / (double)duration_ps);
