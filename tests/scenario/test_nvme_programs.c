@@ -93,6 +93,40 @@ static void test_left_out(void **state)
     assert_true(metric(text, "iops") > 50000);
 }
 
+/* A controller that two programs would drive past the kernel, each for itself. */
+static void test_one_driver(void **state)
+{
+    static const char *const programs[] = {
+        "a = { type = \"fio\"; engine = \"spdk\"; }; b = { type = \"fio\"; engine = \"spdk\"; };",
+        "a = { type = \"gpu_storage\"; }; b = { type = \"fio\"; engine = \"spdk\"; cpu = 2; };",
+        "a = { type = \"fio\"; engine = \"spdk\"; cpu = 2; }; b = { type = \"gpu_storage\"; };",
+    };
+    static const char *const shared[] = {
+        "a = { type = \"nvme_manager\"; }; b = { type = \"nvme_manager\"; cpu = 1; };",
+        "a = { type = \"nvme_manager\"; }; b = { type = \"nvme_multicast\"; };",
+        "a = { type = \"nvme_multicast\"; }; b = { type = \"nvme_multicast\"; group = 2; };",
+    };
+    static const char message[] =
+        "programs.b.device: found \"ssd\" (the default), expected a controller that no other "
+        "program drives";
+    (void)state;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(programs); i++) {
+        g_autofree char *text =
+            g_strdup_printf("%s" WORKLOAD "programs = { %s };\n"
+                            "measure = { warmup_us = 0; duration_us = 100000; };\n",
+                            GPUS, programs[i]);
+        g_autoptr(GString) with = g_string_new(text);
+        g_string_replace(with, "host = \"borrower\";", "host = \"borrower\"; nvme_driver = false;",
+                         1);
+        scenario_refused(with->str, message);
+    }
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(shared); i++) {
+        g_autofree char *text = g_strdup_printf("%s" WORKLOAD "programs = { %s };\n", SHARED,
+                                                shared[i]);
+        scenario_refused(text, message);
+    }
+}
+
 /* Rates of clients that end by themselves are over their own time, whoever is measured beside them:
  * a command at a time, so rate x latency is 1, less what a client does between two commands. */
 static void test_clients_end(void **state)
@@ -635,6 +669,7 @@ int main(void)
         cmocka_unit_test(test_two_managers),
         cmocka_unit_test(test_clients_end),
         cmocka_unit_test(test_left_out),
+        cmocka_unit_test(test_one_driver),
         cmocka_unit_test(test_sync),
         cmocka_unit_test(test_engine),
         cmocka_unit_test(test_spdk),

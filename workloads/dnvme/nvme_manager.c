@@ -83,6 +83,8 @@ static void nvme_manager_check(struct program *program, struct sim_error_list *e
         lending_borrower(program->lending, m->device_name) != NULL)
         program_mistake(program, "device", errors,
                         "an nvme.controller that a host lends and that no host borrows", NULL);
+    else
+        program_take_controller(program, m->device, m->device_name, errors);
     if (m->lease_ps < 32 * m->poll_ps)
         program_mistake(program, "poll_us", errors, "at most a 32nd of lease_ms", NULL);
     program_check_cpus(program, "cpu", m->host, m->cpu, 1, errors);

@@ -104,6 +104,8 @@ static struct model *check_local(struct fio_device *device, struct sim_error_lis
                         NULL);
         return NULL;
     }
+    if (model != NULL)
+        program_take_controller(device->program, model, device->name, errors);
     return model;
 }
 

@@ -79,6 +79,8 @@ static void target_check(struct program *program, struct sim_error_list *errors)
         return;
     service->model = program_device(program, "device", service->host, service->device, &nvme_ops,
                                     errors);
+    if (service->model != NULL)
+        program_take_controller(program, service->model, service->device, errors);
     program_device(program, "adapter", service->host, service->adapter, &rdma_ops, errors);
     if (service->host->params.nvme_driver)
         program_mistake(program, "on", errors,

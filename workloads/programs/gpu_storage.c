@@ -115,9 +115,8 @@ static void gpu_storage_check(struct program *program, struct sim_error_list *er
     }
     const struct model *ssd = program_device(program, "device", g->host, g->device_name, &nvme_ops,
                                              errors);
-    if (ssd != NULL && program_take(program, ssd, "controller", 1) != 0)
-        program_mistake(program, "device", errors, "a controller that no other program drives",
-                        NULL);
+    if (ssd != NULL)
+        program_take_controller(program, ssd, g->device_name, errors);
     if (ssd != NULL && g->span_bytes > nvme_namespace_bytes(ssd))
         program_mistake(program, "span_bytes", errors, "at most capacity_bytes of the device",
                         NULL);

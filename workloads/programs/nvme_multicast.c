@@ -84,6 +84,7 @@ static void nvme_multicast_check(struct program *program, struct sim_error_list 
                         "an nvme.controller that a host lends and that no host borrows", NULL);
         return;
     }
+    program_take_controller(program, all->device, all->device_name, errors);
     if (all->host == all->lender)
         program_mistake(program, "on", errors, "another host than the device's", NULL);
     unsigned n = 0;

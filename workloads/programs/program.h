@@ -13,7 +13,7 @@
 
 struct programs;
 
-#define PROGRAM_SHARES_MAX 12u
+#define PROGRAM_SHARES_MAX 32u
 #define PROGRAM_CPUS_MAX   32u
 
 struct program {
@@ -107,9 +107,9 @@ void program_fail(struct program *program, const char *fmt, ...)
 /* In check(): the i-th enabled program that precedes this one in the scenario; NULL: there are
  * fewer. */
 const struct program *program_earlier(const struct program *program, unsigned i);
-/* In check(): takes n things of a kind (`what`, a literal) that `of`, a host or a device, has: copy
- * engines, blocks. Returns the number of those that programs before this one have taken, which is
- * that of the first of these. */
+/* In check(): takes n things of a kind (`what`, a text that stays) that `of`, a host or a device,
+ * has: copy engines, blocks. Returns the number of those that programs before this one have taken,
+ * which is that of the first of these. */
 uint64_t program_take(struct program *program, const void *of, const char *what, uint64_t n);
 /* In check(): the program takes so much memory of this socket (of the only node, where memory is
  * one); a mistake with its setting `key` if programs take more than there is. */
@@ -141,6 +141,10 @@ const char **program_device_names(struct program *program, struct lending_host *
  * if it has not so many. */
 unsigned program_take_engines(struct program *program, const char *key, const struct model *gpu,
                               unsigned n, struct sim_error_list *errors);
+/* In check(): the program drives the controller of this name (a function of the model) by itself; a
+ * mistake with its setting `device` if one before it does. */
+void program_take_controller(struct program *program, const struct model *model, const char *name,
+                             struct sim_error_list *errors);
 /* In check(): the first CPU from `first` on that no program before this one spins on, which this
  * one then does, and lets nobody else run. Other programs may not use it: programs_check() refuses
  * those that said so by program_check_cpus(). */

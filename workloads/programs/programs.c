@@ -637,6 +637,14 @@ unsigned program_take_engines(struct program *program, const char *key, const st
     return 0;
 }
 
+void program_take_controller(struct program *program, const struct model *model, const char *name,
+                             struct sim_error_list *errors)
+{
+    if (program_take(program, model, name, 1) != 0)
+        program_mistake(program, "device", errors, "a controller that no other program drives",
+                        NULL);
+}
+
 bool program_is_measured(const struct program *program, const struct lending_host *host)
 {
     return host == program->all->measured_lend;
