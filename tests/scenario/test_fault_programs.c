@@ -76,7 +76,7 @@ static const struct use dsa = {
 static const struct use gpu = {
     "lend",
     "programs.p.type=bandwidth_test programs.p.transfer_bytes=65536 measure.duration_us=20000"
-    " programs.f.after_us=10 programs.f.device=gpu0" TIMEOUT("lender", "gpu0")
+    " programs.f.after_us=60 programs.f.device=gpu0" TIMEOUT("lender", "gpu0")
 };
 /* Two of them, which know each other's memory, and go one after the other with their lender. */
 static const struct use gpus = {

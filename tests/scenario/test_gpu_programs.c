@@ -85,6 +85,27 @@ static void test_bandwidth(void **state)
     expect_equal(BANDWIDTH "direction = \"read\"; transfer_bytes = 64;", "throughput_gbyte_s", 0.1);
 }
 
+/* What ends by itself begins with the measurement: a warm-up that would be long enough for all of
+ * it changes nothing. */
+static void test_warm_up(void **state)
+{
+    static const char *const programs[] = {
+        BANDWIDTH "transfer_bytes = 65536;",
+        "type = \"ping_pong\"; iterations = 50;",
+    };
+    static const char *const metrics[] = { "transfer_us", "latency_p50_ns" };
+    (void)state;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(programs); i++) {
+        g_autoptr(GString) world = g_string_new(LOCAL REST);
+        assert_int_equal(g_string_replace(world, "warmup_us = 0", "warmup_us = 50000", 0), 1);
+        g_autofree char *text = g_strdup_printf(world->str, "", programs[i]);
+        struct run_result *result = scenario_run(text);
+        const double without = value(LOCAL, programs[i], metrics[i]);
+        assert_true(fabs(scenario_value(result, metrics[i]) / without - 1) < 0.02);
+        run_result_free(result);
+    }
+}
+
 /* Memory slower than the link bounds copies out of it and into it alike. */
 static void test_slow_memory(void **state)
 {
@@ -255,10 +276,11 @@ static void test_mistakes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bandwidth),      cmocka_unit_test(test_slow_memory),
-        cmocka_unit_test(test_peers),          cmocka_unit_test(test_both_directions),
-        cmocka_unit_test(test_types_together), cmocka_unit_test(test_mistakes),
-        cmocka_unit_test(test_storage),        cmocka_unit_test(test_storage_mistakes),
+        cmocka_unit_test(test_warm_up),          cmocka_unit_test(test_bandwidth),
+        cmocka_unit_test(test_slow_memory),      cmocka_unit_test(test_peers),
+        cmocka_unit_test(test_both_directions),  cmocka_unit_test(test_types_together),
+        cmocka_unit_test(test_mistakes),         cmocka_unit_test(test_storage),
+        cmocka_unit_test(test_storage_mistakes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

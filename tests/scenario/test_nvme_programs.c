@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sim/store/query.h"
 #include "tests/support/scenario_fixture.h"
 
 #define HOST                                                                                   \
@@ -558,6 +559,44 @@ static void test_training(void **state)
     run_result_free(result);
 }
 
+/* The least and the largest time of a series. */
+static void series_times(struct run_result *result, const char *name, int64_t time_ps[2])
+{
+    const struct run_record record = {
+        .scenario = "s", .point = "", .seed = 1, .status = "done", .command_line = "", .host = ""
+    };
+    char *message = NULL;
+    struct results_db *db = results_open(RESULTS_IN_MEMORY, false, &message);
+    assert_non_null(db);
+    assert_true(results_store(db, &record, NULL, result, &message));
+    struct results_cursor *cursor = results_series(db, "s", "", name);
+    time_ps[0] = INT64_MAX;
+    time_ps[1] = INT64_MIN;
+    for (const struct results_sample *s; (s = results_next_sample(cursor)) != NULL;) {
+        time_ps[0] = SIM_MIN(time_ps[0], s->t_ps);
+        time_ps[1] = SIM_MAX(time_ps[1], s->t_ps);
+    }
+    assert_true(results_end(cursor, NULL));
+    results_close(db);
+}
+
+/* Begins with the measurement, and counts from there. */
+static void test_training_warm_up(void **state)
+{
+    (void)state;
+    struct run_result *result = scenario_run(
+        GPUS WORKLOAD
+        "measure = { warmup_us = 300000; duration_us = 10000000; };\n"
+        "programs = { t = { type = \"training\"; epochs = 2; batch_images = 4; files = 4;"
+        " compute_ms = 10; decode_cycles = 1000; epoch_steps = 10; layers = 4; }; };");
+    const double epoch_ps = scenario_value(result, "epoch_s") * 1e12;
+    int64_t time_ps[2];
+    series_times(result, "epoch_s", time_ps);
+    assert_true(time_ps[0] > 10 * (int64_t)SIM_PS_PER_MS && (double)time_ps[0] < epoch_ps);
+    assert_true(time_ps[1] > time_ps[0] && (double)time_ps[1] < 2 * epoch_ps);
+    run_result_free(result);
+}
+
 /* Epochs that are alike: four tell, and one more reads back what was written. */
 static void test_training_sampled(void **state)
 {
@@ -668,6 +707,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_two_managers),
         cmocka_unit_test(test_clients_end),
+        cmocka_unit_test(test_training_warm_up),
         cmocka_unit_test(test_left_out),
         cmocka_unit_test(test_one_driver),
         cmocka_unit_test(test_sync),

@@ -305,7 +305,8 @@ static void bandwidth_body(void *arg)
             program_fail(b->program, "no memory or no address for %llu bytes: %s",
                          (unsigned long long)b->transfer_bytes, strerror(-error));
         } else {
-            b->ended = measure_copies(b, gpu);
+            b->ended = program_await_measurement(b->program, b->host->kernel) &&
+                       measure_copies(b, gpu);
             gpu_unmap(gpu, &b->mapping);
         }
     }

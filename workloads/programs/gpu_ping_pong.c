@@ -154,7 +154,7 @@ static void ping_pong_body(void *arg)
     }
     int error = found ? prepare(p) : -ENODEV;
     if (error == 0) {
-        error = play(p);
+        error = program_await_measurement(p->program, p->host->kernel) ? play(p) : -ECANCELED;
         if (error == 0)
             error = collect(p);
         for (unsigned i = 0; i < 2; i++)

@@ -445,6 +445,8 @@ static int run(struct gpu_storage *g, const char **what)
     if ((error = fill(g)) != 0)
         return error;
     *what = "reading";
+    if (!program_await_measurement(g->program, g->host->kernel))
+        return -ECANCELED;
     return read_blocks(g);
 }
 

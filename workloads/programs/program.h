@@ -93,6 +93,9 @@ extern const struct program_ops program_netperf_ops, program_netperf_rr_ops, pro
 /* ---- For programs ---------------------------------------------------------------------------- */
 /* Between measure() and record(). */
 bool program_measuring(const struct program *program);
+/* [thread] Until the measurement begins: for programs that end by themselves, whose work is
+ * measured as a whole. False: the run ends before. */
+bool program_await_measurement(const struct program *program, struct kernel *kernel);
 /* Zeroed memory that is freed with the program. */
 void *program_zalloc(struct program *program, size_t n, size_t bytes);
 /* Likewise, of sizes that settings choose: NULL if there is none; the run fails. */

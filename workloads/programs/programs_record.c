@@ -276,6 +276,13 @@ void programs_begin(struct programs *all)
                        SIM_MIN(n_functions, (unsigned)SIM_N_ELEMENTS(programs_series)));
 }
 
+bool program_await_measurement(const struct program *program, struct kernel *kernel)
+{
+    while (!program_measuring(program) && !program_ending(program))
+        k_sleep(kernel, SIM_PS_PER_US);
+    return program_measuring(program);
+}
+
 /* ---- Settled or not -------------------------------------------------------------------------- */
 
 void programs_sample(void *context, unsigned i)

@@ -78,6 +78,7 @@ struct training {
     bool ready, failed, over;
     bool loader_gone; /* it uses the device no more */
     /* measured */
+    sim_time measured_ps; /* from when on */
     double *epoch_s;
     uint32_t n_epochs;
     uint32_t n_asked;   /* epochs, without measure.precision_ratio */
@@ -416,7 +417,7 @@ static void epoch(struct training *t)
         return;
     double seconds = (double)steps_ps * 1e-12 * t->epoch_steps / t->steps +
                      (double)(k_now_ps(t->kernel) - begin_ps) * 1e-12;
-    program_series(t->program, "epoch_s", "s", k_now_ps(t->kernel), seconds);
+    program_series(t->program, "epoch_s", "s", k_now_ps(t->kernel) - t->measured_ps, seconds);
     t->epoch_s[t->n_epochs++] = seconds;
     if (enough(t)) {
         t->known_ratio = stat_interval_ratio(t->epoch_s, t->n_epochs);
@@ -491,11 +492,12 @@ static void training_body(void *arg)
         set_up_gpus(t);
     if (!t->failed)
         make_files(t);
+    t->over = !program_await_measurement(t->program, t->kernel);
     t->ready = true;
     k_wake(t->kernel, &t->wait);
     while (t->loaded == 0 && !t->over && !t->failed)
         k_wait(t->kernel, &t->wait, UINT64_MAX);
-    while (t->n_epochs < t->epochs && !t->failed)
+    while (t->n_epochs < t->epochs && !t->failed && !t->over)
         epoch(t);
     t->over = true;
     k_wake(t->kernel, &t->wait);
@@ -523,6 +525,12 @@ static void training_start(struct program *program)
     program_lending_uses_cpu(program, t->host, t->cpu + 1);
     k_thread_new(t->kernel, "training", (int)t->cpu, training_body, t);
     k_thread_new(t->kernel, "loader", (int)t->cpu + 1, loader_body, t);
+}
+
+static void training_measure(struct program *program)
+{
+    struct training *t = program->state;
+    t->measured_ps = sim_now(program->workload->sim);
 }
 
 static void training_record(struct program *program, sim_time duration_ps)
@@ -565,6 +573,7 @@ const struct program_ops program_training_ops = {
     .records = training_records,
     .check = training_check,
     .start = training_start,
+    .measure = training_measure,
     .record = training_record,
     .release = training_release,
 };
