@@ -1,5 +1,6 @@
 /* Programs on networks of whole hosts, small and short: what they carry arrives (the programs check
  * every byte), what they record, what is refused. */
+#include <malloc.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -515,6 +516,23 @@ static void test_not_ended(void **unused)
               "themselves must: raise measure.duration_us");
 }
 
+/* Another program ends the measurement long before the processes would have moved; by then they are
+ * gone. */
+static void test_ends_before_migration(void **unused)
+{
+    char text[4096];
+    (void)unused;
+    snprintf(text, sizeof(text),
+             OCTO PROGRAMS "measure = { warmup_us = 300; duration_us = 20000; };\n"
+                           "programs = { p = { type = \"netperf\"; migrate_after_us = 15000; };"
+                           " q = { type = \"pagerank\"; threads_per_socket = 1; first_core = 1;"
+                           " scale = 15; }; };",
+             "false");
+    mallopt(M_PERTURB, 0xa5); /* what is free does not look like a thread */
+    scenario_fails(text, "the measurement ended before migrate_after_us (15000 us) had passed");
+    mallopt(M_PERTURB, 0);
+}
+
 /* What its driver would not find is known before: functions without a cable, too few queues. */
 static void test_nic_refusals(void **unused)
 {
@@ -668,6 +686,7 @@ int main(void)
         cmocka_unit_test(test_memcached),
         cmocka_unit_test(test_pagerank),
         cmocka_unit_test(test_not_ended),
+        cmocka_unit_test(test_ends_before_migration),
         cmocka_unit_test(test_payload_by_rate),
         cmocka_unit_test(test_two_of_a_kind),
         cmocka_unit_test(test_late_connections),

@@ -253,6 +253,8 @@ static void migrate(struct sim *sim, struct sim_event *event)
 {
     struct netperf *netperf = SIM_CONTAINER(event, struct netperf, migration);
     unsigned other = netperf->pair.server_socket == 0 ? 1 : 0;
+    if (program_ending(netperf->program)) /* another program has ended the measurement before */
+        return;
     netperf->migrated_ps = sim_now(sim);
     netperf->bytes_at_migration = bytes_received(netperf);
     netperf->last_receive_ps = sim_now(sim);
