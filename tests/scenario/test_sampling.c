@@ -190,6 +190,11 @@ static void test_parts_of_series(void **unused)
     for (unsigned i = 0; i < SIM_N_ELEMENTS(sparse); i++)
         assert_int_equal(workload_simulated_ps(&workload, sparse[i][0] * SIM_PS_PER_MS),
                          sparse[i][1] * SIM_PS_PER_MS);
+    /* An event within the first interval: the next one is whole. */
+    workload.series_event_ps = 30 * SIM_PS_PER_MS;
+    assert_int_equal(workload_simulated_ps(&workload, 30 * SIM_PS_PER_MS), 30 * SIM_PS_PER_MS);
+    assert_int_equal(workload_simulated_ps(&workload, 100 * SIM_PS_PER_MS), 100 * SIM_PS_PER_MS);
+    assert_int_equal(workload_simulated_ps(&workload, 150 * SIM_PS_PER_MS), 105 * SIM_PS_PER_MS);
     /* Without an event, nor an end in sight: of 1,000 intervals 8, 4, 4 and every eighth. */
     workload.series_event_ps = 0;
     workload.measure.duration_ps = 100 * SIM_PS_PER_S;

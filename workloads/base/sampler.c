@@ -32,7 +32,7 @@ static sim_time interval_ps(const struct workload *workload, uint64_t interval)
     const sim_time whole_ps = workload->measure.sample_interval_ps;
     const uint64_t event = workload->series_event_ps / whole_ps; /* 0: at the start, as without */
     if (!workload->series_sampled || interval == 0 || interval == event ||
-        (event != 0 && interval == event + 1))
+        (workload->series_event_ps != 0 && interval == event + 1))
         return whole_ps;
     /* The level from which an event starts, and where the figure ends. */
     if (interval + 1 == event || (interval + 2) * whole_ps > workload->measure.duration_ps)
