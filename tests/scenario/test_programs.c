@@ -533,6 +533,19 @@ static void test_ends_before_migration(void **unused)
     mallopt(M_PERTURB, 0);
 }
 
+/* A fault that would come after all has been measured. */
+static void test_late_fault(void **unused)
+{
+    char text[4096];
+    (void)unused;
+    snprintf(text, sizeof(text),
+             OCTO PROGRAMS SHORT "programs = { p = { type = \"netperf\"; };"
+                                 " f = { type = \"fault\"; device = \"nic\"; after_us = 600; }; };",
+             "false");
+    scenario_refused(text, "programs.f.after_us: found 600 (an integer), expected less than "
+                           "measure.duration_us");
+}
+
 /* What its driver would not find is known before: functions without a cable, too few queues. */
 static void test_nic_refusals(void **unused)
 {
@@ -686,6 +699,7 @@ int main(void)
         cmocka_unit_test(test_memcached),
         cmocka_unit_test(test_pagerank),
         cmocka_unit_test(test_not_ended),
+        cmocka_unit_test(test_late_fault),
         cmocka_unit_test(test_ends_before_migration),
         cmocka_unit_test(test_payload_by_rate),
         cmocka_unit_test(test_two_of_a_kind),

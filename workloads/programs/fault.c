@@ -138,6 +138,8 @@ static void fault_check(struct program *program, struct sim_error_list *errors)
     struct fault *fault = program->state;
     fault->program = program;
     program->eventful = true;
+    if (fault->after_ps >= program->workload->measure.duration_ps)
+        program_mistake(program, "after_us", errors, "less than measure.duration_us", NULL);
     fault->device = world_device(program->workload->world, fault->device_name);
     if (fault->device == NULL || fault->device->n_ports == 0) {
         program_mistake(program, "device", errors, "a device with a PCIe port", NULL);
