@@ -155,6 +155,16 @@ example --set 'programs.fio.json_output=all-{point}.json' >point.txt
 is "a file for each point" "$(echo all*.json)" \
     "all-config=lending,iodepth=1.json all-config=lending,iodepth=16.json all-config=lending,iodepth=4.json"
 
+both() { # both KEY=VALUE...: of two programs
+    local fio='type="fio"; on="borrower"; device="ssd"; job_options="rw=randread direct=1 size=64k number_ios=4'
+    run -q --set "programs.fio={$fio $1\";}" --set "programs.other={$fio $2\"; cpu=2;}"
+}
+out=$(both write_iolog=log write_iolog=log)
+is "two programs, one write_iolog" $? 2
+has "says which" "$out" '^--set: programs.other.job_options: write_iolog: a program before this one writes the same file'
+both write_iolog=log write_iolog=log2 >log.txt
+is "a file for each" "$? $(grep -c ' read ' log) $(grep -c ' read ' log2)" "0 4 4"
+
 # ---- Errors of requests --------------------------------------------------------------------------
 # A cable is pulled 200 us after another device has begun to work, and the job goes on for 300 requests.
 lost() { # lost CONTINUE_ON_ERROR

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "workloads/fio/fio.h"
 #include "workloads/fio/fio_internal.h"
 
 #define DEVICES_NAMED_MAX 4u
@@ -377,6 +378,19 @@ static bool would_replace(const char *log, const char *read)
            a.st_ino == b.st_ino;
 }
 
+/* Another program's fio before this one. */
+static bool another_writes(const struct fio *fio, const char *log)
+{
+    const struct program *earlier;
+    for (unsigned i = 0; (earlier = program_earlier(fio->program, i)) != NULL; i++) {
+        const struct fio *other = earlier->state;
+        for (unsigned k = 0; earlier->ops == &program_fio_ops && k < other->n_descriptions; k++)
+            if (g_strcmp0(other->description[k].options->write_iolog, log) == 0)
+                return true;
+    }
+    return false;
+}
+
 static void check_iologs(struct fio *fio, unsigned description, struct sim_error_list *errors)
 {
     const struct fio_options *options = fio->description[description].options;
@@ -391,6 +405,8 @@ static void check_iologs(struct fio *fio, unsigned description, struct sim_error
         if (would_replace(options->write_iolog, read[i]))
             wrong(errors, options, "write_iolog", "%s is read here, expected another file",
                   options->write_iolog);
+    if (another_writes(fio, options->write_iolog))
+        wrong(errors, options, "write_iolog", "a program before this one writes the same file");
     for (unsigned i = 0; i < description; i++) {
         const char *other = fio->description[i].options->write_iolog;
         if (other != NULL && strcmp(other, options->write_iolog) == 0)
