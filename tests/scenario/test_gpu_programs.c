@@ -106,6 +106,17 @@ static void test_warm_up(void **state)
     }
 }
 
+/* A program that is left out needs no copy engine, of which a GPU has two. */
+static void test_left_out(void **state)
+{
+    (void)state;
+    const char *const more = "transfer_bytes = 65536; }; q = { host = \"user\"; " BANDWIDTH
+                             "direction = \"write\"; transfer_bytes = 65536; }; "
+                             "r = { host = \"user\"; enabled = false; " BANDWIDTH;
+    g_autofree char *programs = g_strconcat(BANDWIDTH, more, NULL);
+    assert_true(value(LOCAL, programs, "q.throughput_gbyte_s") > 0);
+}
+
 /* Memory slower than the link bounds copies out of it and into it alike. */
 static void test_slow_memory(void **state)
 {
@@ -276,11 +287,11 @@ static void test_mistakes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_warm_up),          cmocka_unit_test(test_bandwidth),
-        cmocka_unit_test(test_slow_memory),      cmocka_unit_test(test_peers),
-        cmocka_unit_test(test_both_directions),  cmocka_unit_test(test_types_together),
-        cmocka_unit_test(test_mistakes),         cmocka_unit_test(test_storage),
-        cmocka_unit_test(test_storage_mistakes),
+        cmocka_unit_test(test_warm_up),        cmocka_unit_test(test_left_out),
+        cmocka_unit_test(test_bandwidth),      cmocka_unit_test(test_slow_memory),
+        cmocka_unit_test(test_peers),          cmocka_unit_test(test_both_directions),
+        cmocka_unit_test(test_types_together), cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_storage),        cmocka_unit_test(test_storage_mistakes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -112,7 +112,7 @@ void program_fail(struct program *program, const char *fmt, ...)
 const struct program *program_earlier(const struct program *program, unsigned i);
 /* In check(): takes n things of a kind (`what`, a text that stays) that `of`, a host or a device,
  * has: copy engines, blocks. Returns the number of those that programs before this one have taken,
- * which is that of the first of these. */
+ * which is that of the first of these. One that is left out takes nothing. */
 uint64_t program_take(struct program *program, const void *of, const char *what, uint64_t n);
 /* In check(): the program takes so much memory of this socket (of the only node, where memory is
  * one); a mistake with its setting `key` if programs take more than there is. */

@@ -531,6 +531,8 @@ uint64_t program_take(struct program *program, const void *of, const char *what,
 {
     const struct program *other;
     uint64_t n_taken = 0;
+    if (!program->enabled)
+        return 0;
     for (unsigned i = 0; (other = program_earlier(program, i)) != NULL; i++)
         for (unsigned k = 0; k < other->n_shares; k++)
             if (other->share[k].of == of && strcmp(other->share[k].what, what) == 0)
@@ -668,7 +670,7 @@ static bool spins_earlier(const struct program *program, const struct lending_ho
                           unsigned cpu)
 {
     const struct program *other;
-    for (unsigned i = 0; (other = program_earlier(program, i)) != NULL; i++)
+    for (unsigned i = 0; program->enabled && (other = program_earlier(program, i)) != NULL; i++)
         for (unsigned k = 0; k < other->n_cpus; k++)
             if (other->cpus[k].spins && other->cpus[k].host == host && other->cpus[k].first == cpu)
                 return true;
