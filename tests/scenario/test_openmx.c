@@ -232,6 +232,9 @@ static void test_sample(void **state)
 static void test_refused(void **state)
 {
     (void)state;
+    scenario_refused_among(scenario(&queues, PING_PONG "}; q = { " PING_PONG "cpu = 1;"),
+                           "programs.q.first: found \"server\" (the default), expected a host on "
+                           "which no other program has Myrinet Express");
     scenario_refused(scenario(&queues, PING_PONG "cpu = 8;"), "7 or less: 1 processes run from it");
     scenario_refused(scenario(&queues, "type = \"nas\"; cpu = 1;"), "0 or less: 8 processes");
     scenario_refused(scenario(&queues, PING_PONG "second = \"server\";"),

@@ -54,6 +54,9 @@ bool mpi_job_check(struct mpi_job *job, struct program *program,
         return false;
     }
     for (unsigned h = 0; h < MPI_JOB_HOSTS; h++) {
+        if (program_take(program, job->host[h], "Myrinet Express", 1) != 0)
+            program_mistake(program, keys[h], errors,
+                            "a host on which no other program has Myrinet Express", NULL);
         const unsigned n_cpus = numa_cores(host_numa(job->host[h]->host));
         if (settings->cpu + n_per_host <= n_cpus) {
             mx_site_check(program, job->host[h], &settings->mx, settings->cpu, errors);
