@@ -24,7 +24,7 @@ void random_make_memory(uint64_t seed, struct random_scenario *s)
     random_put(s, "workload.buffer_bytes", "%u", buffer_bytes);
     random_put(s, "measure.warmup_us", "%u", PICK(&m, 20, 60));
     random_put(s, "measure.duration_us", "%u", PICK(&m, 20, 60));
-    if (random_once_in(&m, 2))
+    if (!streams && random_once_in(&m, 2))
         random_put(s, "measure.latency_parts", "true");
     if (buffer_bytes >= 16777216) /* of a smaller one parts may be in caches, by chance */
         random_offer_memory(&m, &host, metric);
