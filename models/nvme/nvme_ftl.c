@@ -335,15 +335,16 @@ static bool append(struct ftl *ftl, uint32_t number, enum ftl_stream stream, uin
 
 /* ---- Collection ------------------------------------------------------------------------------ */
 
-static bool victim_choose(struct ftl *ftl, struct ftl_die *die)
+/* least: so many of its pages are not valid, or it is not worth it. */
+static bool victim_choose(struct ftl *ftl, struct ftl_die *die, uint32_t least)
 {
     uint32_t best = FTL_NONE;
     for (uint32_t i = 0; i < ftl->n_blocks; i++)
         if (die->block[i].state == FTL_CLOSED &&
             (best == FTL_NONE || die->block[i].n_valid < die->block[best].n_valid))
             best = i;
-    if (best == FTL_NONE || die->block[best].n_valid + ftl->geometry.unit_pages > ftl->block_pages)
-        return false; /* not worth it */
+    if (best == FTL_NONE || die->block[best].n_valid + least > ftl->block_pages)
+        return false;
     die->victim = best;
     die->victim_valid = die->block[best].n_valid;
     die->cursor = 0;
@@ -405,10 +406,11 @@ static void move_page(struct ftl *ftl, uint32_t number, struct ftl_work *work)
 }
 
 /* For n pages that the host has filled on the die. False: nothing can be collected. */
-static bool collect(struct ftl *ftl, uint32_t number, uint32_t n, struct ftl_work *work)
+static bool collect(struct ftl *ftl, uint32_t number, uint32_t n, uint32_t least,
+                    struct ftl_work *work)
 {
     struct ftl_die *die = &ftl->die[number];
-    if (die->victim == FTL_NONE && !victim_choose(ftl, die))
+    if (die->victim == FTL_NONE && !victim_choose(ftl, die, least))
         return false;
     const uint32_t reclaimed = ftl->block_pages - die->victim_valid;
     die->debt += (uint64_t)n * die->victim_valid;
@@ -419,14 +421,14 @@ static bool collect(struct ftl *ftl, uint32_t number, uint32_t n, struct ftl_wor
     return true;
 }
 
-/* The die has an open block for the host's pages; false: all that it holds is valid. */
-static bool open_for_host(struct ftl *ftl, uint32_t number, struct ftl_work *work)
+/* The die has an open block for the host's pages; false: of no block `least` are not valid. */
+static bool open_for_host(struct ftl *ftl, uint32_t number, uint32_t least, struct ftl_work *work)
 {
     struct ftl_die *die = die_made(ftl, number);
     if (SIM_LIKELY(die->open[FTL_HOST] != FTL_NONE))
         return true;
     while (die->n_free < FREE_MIN)
-        if (!collect(ftl, number, ftl->block_pages, work))
+        if (!collect(ftl, number, ftl->block_pages, least, work))
             return false;
     block_open(ftl, die, FTL_HOST);
     return true;
@@ -434,24 +436,25 @@ static bool open_for_host(struct ftl *ftl, uint32_t number, struct ftl_work *wor
 
 void ftl_write(struct ftl *ftl, uint32_t page, struct ftl_work *work)
 {
-    const uint32_t n_dies = ftl->geometry.n_dies;
+    const uint32_t n_dies = ftl->geometry.n_dies, unit_pages = ftl->geometry.unit_pages;
     *work = (struct ftl_work){ .program = false };
     ftl->n_written++;
-    for (uint32_t i = 0; !open_for_host(ftl, ftl->host_die, work); i++) {
-        SIM_ASSERT(i < n_dies, "flash is full of valid pages");
+    /* Where no die has a block that is worth it, any will have to do. */
+    for (uint32_t i = 0; !open_for_host(ftl, ftl->host_die, i < n_dies ? unit_pages : 1, work);
+         i++) {
+        SIM_ASSERT(i < 2 * n_dies, "flash is full of valid pages");
         ftl->host_die = (ftl->host_die + 1) % n_dies;
     }
     const uint32_t number = work->die = ftl->host_die;
     struct ftl_die *die = &ftl->die[number];
     invalidate(ftl, page, where(ftl, page));
-    work->unit = die->open[FTL_HOST] * ftl->geometry.block_units +
-                 die->next[FTL_HOST] / ftl->geometry.unit_pages;
+    work->unit = die->open[FTL_HOST] * ftl->geometry.block_units + die->next[FTL_HOST] / unit_pages;
     if (!append(ftl, number, FTL_HOST, page))
         return;
     work->program = true;
     ftl->host_die = (number + 1) % n_dies;
     if (die->victim != FTL_NONE || die->n_free <= ftl->geometry.gc_blocks)
-        collect(ftl, number, ftl->geometry.unit_pages, work);
+        collect(ftl, number, unit_pages, unit_pages, work);
 }
 
 /* ---- Set-up ---------------------------------------------------------------------------------- */

@@ -295,6 +295,28 @@ static void test_full(void **state)
     close_rig(&r);
 }
 
+/* Few large units in a block and little flash beyond what is written: no block ever has a unit's
+ * worth of pages that are no longer valid, and all are collected nevertheless. */
+static void test_large_units(void **state)
+{
+    static const enum nvme_preconditioned before[] = { NVME_STEADY, NVME_FULL, NVME_FRESH };
+    struct ftl_geometry g = geometry(0);
+    (void)state;
+    g.unit_pages = 64;
+    g.block_units = 3;
+    g.gc_blocks = 1;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(before); i++) {
+        struct rig r;
+        g.preconditioned = before[i];
+        open_rig(&r, &g);
+        if (before[i] == NVME_FRESH)
+            write_all(&r);
+        write_random(&r, PAGES, PAGES);
+        assert_true(r.ftl.n_moved > 0);
+        close_rig(&r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,6 +330,7 @@ int main(void)
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_steady),
         cmocka_unit_test(test_full),
+        cmocka_unit_test(test_large_units),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
