@@ -298,7 +298,10 @@ static inline void os_park(struct k_thread *self)
 }
 /* Makes a blocked thread ready; without charge. */
 void os_wake_thread(struct k_thread *thread);
-/* The same at the expense of self, which synchronises if the thread is another CPU's. */
+/* What that costs self, which synchronises if the thread is another CPU's: others may wake the
+ * thread meanwhile. */
+void os_charge_wake(struct k_thread *self, const struct k_thread *thread);
+/* Both, for a thread that only self wakes. */
 void os_wake_charged(struct k_thread *self, struct k_thread *thread);
 /* If the CPU is idle: it has something to do from at_ps on. */
 void os_kick_idle(struct os_cpu *cpu, sim_time at_ps);

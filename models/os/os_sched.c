@@ -248,7 +248,7 @@ static void choose_cpu(struct k_thread *self, struct k_thread *thread)
 
 /* What it costs self to wake the thread; then global time is that of self if the thread is another
  * CPU's. */
-static void charge_wake(struct k_thread *self, const struct k_thread *thread)
+void os_charge_wake(struct k_thread *self, const struct k_thread *thread)
 {
     const struct k_costs *costs = &self->kernel->params.costs;
     bool remote = thread->cpu != self->on;
@@ -260,7 +260,7 @@ static void charge_wake(struct k_thread *self, const struct k_thread *thread)
 
 void os_wake_charged(struct k_thread *self, struct k_thread *thread)
 {
-    charge_wake(self, thread);
+    os_charge_wake(self, thread);
     os_wake_thread(thread);
 }
 
@@ -331,7 +331,7 @@ void k_wake(struct kernel *kernel, struct k_wait_queue *queue)
         if (SIM_UNLIKELY(waiter->thread->floats))
             choose_cpu(self, waiter->thread);
         if (those.first == waiter && self != NULL)
-            charge_wake(self, waiter->thread);
+            os_charge_wake(self, waiter->thread);
         if (those.first != waiter)
             continue; /* its time was over meanwhile */
         waiter_remove(waiter);
@@ -418,7 +418,7 @@ struct k_thread *k_thread_new(struct kernel *kernel, const char *name, int cpu, 
     struct k_thread *thread = os_thread_new(on, name, body, arg);
     on->n_threads++;
     if (self != NULL)
-        charge_wake(self, thread);
+        os_charge_wake(self, thread);
     os_wake_thread(thread);
     return thread;
 }

@@ -88,10 +88,14 @@ void os_timer_interrupt(struct k_thread *self)
         os_charge_cycles(self,
                          self == &cpu->idle ? guest->timer_halted_cycles : guest->timer_cycles);
     while ((timer = cpu->fired.first) != NULL && timer->at_ps <= sim_task_now(self->task)) {
-        list_remove(timer);
         if (timer->thread != NULL) {
-            os_wake_charged(self, timer->thread);
+            os_charge_wake(self, timer->thread);
+            if (timer != cpu->fired.first)
+                continue; /* meanwhile its thread, on another CPU, was woken and went on */
+            list_remove(timer);
+            os_wake_thread(timer->thread);
         } else {
+            list_remove(timer);
             list_insert(&cpu->expired, timer);
             cpu->soft_pending |= OS_SOFT_TIMER;
         }

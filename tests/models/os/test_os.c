@@ -1251,6 +1251,50 @@ static void test_timer_released_elsewhere(void **unused)
     assert_true(n_fired[0] > 100 && n_fired[1] > 10);
 }
 
+/* A thread that has moved to another CPU since it began to wait is woken in time there, goes on and
+ * waits for something else, while the CPU whose timer was to wake it is about to. */
+struct overtaken {
+    struct rig *r;
+    sim_time until_ps, wake_ps, slept_ps;
+    struct k_thread *thread;
+};
+static void overtaken_body(void *arg)
+{
+    struct overtaken *o = arg;
+    struct kernel *k = o->r->k;
+    k_wait(k, &o->r->queue, o->until_ps);
+    const sim_time now_ps = k_now_ps(k);
+    k_sleep(k, 100 * US);
+    o->slept_ps = k_now_ps(k) - now_ps;
+}
+static void overtaking_body(void *arg)
+{
+    struct overtaken *o = arg;
+    struct kernel *k = o->r->k;
+    k_thread_set_cpu(o->thread, 4);
+    k_compute(k, (o->wake_ps - k_now_ps(k)) / CYCLE);
+    k_wake(k, &o->r->queue);
+}
+
+static void test_timeout_overtaken(void **unused)
+{
+    (void)unused;
+    for (unsigned q = 0; q < SIM_N_ELEMENTS(quanta); q++)
+        for (sim_time d = 0; d <= 3 * US; d += 200 * NS) {
+            struct rig r;
+            struct overtaken o = { .r = &r };
+            rig_open(&r, quanta[q]);
+            o.until_ps = sim_now(r.sim) + 100 * US;
+            o.wake_ps = o.until_ps - 3 * US + d;
+            o.thread = k_thread_new(r.k, "overtaken", 0, overtaken_body, &o);
+            sim_run(r.sim, sim_now(r.sim) + 20 * US, NULL);
+            k_thread_new(r.k, "overtaking", 5, overtaking_body, &o);
+            run(&r);
+            assert_true(o.slept_ps >= 100 * US);
+            rig_close(&r);
+        }
+}
+
 /* ---- Idle states ----------------------------------------------------------------------------- */
 
 static void sleeper_body(void *arg)
@@ -1487,6 +1531,7 @@ int main(void)
         cmocka_unit_test(test_timers_in_order),
         cmocka_unit_test(test_timer_time),
         cmocka_unit_test(test_timer_released_elsewhere),
+        cmocka_unit_test(test_timeout_overtaken),
         cmocka_unit_test(test_idle_states),
         cmocka_unit_test(test_no_wake_up_is_lost),
         cmocka_unit_test(test_busy_time),
