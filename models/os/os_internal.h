@@ -118,6 +118,7 @@ struct os_cpu {
     bool isolated;          /* a guest's: only threads that ask for it */
     sim_time min_vruntime_ps;
     struct k_thread *worker;
+    bool worker_parked; /* it waits for work, and nobody is waking it yet */
     struct k_work *work_first, **work_last;
 
     /* idling */

@@ -183,8 +183,10 @@ static void worker_body(void *arg)
 {
     struct os_cpu *cpu = arg;
     for (;;) {
-        while (cpu->work_first == NULL)
+        while (cpu->work_first == NULL) {
+            cpu->worker_parked = true;
             os_park(cpu->worker);
+        }
         struct k_work *work = cpu->work_first;
         cpu->work_first = work->next;
         if (cpu->work_first == NULL)
@@ -213,9 +215,11 @@ void k_work_queue(struct kernel *kernel, struct k_work *work, int cpu_idx)
         char name[OS_NAME_BYTES];
         snprintf(name, sizeof(name), "kworker/%u", idx);
         cpu->worker = os_thread_new(cpu, name, worker_body, cpu);
+        cpu->worker_parked = true;
     }
-    if (cpu->worker->state != OS_BLOCKED)
+    if (!cpu->worker_parked) /* it runs, or work sleeps */
         return;
+    cpu->worker_parked = false;
     if (self != NULL)
         os_wake_charged(self, cpu->worker);
     else

@@ -671,6 +671,44 @@ static void test_work(void **unused)
     }
 }
 
+/* A piece of work that sleeps goes on when its time has come, whatever is queued meanwhile. */
+struct sleeping_job {
+    struct k_work work;
+    struct rig *r;
+    sim_time slept_ps;
+};
+static void sleeping_job_fn(struct k_work *work)
+{
+    struct sleeping_job *job = K_CONTAINER(work, struct sleeping_job, work);
+    const sim_time now_ps = k_now_ps(job->r->k);
+    k_sleep(job->r->k, 100 * US);
+    job->slept_ps = k_now_ps(job->r->k) - now_ps;
+}
+static void queueing_later_body(void *arg)
+{
+    struct sleeping_job *job = arg;
+    struct kernel *k = job->r->k;
+    k_work_queue(k, &job[0].work, 3);
+    k_sleep(k, 50 * US);
+    k_work_queue(k, &job[1].work, 3);
+}
+
+static void test_work_that_sleeps(void **unused)
+{
+    (void)unused;
+    for (unsigned q = 0; q < SIM_N_ELEMENTS(quanta); q++) {
+        struct rig r;
+        rig_open(&r, quanta[q]);
+        struct sleeping_job job[2] = { { { sleeping_job_fn, NULL, false }, &r, 0 },
+                                       { { sleeping_job_fn, NULL, false }, &r, 0 } };
+        k_thread_new(r.k, "queueing", 1, queueing_later_body, job);
+        run(&r);
+        for (unsigned i = 0; i < 2; i++)
+            assert_true(job[i].slept_ps >= 100 * US);
+        rig_close(&r);
+    }
+}
+
 /* ---- Who has the CPU ------------------------------------------------------------------------- */
 
 static void turn_body(void *arg)
@@ -1517,6 +1555,7 @@ int main(void)
         cmocka_unit_test(test_wakeup_preempts),
         cmocka_unit_test(test_return_from_an_interrupt),
         cmocka_unit_test(test_work),
+        cmocka_unit_test(test_work_that_sleeps),
         OS_TEST(test_yield_takes_turns, 20 * NS),
         OS_TEST(test_threads_share, 20 * NS),
         cmocka_unit_test(test_migration),
