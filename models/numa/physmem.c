@@ -393,6 +393,8 @@ void physmem_read_marks(const struct physmem *mem, struct hpa hpa, void *to, uin
 void physmem_write_marks(struct physmem *mem, struct hpa hpa, const void *from, uint64_t bytes)
 {
     write_pages(mem, hpa, from, bytes, true);
+    if (SIM_UNLIKELY(mem->watches != NULL))
+        tell(mem, hpa.v, bytes);
 }
 
 uint64_t physmem_resident_bytes(const struct physmem *mem)

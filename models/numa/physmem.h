@@ -29,7 +29,7 @@ bool physmem_contains(const struct physmem *mem, struct hpa hpa, uint64_t bytes)
 struct physmem_watch {
     struct hpa hpa;
     uint64_t bytes;
-    /* after each physmem_write() and physmem_stored() into it */
+    /* after each physmem_write(), physmem_write_marks() and physmem_stored() into it */
     void (*written)(struct physmem_watch *watch);
     struct physmem_watch *next; /* private */
 };

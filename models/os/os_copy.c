@@ -134,6 +134,8 @@ static void copy(struct kernel *kernel, struct kaddr to, struct kaddr from, size
         announce_content(memory->mem, source, here);
         core_copy(self->on->core, self->task, hpa, source, here, line_ps, past_caches, &arrived);
         copy_content(memory->mem, hpa.v, source.v, here);
+        if (SIM_UNLIKELY(memory->n_polled != 0))
+            physmem_stored(memory->mem, hpa, here);
         to.v += here;
         from.v += here;
         bytes -= here;

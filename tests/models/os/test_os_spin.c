@@ -21,6 +21,8 @@ struct rig {
     sim_time begin_ps, write_ps, end_ps;
     unsigned n_others, done;
     bool by_loop, two_places; /* two_places: polls another line, too, which nobody writes */
+    bool marks;               /* what is written is bulk payload */
+    bool copies;              /* and not stores */
 };
 
 /* A device's write. */
@@ -28,8 +30,9 @@ static void write_fires(struct sim *sim, struct sim_event *event)
 {
     struct rig *r = SIM_CONTAINER(event, struct rig, write);
     const uint64_t word = 7;
+    struct physmem *mem = numa_physmem(host_numa(r->w.host));
     (void)sim;
-    physmem_write(numa_physmem(host_numa(r->w.host)), (struct hpa){ r->at.v + 8 }, &word, 8);
+    (r->marks ? physmem_write_marks : physmem_write)(mem, (struct hpa){ r->at.v + 8 }, &word, 8);
 }
 
 static void spin_body(void *arg)
@@ -74,9 +77,10 @@ static void other_body(void *arg)
     }
 }
 
-static void run_places(struct rig *r, sim_time write_ps, bool by_loop, bool two_places)
+static void run_places(struct rig *r, sim_time write_ps, bool by_loop, bool two_places, bool marks)
 {
     memset(r, 0, sizeof(*r));
+    r->marks = marks;
     r->write_ps = write_ps;
     r->by_loop = by_loop;
     r->two_places = two_places;
@@ -93,7 +97,7 @@ static void run_places(struct rig *r, sim_time write_ps, bool by_loop, bool two_
 
 static void run(struct rig *r, sim_time write_ps, bool by_loop)
 {
-    run_places(r, write_ps, by_loop, false);
+    run_places(r, write_ps, by_loop, false, false);
 }
 
 /* The first look at or after a time, from the begin on. */
@@ -111,8 +115,10 @@ static void test_first_look(void **state)
     for (unsigned i = 0; i < sizeof(at_ps) / sizeof(at_ps[0]); i++) {
         run(&r, at_ps[i], false);
         assert_int_equal(r.end_ps - r.begin_ps, look_at(at_ps[i]));
-        run_places(&r, at_ps[i], false, true);
-        assert_int_equal(r.end_ps - r.begin_ps, look_at(at_ps[i]));
+        for (unsigned marks = 0; marks < 2; marks++) {
+            run_places(&r, at_ps[i], false, true, marks != 0);
+            assert_int_equal(r.end_ps - r.begin_ps, look_at(at_ps[i]));
+        }
     }
 }
 
@@ -149,6 +155,12 @@ static void store_body(void *arg)
     while (r->begin_ps == 0)
         k_compute(r->k, 10);
     k_compute(r->k, 10000); /* 5 us */
+    if (r->copies) {
+        k_poke(r->k, kaddr_add(r->at, 64), &word, sizeof word);
+        k_copy(r->k, r->at, kaddr_add(r->at, 56), 16);
+        r->write_ps = k_now_ps(r->k) - r->begin_ps;
+        return;
+    }
     r->write_ps = k_now_ps(r->k) - r->begin_ps;
     k_store(r->k, kaddr_add(r->at, 8), &word, sizeof word);
 }
@@ -163,20 +175,35 @@ static void watch_body(void *arg)
     r->end_ps = k_now_ps(r->k);
 }
 
+static void run_two_cpus(struct rig *r)
+{
+    fixture_open(&r->w, WORLD);
+    r->k = os_new(r->w.host, host_os_params(r->w.host));
+    r->at = k_alloc(r->k, 0, 128, 64);
+    k_thread_new(r->k, "spin", 1, watch_body, r);
+    k_thread_new(r->k, "store", 2, store_body, r);
+    sim_run(r->w.sim, SIM_TIME_MAX, NULL);
+    os_free(r->k);
+    fixture_close(&r->w);
+}
+
 /* Seen at the first look after it, too. */
 static void test_store_of_another_cpu(void **state)
 {
     struct rig r = { 0 };
     (void)state;
-    fixture_open(&r.w, WORLD);
-    r.k = os_new(r.w.host, host_os_params(r.w.host));
-    r.at = k_alloc(r.k, 0, 128, 64);
-    k_thread_new(r.k, "spin", 1, watch_body, &r);
-    k_thread_new(r.k, "store", 2, store_body, &r);
-    sim_run(r.w.sim, SIM_TIME_MAX, NULL);
+    run_two_cpus(&r);
     assert_int_equal(r.end_ps - r.begin_ps, look_at(r.write_ps));
-    os_free(r.k);
-    fixture_close(&r.w);
+}
+
+/* At a look within its last line's way, or at the first after it. */
+static void test_copy_of_another_cpu(void **state)
+{
+    struct rig r = { .copies = true };
+    (void)state;
+    run_two_cpus(&r);
+    assert_true(r.end_ps - r.begin_ps > r.write_ps - SIM_PS_PER_US);
+    assert_true(r.end_ps - r.begin_ps <= look_at(r.write_ps));
 }
 
 /* ---- Interrupts meanwhile -------------------------------------------------------------------- */
@@ -313,7 +340,7 @@ int main(void)
         cmocka_unit_test(test_first_look),       cmocka_unit_test(test_like_a_loop),
         cmocka_unit_test(test_limits),           cmocka_unit_test(test_store_of_another_cpu),
         cmocka_unit_test(test_long_computation), cmocka_unit_test(test_interrupts_while_polling),
-        cmocka_unit_test(test_hang_is_told),
+        cmocka_unit_test(test_hang_is_told),     cmocka_unit_test(test_copy_of_another_cpu),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
