@@ -2,7 +2,8 @@
  * Objects of one kind: magazines per CPU, depots per node.
  *
  * Models: an object lies in the memory of the node whose CPU first asked for its slab; freed by a
- *   CPU of the node it is the next that this CPU gets, freed elsewhere it goes home.
+ *   CPU of the node it is the next that this CPU gets, freed elsewhere it goes home. CPUs of a node
+ *   that is full get objects of others.
  * Does not model: the cycles of the allocator (costs.* of its users contain them), slabs that are
  *   given back.
  * Timing: what is done to an object touches its lines.
@@ -100,28 +101,37 @@ void os_caches_free(struct os_memory *memory)
     }
 }
 
-/* The simulated memory of a slab: of the node, or of another if it is full. */
-static struct kaddr slab_memory(struct k_cache *cache, unsigned *node)
+static struct kaddr slab_memory_on(struct k_cache *cache, unsigned node)
 {
-    unsigned n_nodes = cache->kernel->n_nodes;
-    for (unsigned i = 0; i < n_nodes; i++) {
-        unsigned n = (*node + i) % n_nodes;
-        struct kaddr at = k_alloc(cache->kernel, (int)n, cache->per_slab * cache->touched_bytes,
-                                  LINE_BYTES);
-        if (at.v != 0) {
-            *node = n;
-            return at;
-        }
-    }
-    SIM_ASSERT(false, "%s: no memory for objects `%s`", cache->kernel->name, cache->name);
+    return k_alloc(cache->kernel, (int)node, cache->per_slab * cache->touched_bytes, LINE_BYTES);
 }
 
+/* The simulated memory of a slab: of the node, or of another if it is full. v 0: there are free
+ * objects of another, which have come to the list. */
+static struct kaddr slab_memory(struct k_cache *cache, struct object_list *list, unsigned *node)
+{
+    const unsigned n_nodes = cache->kernel->n_nodes;
+    struct kaddr at = slab_memory_on(cache, *node);
+    for (unsigned i = 1; at.v == 0 && i < n_nodes; i++) {
+        move(list, &cache->depot[(*node + i) % n_nodes], OS_CACHE_BATCH);
+        if (list->n > 0)
+            return at;
+    }
+    for (unsigned i = 1; at.v == 0 && i < n_nodes; i++) {
+        *node = (*node + 1) % n_nodes;
+        at = slab_memory_on(cache, *node);
+    }
+    SIM_ASSERT(at.v != 0, "%s: no memory for objects `%s`", cache->kernel->name, cache->name);
+    return at;
+}
+
+/* The list is empty, and is not any more. */
 static void add_slab(struct k_cache *cache, struct object_list *list, unsigned node)
 {
-    struct object_slab *slab = k_zalloc(sizeof(*slab) + cache->per_slab * cache->stride);
     struct kaddr at = { 0 };
-    if (cache->touched_bytes != 0)
-        at = slab_memory(cache, &node);
+    if (cache->touched_bytes != 0 && (at = slab_memory(cache, list, &node)).v == 0)
+        return;
+    struct object_slab *slab = k_zalloc(sizeof(*slab) + cache->per_slab * cache->stride);
     slab->next = cache->slabs;
     cache->slabs = slab;
     for (unsigned i = cache->per_slab; i-- > 0;) { /* the first is the first to go */

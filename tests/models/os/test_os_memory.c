@@ -587,6 +587,34 @@ static void test_caches(void **state)
     in_kernel(cache_body);
 }
 
+/* Objects of a CPU whose node is full come from the other node, and again and again the same. */
+static void cache_of_full_node_body(struct rig *r)
+{
+    struct k_cache *cache = k_cache_new(r->k, "thing", 24, 200);
+    struct physmem *mem = host_physmem(r->w.host);
+    struct kaddr at;
+    void *thing[40];
+    for (uint64_t bytes = 1024 * MIB; bytes >= 64; bytes /= 2)
+        while (k_alloc(r->k, 0, bytes, 64).v != 0)
+            ;
+    const uint64_t before = physmem_free_bytes(mem, 1);
+    for (unsigned round = 0; round < 200; round++) {
+        for (unsigned i = 0; i < SIM_N_ELEMENTS(thing); i++) {
+            thing[i] = k_cache_get(cache, &at);
+            assert_int_equal(physmem_node_of(mem, (struct hpa){ at.v }), 1);
+        }
+        for (unsigned i = 0; i < SIM_N_ELEMENTS(thing); i++)
+            k_cache_put(cache, thing[i]);
+    }
+    assert_true(before - physmem_free_bytes(mem, 1) <= 64 * KIB);
+}
+
+static void test_cache_of_full_node(void **state)
+{
+    (void)state;
+    in_kernel(cache_of_full_node_body);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -603,6 +631,7 @@ int main(void)
         cmocka_unit_test(test_full_node),
         cmocka_unit_test(test_pin),
         cmocka_unit_test(test_caches),
+        cmocka_unit_test(test_cache_of_full_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
