@@ -225,13 +225,12 @@ static bool is_idle(const struct os_cpu *cpu)
     return cpu->running == &cpu->idle && cpu->ready == NULL && !cpu->isolated;
 }
 
-/* Chooses the CPU on which a thread that floats will wake up. */
-static void choose_cpu(struct k_thread *self, struct k_thread *thread)
+/* Chooses the CPU on which a thread that floats will wake up. Who wakes it has synchronised, as he
+ * looks at other CPUs. */
+static void choose_cpu(struct k_thread *thread)
 {
     struct kernel *kernel = thread->kernel;
     struct os_cpu *from = thread->cpu;
-    if (self != NULL)
-        sim_task_sync(self->task); /* it looks at other CPUs */
     if (thread->state != OS_BLOCKED || thread->on != NULL || is_idle(from))
         return;
     for (unsigned i = 1; i < kernel->n_cpus; i++) {
@@ -328,9 +327,14 @@ void k_wake(struct kernel *kernel, struct k_wait_queue *queue)
     } while (waiter != those.first);
     queue->first = NULL;
     while ((waiter = those.first) != NULL) {
-        if (SIM_UNLIKELY(waiter->thread->floats))
-            choose_cpu(self, waiter->thread);
-        if (those.first == waiter && self != NULL)
+        if (SIM_UNLIKELY(waiter->thread->floats)) {
+            if (self != NULL)
+                sim_task_sync(self->task);
+            if (those.first != waiter)
+                continue;
+            choose_cpu(waiter->thread);
+        }
+        if (self != NULL)
             os_charge_wake(self, waiter->thread);
         if (those.first != waiter)
             continue; /* its time was over meanwhile */

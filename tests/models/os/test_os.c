@@ -892,6 +892,57 @@ static void test_floating_threads(void **state)
         }
 }
 
+/* Another CPU moves the thread while who wakes it, ahead of that CPU, looks for an idle one. */
+struct moved_floater {
+    struct rig *r;
+    struct k_thread *thread;
+    sim_time at_ps, wake_ps;
+};
+static void moved_floater_body(void *arg)
+{
+    struct moved_floater *m = arg;
+    k_wait(m->r->k, &m->r->queue, UINT64_MAX);
+    m->r->stop = true;
+}
+static void floater_mover_body(void *arg)
+{
+    struct moved_floater *m = arg;
+    k_compute(m->r->k, (m->at_ps - k_now_ps(m->r->k)) / CYCLE);
+    k_thread_set_cpu(m->thread, 6);
+}
+static void floater_waker_body(void *arg)
+{
+    struct moved_floater *m = arg;
+    struct kernel *k = m->r->k;
+    k_compute(k, (m->wake_ps - SIM_PS_PER_US - k_now_ps(k)) / CYCLE);
+    while (k_now_ps(k) < m->wake_ps)
+        k_compute(k, 20);
+    k_wake(k, &m->r->queue);
+}
+
+static void test_floating_thread_moved(void **state)
+{
+    (void)state;
+    for (unsigned q = 0; q < SIM_N_ELEMENTS(quanta); q++)
+        for (sim_time d = 0; d <= 200 * NS; d += 10 * NS) {
+            struct rig r;
+            struct moved_floater m = { .r = &r };
+            rig_open(&r, quanta[q]);
+            m.at_ps = sim_now(r.sim) + 50 * US;
+            m.wake_ps = m.at_ps - 100 * NS + d;
+            m.thread = k_thread_new(r.k, "floater", 1, moved_floater_body, &m);
+            k_thread_float(m.thread);
+            sim_run(r.sim, sim_now(r.sim) + 20 * US, NULL);
+            k_thread_new(r.k, "busy", 1, occupier_body, &r);
+            k_thread_new(r.k, "waker", 0, floater_waker_body, &m);
+            k_thread_new(r.k, "mover", 5, floater_mover_body, &m);
+            run(&r);
+            for (unsigned c = 0; c < 8; c++)
+                assert_int_equal(r.k->cpu[c].n_threads, 0);
+            rig_close(&r);
+        }
+}
+
 /* ---- Other ways of waking and moving --------------------------------------------------------- */
 
 static void again_body(void *arg)
@@ -1560,6 +1611,7 @@ int main(void)
         OS_TEST(test_threads_share, 20 * NS),
         cmocka_unit_test(test_migration),
         cmocka_unit_test(test_floating_threads),
+        cmocka_unit_test(test_floating_thread_moved),
         OS_TEST(test_wake_all_once, 20 * NS),
         OS_TEST(test_moving_a_ready_thread, 20 * NS),
         OS_TEST(test_moving_at_any_time, 20 * NS),
