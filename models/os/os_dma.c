@@ -312,9 +312,8 @@ static uint64_t iova_take(struct os_dma *dma, uint64_t mask, unsigned order)
     return iova;
 }
 
-/* The largest page of the tables that addresses and size are multiples of. */
-static uint64_t page_bytes_of(const struct kernel *kernel, uint64_t iova, uint64_t address,
-                              uint64_t bytes)
+uint64_t os_iommu_page_bytes(const struct kernel *kernel, uint64_t iova, uint64_t address,
+                             uint64_t bytes)
 {
     static const uint64_t sizes[] = { UINT64_C(1) << 30, UINT64_C(1) << 21 };
     for (unsigned i = 0; kernel->params.iommu_superpages && i < 2; i++)
@@ -344,10 +343,10 @@ static int pages_map(struct k_device *device, uint64_t first, uint64_t n_pages, 
     const uint64_t iova = iova_take(of_device, k_dma_mask(device), order);
     if (iova == 0)
         return -ENOSPC;
-    int status = iommu_map(of_device->domain, (struct iova){ iova }, (struct hpa){ first }, bytes,
-                           page_bytes != 0 ? page_bytes
-                                           : page_bytes_of(device->kernel, iova, first, bytes),
-                           os_permissions_of(direction));
+    int status = iommu_map(
+        of_device->domain, (struct iova){ iova }, (struct hpa){ first }, bytes,
+        page_bytes != 0 ? page_bytes : os_iommu_page_bytes(device->kernel, iova, first, bytes),
+        os_permissions_of(direction));
     os_iommu_store(device->kernel, os_iommu_of(device->kernel, of_device->requester_id));
     if (status != 0)
         os_iova_give(of_device, order, iova);

@@ -9,7 +9,7 @@
  * Timing: iommu_map_cycles and iommu_unmap_cycles, from threads; then lines of tables and queue are
  *   stored, and for what was invalidated the tail is written (mmio_write_cycles), and the CPU
  *   polls, busy, until the hardware has done it, and loads the status. A mapping takes the largest
- *   pages that all of its numbers are multiples of.
+ *   pages that all of its numbers are multiples of, unless these are switched off.
  * Sources: Linux 4.14, drivers/iommu/iommu.c; VT-d 3.0, chapter 3.
  */
 #include <errno.h>
@@ -155,14 +155,12 @@ void os_domains_free(struct os_pci *pci)
 int k_iommu_map(struct k_iommu_domain *domain, uint64_t iova, uint64_t address, uint64_t bytes,
                 enum k_dma_direction direction)
 {
-    static const uint64_t sizes[] = { UINT64_C(1) << 30, UINT64_C(1) << 21, PAGE_BYTES };
-    unsigned i = 0;
-    charge(domain->kernel, domain->kernel->params.costs.iommu_map_cycles);
-    while (i < 2 && ((iova | address | bytes) & (sizes[i] - 1)) != 0)
-        i++;
+    struct kernel *kernel = domain->kernel;
+    charge(kernel, kernel->params.costs.iommu_map_cycles);
     const int status = iommu_map(domain->domain, (struct iova){ iova }, (struct hpa){ address },
-                                 bytes, sizes[i], os_permissions_of(direction));
-    os_iommu_store(domain->kernel, domain->driver);
+                                 bytes, os_iommu_page_bytes(kernel, iova, address, bytes),
+                                 os_permissions_of(direction));
+    os_iommu_store(kernel, domain->driver);
     return status;
 }
 

@@ -57,6 +57,10 @@ struct os_resource {
 /* The device goes: mappings of its registers end, and its own mappings are forgotten. */
 void os_resources_end(struct k_device *device);
 void os_resources_free(struct os_pci *pci);
+/* The largest page of the tables, of those that the kernel uses, that addresses and size are
+ * multiples of. */
+uint64_t os_iommu_page_bytes(const struct kernel *kernel, uint64_t iova, uint64_t address,
+                             uint64_t bytes);
 /* IOMMU_READ, IOMMU_WRITE. */
 unsigned os_permissions_of(enum k_dma_direction direction);
 
