@@ -244,8 +244,8 @@ bool os_vector_alloc(struct kernel *kernel, unsigned cpu, k_irq_fn *handler, voi
 /* The same one of each CPU in the mask, of CPUs 0 to 7. */
 bool os_vector_alloc_all(struct kernel *kernel, unsigned cpus, k_irq_fn *handler, void *arg,
                          uint8_t *vector);
-/* What is pending is dropped. */
-void os_vector_free(struct kernel *kernel, unsigned cpu, uint8_t vector);
+/* What is pending is dropped. True: something was. */
+bool os_vector_free(struct kernel *kernel, unsigned cpu, uint8_t vector);
 void os_vectors_release(struct os_cpu *cpu);
 /* root_complex_host.interrupt */
 void os_interrupt_arrived(void *context, uint32_t destination, uint8_t vector);

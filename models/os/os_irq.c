@@ -171,11 +171,12 @@ bool os_vector_alloc_all(struct kernel *kernel, unsigned cpus, k_irq_fn *handler
     return false;
 }
 
-void os_vector_free(struct kernel *kernel, unsigned cpu_idx, uint8_t number)
+bool os_vector_free(struct kernel *kernel, unsigned cpu_idx, uint8_t number)
 {
     struct os_cpu *cpu = &kernel->cpu[cpu_idx];
     struct os_vector *vector = vector_get(cpu, number);
-    if (vector->pending) {
+    const bool pending = vector->pending;
+    if (pending) {
         struct os_vector **link = &cpu->pending_first;
         while (*link != vector)
             link = &(*link)->next;
@@ -185,4 +186,5 @@ void os_vector_free(struct kernel *kernel, unsigned cpu_idx, uint8_t number)
         os_due_update(cpu);
     }
     *vector = (struct os_vector){ .handler = NULL };
+    return pending;
 }

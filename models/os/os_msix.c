@@ -20,7 +20,8 @@
 #define MESSAGE_CPU_MAX   255u /* without remapping */
 #define MESSAGE_LOGICAL   0xcu /* destination mode logical, redirection hint */
 #define MESSAGE_LOWEST    0x100u
-#define MESSAGE_CPUS_MAX  8u /* of the flat logical model */
+#define MESSAGE_CPUS_MAX  8u            /* of the flat logical model */
+#define MOVED_PS          SIM_PS_PER_MS /* messages are under way for less than that */
 
 /* ---- Messages -------------------------------------------------------------------------------- */
 
@@ -58,18 +59,22 @@ static int message_new_any(struct k_irq *irq, unsigned cpus, struct os_message *
     return 0;
 }
 
-static void message_free(struct k_irq *irq, struct os_message *message)
+/* True: an interrupt of it was pending. */
+static bool message_free(struct k_irq *irq, struct os_message *message)
 {
     struct k_pci_dev *dev = irq->slot->dev;
+    bool pending = false;
     if (message->vector == 0)
-        return;
+        return false;
     for (unsigned cpus = message->cpus; cpus != 0; cpus &= cpus - 1)
-        os_vector_free(dev->device.kernel, (unsigned)__builtin_ctz(cpus), message->vector);
+        pending |= os_vector_free(dev->device.kernel, (unsigned)__builtin_ctz(cpus),
+                                  message->vector);
     if (message->cpus == 0)
-        os_vector_free(dev->device.kernel, message->cpu, message->vector);
+        pending = os_vector_free(dev->device.kernel, message->cpu, message->vector);
     if (message->irte >= 0)
         iommu_irte_free(os_iommu_of(dev->device.kernel, dev->id), message->irte);
     message->vector = 0;
+    return pending;
 }
 
 /* ---- The table ------------------------------------------------------------------------------- */
@@ -179,16 +184,36 @@ int k_irq_request(struct k_pci_dev *dev, unsigned index, unsigned cpu, k_irq_fn 
     return 0;
 }
 
+/* Returns behind every message that was under way: the answer comes after them. So did that to a
+ * configuration write. */
+static void entry_flush(const struct k_irq *irq)
+{
+    if (irq->slot->msi_cap == 0)
+        k_readl(irq->slot->dev, irq->slot->msix_bar, entry_of(irq) + PCI_MSIX_ENTRY_CONTROL);
+}
+
 /* Directs the interrupt to where `then` says. */
 static void redirect(struct k_irq *irq, const struct os_message *then)
 {
-    /* What was sent to the CPU before the last has long been handled; to the last, maybe not. */
-    message_free(irq, &irq->before);
+    struct kernel *kernel = irq->slot->dev->device.kernel;
+    const uint64_t now_ps = k_now_ps(kernel);
+    /* What was sent to the CPU before the last has long been handled, unless it moves again at
+     * once; to the last, maybe not. */
+    if (irq->before.vector != 0 && now_ps - irq->moved_ps < MOVED_PS)
+        entry_flush(irq);
+    const bool again = message_free(irq, &irq->before);
     irq->before = irq->now;
     irq->now = *then;
     entry_mask(irq, true);
     entry_write(irq);
     entry_mask(irq, false);
+    irq->moved_ps = k_now_ps(kernel);
+    if (again) {
+        sim_task_sync(os_self(kernel)->task);
+        os_interrupt_arrived(kernel,
+                             then->cpus != 0 ? (unsigned)__builtin_ctz(then->cpus) : then->cpu,
+                             then->vector);
+    }
 }
 
 int k_irq_set_cpu(struct k_irq *irq, unsigned cpu)
@@ -225,10 +250,7 @@ void k_irq_free(struct k_irq *irq)
     K_LIST_REMOVE(slot->irqs, irq);
     if (!slot->gone) { /* else each read would wait for a completion timeout */
         entry_mask(irq, true);
-        /* The answer comes after every message that was under way; so did that to a configuration
-         * write. */
-        if (slot->msi_cap == 0)
-            k_readl(slot->dev, slot->msix_bar, entry_of(irq) + PCI_MSIX_ENTRY_CONTROL);
+        entry_flush(irq);
     }
     message_free(irq, &irq->before);
     message_free(irq, &irq->now);

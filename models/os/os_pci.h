@@ -80,6 +80,7 @@ struct k_irq {
     k_irq_fn *handler;
     void *arg;
     struct os_message now, before; /* before: what was sent there may still be pending */
+    uint64_t moved_ps;             /* since when it is `now` */
     struct k_irq *next;
 };
 

@@ -359,6 +359,13 @@ static void irqs_body(struct rig *r)
         k_sleep(r->k, 20 * SIM_PS_PER_US);
         assert_int_equal(r->irq[1].n, before + 1);
         expect_irq(r, dev, 1, 7);
+        /* Nor is it lost if it moves twice. */
+        const unsigned once_more = r->irq[1].n;
+        k_writel(dev, 0, RAISE, 1);
+        assert_int_equal(k_irq_set_cpu(irq[1], 6), 0);
+        assert_int_equal(k_irq_set_cpu(irq[1], 7), 0);
+        k_sleep(r->k, 20 * SIM_PS_PER_US);
+        assert_int_equal(r->irq[1].n, once_more + 1);
         k_irq_free(irq[1]);
         const unsigned after = r->irq[1].n;
         k_writel(dev, 0, RAISE, 1);
