@@ -27,7 +27,7 @@ struct k_costs {
     uint32_t pin_cycles, pin_page_cycles;          /* get_user_pages(): per call, per page */
     uint32_t unpin_page_cycles;                    /* put_page() of each */
     uint32_t dma_map_cycles, dma_unmap_cycles;     /* without an IOMMU */
-    uint32_t iommu_map_cycles, iommu_unmap_cycles; /* added with one, including invalidation */
+    uint32_t iommu_map_cycles, iommu_unmap_cycles; /* added with one, without invalidation */
     uint32_t mmio_write_cycles; /* a posted write with its barrier, until the core continues */
     /* ---- copies ------------------------------------------------------------------------------ */
     uint32_t copy_call_cycles; /* per copy of contiguous bytes */
