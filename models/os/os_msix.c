@@ -79,11 +79,10 @@ static bool message_free(struct k_irq *irq, struct os_message *message)
 
 /* ---- The table ------------------------------------------------------------------------------- */
 
-/* Finds the capability and the table once. */
+/* Finds the capability and the table. Time passes, in which another thread may do the same. */
 static void find_table(struct os_slot *slot)
 {
     struct k_pci_dev *dev = slot->dev;
-    slot->msix_known = true;
     uint32_t header;
     unsigned cap = k_pci_find_capability(dev, PCI_CAP_ID_MSIX, &header);
     if (cap == 0) {
@@ -161,6 +160,7 @@ int k_irq_request(struct k_pci_dev *dev, unsigned index, unsigned cpu, k_irq_fn 
     struct os_slot *slot = dev->private_data;
     if (!slot->msix_known)
         find_table(slot);
+    slot->msix_known = true;
     if (index >= slot->msix_vectors)
         return -ENOSPC;
     if (!is_free(slot, index))

@@ -386,6 +386,43 @@ static void test_interrupts(void **state)
     in_kernel(irqs_body);
 }
 
+/* Two threads ask for the first interrupts of a device at the same time: while the first one reads
+ * where the table is. */
+struct second {
+    struct rig *r;
+    int status;
+    struct k_irq *irq;
+};
+static sim_time second_after_ps;
+static void second_body(void *arg)
+{
+    struct second *second = arg;
+    second->status = k_irq_request(second->r->dev[0], 1, 1, handler, &second->r->irq[1],
+                                   &second->irq);
+}
+static void two_requests_body(struct rig *r)
+{
+    struct k_pci_driver driver;
+    struct second second = { .r = r, .status = 1 };
+    struct k_irq *irq;
+    probe_all(r, &driver);
+    k_thread_new(r->k, "second", 1, second_body, &second);
+    k_compute(r->k, second_after_ps / 500);
+    assert_int_equal(k_irq_request(r->dev[0], 0, 0, handler, &r->irq[0], &irq), 0);
+    k_sleep(r->k, 200 * SIM_PS_PER_US);
+    assert_int_equal(second.status, 0);
+    k_irq_free(irq);
+    k_irq_free(second.irq);
+}
+
+static void test_two_requests(void **state)
+{
+    (void)state;
+    for (second_after_ps = 0; second_after_ps < 6 * SIM_PS_PER_US;
+         second_after_ps += SIM_PS_PER_US / 2)
+        in_kernel(two_requests_body);
+}
+
 /* CPUs of a mask get the interrupt in turns; afterwards one has it alone, and no vector is lost. */
 static void turns_body(struct rig *r)
 {
@@ -870,17 +907,12 @@ static void test_host(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_drivers),
-        cmocka_unit_test(test_interrupts),
-        cmocka_unit_test(test_interrupts_in_turns),
-        cmocka_unit_test(test_dma),
-        cmocka_unit_test(test_peers),
-        cmocka_unit_test(test_domains),
-        cmocka_unit_test(test_host),
-        cmocka_unit_test(test_masks),
-        cmocka_unit_test(test_lazy),
-        cmocka_unit_test(test_lazy_tables),
-        cmocka_unit_test(test_superpages),
+        cmocka_unit_test(test_drivers),      cmocka_unit_test(test_interrupts),
+        cmocka_unit_test(test_two_requests), cmocka_unit_test(test_interrupts_in_turns),
+        cmocka_unit_test(test_dma),          cmocka_unit_test(test_peers),
+        cmocka_unit_test(test_domains),      cmocka_unit_test(test_host),
+        cmocka_unit_test(test_masks),        cmocka_unit_test(test_lazy),
+        cmocka_unit_test(test_lazy_tables),  cmocka_unit_test(test_superpages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
