@@ -327,7 +327,7 @@ static int calibrate(struct calibration *c)
         const bool fitted = calibration_print_fit(c);
         good = calibration_print_sensitivity(c);
         good = good && (c->write_path == NULL || calibration_write(c)) && fitted &&
-               c->search.converged;
+               c->search.converged && c->trials.error == NULL;
     }
     const bool stopped = stop_has_come(stop.fd);
     c->trials.stop_fd = -1;

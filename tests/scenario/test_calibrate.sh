@@ -127,5 +127,14 @@ is "a fit out of reach" $? 1
 has "ends at the edge" "$out" "^$inbound +ns +1\.\.20 +10 +(20|1[5-9]\.[0-9]*)$"
 has "and misses" "$out" "^$claim .* MISS$"
 
+# A trial that is refused is no value at all: the search goes on around it, but not all was tried.
+ways=hosts.server.cache.ddio_ways
+out=$("$nudma" calibrate $window "${few[@]}" --set $ways=18 -p $ways=1..32 -c $claim -w ways.cfg 2>refused.txt)
+is "a trial that is refused" $? 1
+has "costs without bound" "$(cat refused.txt)" '^trial 2[1-9]: cost inf$'
+has "is said" "$(cat refused.txt)" '^a trial failed: .*ddio_ways must not exceed'
+has "what was found stays" "$(cat ways.cfg)" 'ddio_ways = \{ value = '
+has "and holds" "$out" "^$claim .* ok$"
+
 echo "1..$cases"
 [ $failed = 0 ]
