@@ -126,6 +126,7 @@ static size_t plan_run(struct planner *planner, const struct whatif *whatif,
     const size_t known = GPOINTER_TO_SIZE(g_hash_table_lookup(planner->index, key));
     if (known != 0) {
         g_free(key);
+        check_metric(whatif, plan_point(planner->plan, known - 1)->scenario, errors);
         return known - 1;
     }
     struct plan_point point = { 0 };
