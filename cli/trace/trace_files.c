@@ -6,6 +6,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/base/cli.h"
 #include "cli/trace/trace_apart.h"
@@ -370,9 +372,20 @@ static bool remove_half(const char *path, int error)
     return full && g_file_test(path, G_FILE_TEST_IS_REGULAR) && g_unlink(path) == 0;
 }
 
-/* What became of a file; false: the file system refused. */
-static bool say(const char *path, const char *what, const struct trace_file_counts *counts,
-                const struct trace_window *window)
+/* Whether the records go where the program's own words do: `-`, or what stdout leads to, a terminal
+ * or /dev/null aside, which keep nothing that words could spoil. */
+static bool is_standard_output(const char *path)
+{
+    struct stat file, out;
+    return path != NULL &&
+           (strcmp(path, "/dev/stdout") == 0 ||
+            (stat(path, &file) == 0 && fstat(STDOUT_FILENO, &out) == 0 && !S_ISCHR(out.st_mode) &&
+             file.st_dev == out.st_dev && file.st_ino == out.st_ino));
+}
+
+/* What became of a file, to `out`; false: the file system refused. */
+static bool say(FILE *out, const char *path, const char *what,
+                const struct trace_file_counts *counts, const struct trace_window *window)
 {
     if (path == NULL)
         return true;
@@ -382,8 +395,8 @@ static bool say(const char *path, const char *what, const struct trace_file_coun
         fprintf(stderr, "nudma run: %s: %s; it ends after %" G_GUINT64_FORMAT " %s\n", path,
                 g_strerror(counts->error), counts->records, what);
     else
-        printf("%s: %" G_GUINT64_FORMAT " %s, %" G_GUINT64_FORMAT " bytes\n", path, counts->records,
-               what, counts->bytes);
+        fprintf(out, "%s: %" G_GUINT64_FORMAT " %s, %" G_GUINT64_FORMAT " bytes\n", path,
+                counts->records, what, counts->bytes);
     if (counts->dropped != 0 && counts->error == 0)
         fprintf(stderr,
                 window->ring ? "%s: the limit of %" G_GUINT64_FORMAT
@@ -430,11 +443,15 @@ static int finish(const struct recording *recording, sim_time end_ps, const char
         remove_half(recording->failed, recording->error);
         return CLI_FAILED;
     }
-    bool good = say(files->pcap, "frames", &recording->pcap_counts, &files->window);
-    good = say(files->tlp, "TLPs", &recording->tlp_counts, &files->window) && good;
-    good = say(files->perfetto, "records", &recording->perfetto_counts, &files->window) && good;
+    const bool taken = is_standard_output(files->pcap) || is_standard_output(files->tlp) ||
+                       is_standard_output(files->perfetto);
+    FILE *out = taken ? stderr : stdout; /* behind a capture words would be a block without sense */
+    bool good = say(out, files->pcap, "frames", &recording->pcap_counts, &files->window);
+    good = say(out, files->tlp, "TLPs", &recording->tlp_counts, &files->window) && good;
+    good = say(out, files->perfetto, "records", &recording->perfetto_counts, &files->window) &&
+           good;
     if (recording->tlp_summary != NULL)
-        printf("%s", recording->tlp_summary);
+        fprintf(out, "%s", recording->tlp_summary);
     if (error != NULL)
         fprintf(stderr, "%s: %s\n", name, error);
     if (error != NULL || (!interrupted && (was_too_early(files) || was_too_late(files, end_ps))))

@@ -66,6 +66,16 @@ is "as many bytes as with payload" \
     "$(fields tcp.pcapng '{ print len }' | sort | uniq -c)"
 is "no malformed frame" "$(count wires.pcapng bad)" 0
 
+# ---- Standard output has the capture alone -------------------------------------------------------
+"$nudma" run net.cfg --pcap - --pcap-port 'client_nic.*' --pcap-snap all 2>said.txt | cat >pipe.pcapng
+is "a capture in a pipe" "$(cmp pipe.pcapng tcp.pcapng && cat said.txt)" \
+    "/dev/stdout: $frames frames, $(wc -c <tcp.pcapng) bytes"
+"$nudma" run net.cfg --pcap - --pcap-port 'client_nic.*' --pcap-snap all >file.pcapng 2>said.txt
+is "in a file that it leads to" "$(cmp file.pcapng tcp.pcapng && cat said.txt)" \
+    "/dev/stdout: $frames frames, $(wc -c <tcp.pcapng) bytes"
+"$nudma" run net.cfg --pcap /dev/fd/1 --pcap-port 'client_nic.*' --pcap-snap all 2>/dev/null | cat >pipe.pcapng
+is "by another name" "$(cmp pipe.pcapng tcp.pcapng && echo alike)" alike
+
 # ---- Frames that are lost are lost to tshark, too ------------------------------------------------
 sed 's/length_m = 1.0;/loss_ratio = 0.002;/; s/duration_us = 150/duration_us = 600/' net.cfg >loss.cfg
 pcap loss.cfg loss.pcapng --pcap-port client_nic.e0 --pcap-snap 100 >/dev/null
