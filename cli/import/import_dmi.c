@@ -258,7 +258,8 @@ void import_cpuinfo(struct import_machine *machine, const char *file, const char
 {
     struct reader r = { machine, errors, file, 0 };
     g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
-    uint64_t threads = 0, packages = 0, cores = 0; /* cores: of each package */
+    g_autoptr(GHashTable) packages = g_hash_table_new(NULL, NULL); /* ids may have gaps: 0 and 3 */
+    uint64_t threads = 0, cores = 0;                               /* cores: of each package */
     unsigned at_cores = 1;
     for (char **line = lines; *line != NULL; line++) {
         r.line++;
@@ -276,15 +277,16 @@ void import_cpuinfo(struct import_machine *machine, const char *file, const char
         else if (strcmp(key, "model") == 0)
             fact(&r, &machine->cpu_model, count_of(&r, value));
         else if (strcmp(key, "physical id") == 0)
-            packages = MAX(packages, count_of(&r, value) + 1);
+            g_hash_table_add(packages, GSIZE_TO_POINTER(count_of(&r, value) + 1));
         else if (strcmp(key, "cpu cores") == 0) {
             cores = count_of(&r, value);
             at_cores = r.line;
         }
     }
-    if (packages > 0 && cores > 0) {
-        import_fact_set(&machine->sockets, packages, file, at_cores);
-        import_fact_set(&machine->cores, packages * cores, file, at_cores);
+    const uint64_t n_packages = g_hash_table_size(packages);
+    if (n_packages > 0 && cores > 0) {
+        import_fact_set(&machine->sockets, n_packages, file, at_cores);
+        import_fact_set(&machine->cores, n_packages * cores, file, at_cores);
         import_fact_set(&machine->threads, threads, file, at_cores);
     }
 }

@@ -22,9 +22,10 @@ struct writer {
     struct import_plan *plan;
     const char *family;
     GString *out;
-    GPtrArray *values; /* of the group under way: key, text, key, text ...; owned */
-    unsigned sockets;
-    uint64_t mps_bytes; /* of the host: firmware of the model has one; 0: not shown */
+    GPtrArray *values;   /* of the group under way: key, text, key, text ...; owned */
+    unsigned sockets;    /* of the model */
+    uint64_t of_machine; /* those among which cores, caches and modules are divided: may be more */
+    uint64_t mps_bytes;  /* of the host: firmware of the model has one; 0: not shown */
 };
 
 /* ---- A group: values read, over a file's ----------------------------------------------------- */
@@ -195,7 +196,9 @@ static void append_cpu(struct writer *w)
     const struct import_machine *m = w->m;
     const bool nodes = import_known(&m->nodes) && import_known(&m->sockets) &&
                        m->nodes.value < m->sockets.value;
-    if (import_known(&m->sockets) || import_known(&m->nodes))
+    if (w->of_machine > w->sockets)
+        put_estimate(w, "sockets", "fewer than were read: the most of the model", w->sockets);
+    else if (import_known(&m->sockets) || import_known(&m->nodes))
         put_number(w, "sockets", nodes || !import_known(&m->sockets) ? &m->nodes : &m->sockets,
                    nodes ? "NUMA nodes: several packages share the memory of one" : NULL,
                    w->sockets);
@@ -203,7 +206,7 @@ static void append_cpu(struct writer *w)
         note(w, "no tool shows the number of cores: %u a socket are the model's default",
              CORES_DEFAULT);
     if (import_known(&m->cores)) {
-        const uint64_t cores = MAX(m->cores.value / w->sockets, 1);
+        const uint64_t cores = MAX(m->cores.value / w->of_machine, 1);
         if (cores > CORES_MAX) {
             note(w, "%" G_GUINT64_FORMAT " cores a socket: the model has %u at most", cores,
                  CORES_MAX);
@@ -238,7 +241,7 @@ static double slice_bytes(const struct writer *w)
 /* Nobody said: a slice of the family's for each core. */
 static void put_llc_estimate(struct writer *w)
 {
-    const uint64_t cores = import_known(&w->m->cores) ? w->m->cores.value / w->sockets
+    const uint64_t cores = import_known(&w->m->cores) ? w->m->cores.value / w->of_machine
                                                       : CORES_DEFAULT;
     const uint64_t slices = CLAMP(cores, 1, CORES_MAX);
     put_estimate(w, "llc_size", "not shown: a slice for each core; lstopo tells",
@@ -250,10 +253,10 @@ static void put_llc(struct writer *w)
 {
     const struct import_machine *m = w->m;
     unsigned slices, ways;
-    const uint64_t caches = import_known(&m->l3_caches) ? m->l3_caches.value : w->sockets;
-    const uint64_t bytes = m->l3_bytes.value * CLAMP(caches / w->sockets, 1, 64);
+    const uint64_t caches = import_known(&m->l3_caches) ? m->l3_caches.value : w->of_machine;
+    const uint64_t bytes = m->l3_bytes.value * CLAMP(caches / w->of_machine, 1, 64);
     const double family_ways = family_number(w, "cache", "llc_ways");
-    const uint64_t cores = import_known(&m->cores) ? m->cores.value / w->sockets : 0;
+    const uint64_t cores = import_known(&m->cores) ? m->cores.value / w->of_machine : 0;
     if (bytes > (UINT64_C(1) << 30) ||
         !import_divide_llc(bytes, cores, slice_bytes(w),
                            import_known(&m->l3_ways) ? m->l3_ways.value : 0, family_ways, &slices,
@@ -266,8 +269,8 @@ static void put_llc(struct writer *w)
         put_llc_estimate(w);
         return;
     }
-    put_size(w, "llc_size", &m->l3_bytes, caches > w->sockets ? "of all caches of a socket" : NULL,
-             bytes);
+    put_size(w, "llc_size", &m->l3_bytes,
+             caches > w->of_machine ? "of all caches of a socket" : NULL, bytes);
     put_estimate(w, "llc_slices", "those of the family's size, else one a core", slices);
     if ((double)ways != family_ways || import_known(&m->l3_ways))
         put_estimate(w, "llc_ways", "as read if slices of it have a power of two of sets", ways);
@@ -363,7 +366,7 @@ static void put_channels(struct writer *w)
                      channels * parts);
         return;
     }
-    const uint64_t of_socket = MAX(dimms->value / w->sockets, 1);
+    const uint64_t of_socket = MAX(dimms->value / w->of_machine, 1);
     if (of_socket > channels)
         note(w, "%" G_GUINT64_FORMAT " DIMMs a socket on %u channels: one a channel is modelled",
              of_socket, channels);
@@ -394,7 +397,7 @@ static void append_dram(struct writer *w)
     const struct import_machine *m = w->m;
     if (import_known(&m->dimm_total_bytes)) {
         put_size(w, "node_size", &m->dimm_total_bytes, NULL,
-                 MIN(m->dimm_total_bytes.value / w->sockets, NODE_BYTES_MAX));
+                 MIN(m->dimm_total_bytes.value / w->of_machine, NODE_BYTES_MAX));
     } else if (import_known(&m->node_bytes)) {
         const uint64_t gib = (m->node_bytes.value + (1u << 30) - 1) >> 30;
         put_size(w, "node_size", &m->node_bytes, "rounded up to GiB",
@@ -854,7 +857,7 @@ static void append_head(struct writer *w)
     g_string_append_printf(w->out, "title = \"%s\";\n", title);
 }
 
-static unsigned choose_sockets(const struct import_machine *m, GPtrArray *notes)
+static uint64_t count_sockets(const struct import_machine *m, GPtrArray *notes)
 {
     uint64_t sockets = import_known(&m->sockets) ? m->sockets.value
                        : import_known(&m->nodes) ? m->nodes.value
@@ -870,7 +873,7 @@ static unsigned choose_sockets(const struct import_machine *m, GPtrArray *notes)
         g_ptr_array_add(notes,
                         g_strdup_printf("%" G_GUINT64_FORMAT " sockets: the model has %u at most",
                                         sockets, SOCKETS_MAX));
-    return (unsigned)CLAMP(sockets, 1, SOCKETS_MAX);
+    return MAX(sockets, 1);
 }
 
 char *import_write(const struct import_machine *machine, const struct import_choice *choice,
@@ -880,7 +883,8 @@ char *import_write(const struct import_machine *machine, const struct import_cho
     struct writer w = { .m = machine, .choice = choice, .out = g_string_new(NULL) };
     w.values = g_ptr_array_new_with_free_func(g_free);
     w.family = import_family_of(machine, choice, notes, errors);
-    w.sockets = choose_sockets(machine, notes);
+    w.of_machine = count_sockets(machine, notes);
+    w.sockets = (unsigned)MIN(w.of_machine, SOCKETS_MAX);
     w.plan = import_plan_new(machine, w.sockets, choice->host, notes, errors);
     if (errors->n_messages == before) {
         w.mps_bytes = find_payload(w.plan);

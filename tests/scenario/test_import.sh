@@ -46,6 +46,29 @@ out=$("$nudma" import many.txt 2>/dev/null | grep cores_per_socket)
 has "no value that nobody published" "$out" \
     'value = 30; provenance = "estimate"; .*# fewer than were read'
 
+# ---- More sockets than the model has: four of them, each as it is ---------------------------------
+{
+    echo '# dmidecode 3.3'
+    for n in {0..7}; do
+        printf 'Handle 0x04%02X, DMI type 4, 48 bytes\nProcessor Information\n\tSignature: Type 0, Family 6, Model 85, Stepping 4\n' "$n"
+        printf '\tStatus: Populated, Enabled\n\tCore Enabled: 10\n\tThread Count: 20\n\n'
+        printf 'Handle 0x07%02X, DMI type 7, 27 bytes\nCache Information\n\tConfiguration: Enabled, Not Socketed, Level 3\n' "$n"
+        printf '\tInstalled Size: 14080 kB\n\tAssociativity: 11-way Set-associative\n\n'
+    done
+    for n in {0..31}; do
+        printf 'Handle 0x11%02X, DMI type 17, 84 bytes\nMemory Device\n\tSize: 16 GB\n\tSpeed: 2666 MT/s\n\n' "$n"
+    done
+} >eight.txt
+out=$("$nudma" import eight.txt -o eight.cfg 2>&1); is "eight sockets" $? 0
+has "are said" "$out" '^nudma import: 8 sockets: the model has 4 at most$'
+is "each has its cores, cache and modules" "$(grep -oE '(sockets|cores_per_socket|llc_size|node_size|channels) = .*value = [^;]*' eight.cfg)" \
+    'sockets = { value = 4
+cores_per_socket = { value = 10
+llc_size = { value = "14080 KiB"
+node_size = { value = "64 GiB"
+channels = { value = 4'
+has "nobody published four" "$(cat eight.cfg)" ' sockets = \{ value = 4; provenance = "estimate"; .*# fewer than were read'
+
 # ---- A platform for scenarios that there are -----------------------------------------------------
 "$nudma" import "$server" --platform -o platform.cfg 2>/dev/null; is "a platform" $? 0
 is "has no workload" "$(grep -cE '^(workload|title|axes)' platform.cfg)" 0
@@ -108,6 +131,8 @@ out=$("$nudma" import cpuinfo.txt 2>/dev/null); is "/proc/cpuinfo" $? 0
 has "its clock" "$out" 'clock_ghz = \{ value = 2.2; '
 has "its cores" "$out" 'cores_per_socket = \{ value = 4; .*two threads each'
 has "its family" "$out" 'families/broadwell_ep/cpu.cfg'
+sed 's/^physical id\t: 1/physical id\t: 3/' cpuinfo.txt >gap.txt
+is "packages that are not numbered one by one" "$("$nudma" import gap.txt 2>/dev/null | sed 's/gap.txt/cpuinfo.txt/')" "$out"
 
 # ---- Two machines --------------------------------------------------------------------------------
 two() { # two NAME PATTERN FILE...: is refused
