@@ -155,6 +155,9 @@ int run_scenarios(struct run_request *request, char **arguments)
         bands_plan(plan, &request->options, choice.sets, &errors);
     if (!request->list)
         check_size(plan, request, &errors);
+    if (traced && errors.n_messages == 0 && plan->points->len == 0)
+        sim_error_add(&errors, NULL, 0, "--shard %s: has no point to trace, expected one",
+                      request->shard);
     if (!request->list && !request->print_config && errors.n_messages == 0)
         trace_files_check(&request->trace_files, plan, request->options.db, request->n_seeds,
                           &errors);

@@ -70,6 +70,12 @@ trace $size --trace-address=write=0,read=0 >/dev/null; is "nothing to follow" $?
 trace $lent --trace-address=client_nc >/dev/null; is "a device that is none, of several" $? 2
 out=$(trace $size --trace-address=nfp,read=1000000000); is "more than there are" $? 1
 has "how many there were" "$out" 'no DMA read 1000000000: there were [1-9][0-9]*'
+for option in --trace-address "--trace 3" "--trace x.pftrace" "--tlp x.tlp"; do
+    # shellcheck disable=SC2086 # an option and its value
+    out=$(trace $size $option --filter 'op=read transfer_bytes=64' --shard 2/3 2>&1); status=$?
+    is "$option of a part without points" "$status $out" "2 --shard 2/3: has no point to trace, expected one"
+done
+is "nor is there a file" "$(ls x.* 2>/dev/null)" ""
 [ ! -e results ]; is "no database" $? 0
 has "a peer's memory" "$(trace smartio/fig26_two_lenders_bandwidth --filter config=two_lenders \
     --trace-address=gpu0,read=0,bytes=64)" 'gpu1 takes it'
