@@ -172,7 +172,7 @@ static void begin_window(struct trace_files *files, sim_time from_ps)
 {
     files->window.from_ps = from_ps;
     if (files->length_ps != 0)
-        files->window.until_ps = from_ps + files->length_ps;
+        files->window.until_ps = from_ps + SIM_MIN(files->length_ps, SIM_TIME_MAX - from_ps);
 }
 
 /* "-" */

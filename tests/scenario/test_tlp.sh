@@ -66,6 +66,11 @@ is "a window" "$(lines w.tlp '{ print }')" "$(lines net.tlp '&& sent >= 2700 && 
 out=$(tlp r.tlp net.cfg --trace-limit 50kB,ring)
 has "a ring" "$out" 'the first [0-9]+ TLPs are gone'
 is "keeps the last" "$(lines r.tlp '{ print }')" "$(lines net.tlp '{ print }' | tail -n "$(count r.tlp 1)")"
+"$nudma" run net.cfg --tlp rest.tlp --trace-from 2700 >/dev/null
+for until in +18446744073709 +18446744073709551615ps; do # of all time that can be said
+    "$nudma" run net.cfg --tlp long.tlp --trace-from 2700 --trace-until $until >/dev/null; is "$until" $? 0
+    is "is to the end of the run" "$(cksum <long.tlp)" "$(cksum <rest.tlp)"
+done
 is "both files of one run" "$(tlp both.tlp net.cfg --pcap both.pcapng | grep -cE '^both.(tlp|pcapng): [0-9]+ ')" 2
 is "the same TLPs" "$(lines both.tlp '{ print }' | cksum)" "$(lines net.tlp '{ print }' | cksum)"
 
