@@ -109,6 +109,33 @@ is "nothing has run" "$(ls other.db 2>/dev/null)" ""
 
 # ---- All of them
 cd "$root" || exit 1
+# Who asks for half or twice the clock, or the rate, sets half or twice of what the point has.
+python3 - "$nudma" scenarios/*/whatif.cfg >"$scratch/halves" <<'PYTHON'
+import re
+import subprocess
+import sys
+
+def texts(group, key):
+    found = re.search(r'\b%s = (\[.*?\]|".*?");' % key, group, re.S)
+    return re.findall(r'"([^"]*)"', found[1].replace('\\"', "'")) if found else []
+
+for name in sys.argv[2:]:
+    for group in re.split(r'\{ (?=id = )', open(name, encoding='utf-8').read())[1:]:
+        asked = re.search(r'(half|twice) (?:the|its) (clock|rate)', texts(group, 'text')[0])
+        if not asked:
+            continue
+        call = [sys.argv[1], 'run', *texts(group, 'scenario'), '--print-config']
+        call += [word for text in texts(group, 'filter') for word in ('--filter', text)]
+        call += [word for text in texts(group, 'base') for word in ('--set', text)]
+        lines = subprocess.run(call, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+        is_now = {line.split(' = ')[0]: line.split()[2] for line in lines if ' = ' in line}
+        for path, value in (text.split('=', 1) for text in texts(group, 'change')):
+            if '.%s_' % asked[2] in path:
+                ratio = float(value) / float(is_now[path])
+                print(texts(group, 'id')[0], asked[1], {0.5: 'half', 2.0: 'twice'}.get(ratio, '%g times' % ratio))
+PYTHON
+is "half and twice are that" "$(awk '$2 != $3 || NF != 3' "$scratch/halves")" ""
+is "of more than ten" "$(($(wc -l <"$scratch/halves") > 10))" 1
 if [ "${CONFIG:-gcc}" = gcc ]; then
     NUDMA=$nudma scripts/whatif-table.sh --check >"$scratch/diff" 2>"$scratch/said"
     is "docs/whatif.md says what comes out" "$? $(cat "$scratch/diff")" "0 "
