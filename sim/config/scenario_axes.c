@@ -354,13 +354,15 @@ void scenario_tell_axes(struct scenario *scenario)
 
 /* ---- --set axes.NAME=a,b --------------------------------------------------------------------- */
 
+/* Of all variants of the file, whatever an earlier --set has left. */
 static void choose_variant(struct axis *axis, const struct axis *old, const char *label,
                            struct config_place place, struct sim_error_list *errors)
 {
-    const struct axis_value *from = axis_value_named(old, label);
+    const struct axis file = { .values = old->replaced ? old->replaced : old->values };
+    const struct axis_value *from = axis_value_named(&file, label);
 
     if (!from) {
-        g_autofree const char **labels = axis_labels(old);
+        g_autofree const char **labels = axis_labels(&file);
         g_autofree char *what = g_strdup_printf("axes.%s: there is no variant", axis->name);
 
         no_such(what, label, labels, place, errors);

@@ -730,6 +730,14 @@ static void axes_are_replaced_by_name(void **state)
     point_sets(f, s, 1, "workload.memory_socket", "1", "axis memory");
     scenario_free(s);
 
+    /* the last choice counts, of all that the file has */
+    s = load_good(f, two_axes,
+                  SETS("axes.memory=remote", "axes.transfer_bytes=128", "axes.memory=local",
+                       "axes.transfer_bytes=64"));
+    POINTS(s, "memory=local transfer_bytes=64");
+    point_sets(f, s, 0, "workload.memory_socket", "0", "axis memory");
+    scenario_free(s);
+
     refuse_sets(f, two_axes, "axes.transfer_byte=1",
                 "--set: there is no axis \"transfer_byte\"; did you mean \"transfer_bytes\"?");
     refuse_sets(f, two_axes, "axes.memory=locl",
