@@ -319,6 +319,7 @@ static int calibrate(struct calibration *c)
     c->before = g_new0(double, c->all->len);
     c->after = g_new0(double, c->all->len);
     c->best = (double)INFINITY;
+    c->tables = g_strcmp0(c->write_path, "-") == 0 ? stderr : stdout;
     struct stop stop;
     stop_begin(&stop);
     c->trials.stop_fd = stop.fd;

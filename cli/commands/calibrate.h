@@ -10,6 +10,7 @@ struct calibration {
     struct cli_options options;
     char **param_texts, **claim_ids, **sets;
     char *write_path, *command_line;
+    FILE *tables; /* standard output, if the fitted values do not go there */
     int n_workers, max_evaluations;
     int64_t seed;
     double tolerance;

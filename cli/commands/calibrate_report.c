@@ -77,8 +77,8 @@ bool calibration_print_sensitivity(struct calibration *c)
         }
     }
     if (good) {
-        printf("\nsensitivity: d ln claim / d ln parameter, at the fit\n");
-        cli_table_print(table, "", stdout);
+        fprintf(c->tables, "\nsensitivity: d ln claim / d ln parameter, at the fit\n");
+        cli_table_print(table, "", c->tables);
     }
     cli_table_free(table);
     return good;
@@ -100,7 +100,7 @@ static void print_params(const struct calibration *c)
         cli_table_cell(table, "%s", before);
         cli_table_cell(table, "%s", after);
     }
-    cli_table_print(table, "", stdout);
+    cli_table_print(table, "", c->tables);
     cli_table_free(table);
 }
 
@@ -130,8 +130,8 @@ static bool print_claims(const struct calibration *c)
         cli_table_cell(table, "%s", claim_error_text(&claim, text));
         cli_table_cell(table, "%s", holds(&claim, claim.value) ? "ok" : "MISS");
     }
-    printf("\n");
-    cli_table_print(table, "", stdout);
+    fputc('\n', c->tables);
+    cli_table_print(table, "", c->tables);
     cli_table_free(table);
     return good;
 }
@@ -148,12 +148,13 @@ static void print_others(const struct calibration *c)
         n_before += holds(claim, c->before[i]);
         n_after += holds(claim, c->after[i]);
     }
-    printf("\ncost %.6g after %u trials%s; %u runs of points\n", c->search.best,
-           g_hash_table_size(c->costs),
-           c->search.converged ? "" : ", given up (--max-trials allows more)", c->trials.n_runs);
+    fprintf(c->tables, "\ncost %.6g after %u trials%s; %u runs of points\n", c->search.best,
+            g_hash_table_size(c->costs),
+            c->search.converged ? "" : ", given up (--max-trials allows more)", c->trials.n_runs);
     if (n > 0)
-        printf("predictions (K) of these scenarios that hold: %u of %u before, %u of %u now\n",
-               n_before, n, n_after, n);
+        fprintf(c->tables,
+                "predictions (K) of these scenarios that hold: %u of %u before, %u of %u now\n",
+                n_before, n, n_after, n);
 }
 
 bool calibration_print_fit(const struct calibration *c)
@@ -237,7 +238,7 @@ bool calibration_write(const struct calibration *c)
     g_autofree char *text = file_text(c);
     fputs(text, cli_output_file(output));
     const bool written = cli_output_end(output, true);
-    if (written)
+    if (written && strcmp(c->write_path, "-") != 0)
         printf("\nwritten to %s; runs use it with --set @%s\n", c->write_path, c->write_path);
     return written;
 }

@@ -410,6 +410,14 @@ static char *value_text(struct fit *fit, const char *setting, bool start)
     return trials_value_text(param, start ? param->start : fit->x[i]);
 }
 
+/* Where tables go: not behind or before settings or claims on standard output. */
+static FILE *tables_of(const struct fit *fit)
+{
+    return g_strcmp0(fit->measure->output, "-") == 0 || g_strcmp0(fit->measure->claims, "-") == 0
+               ? stderr
+               : stdout;
+}
+
 static void print_items(const struct fit *fit)
 {
     struct cli_table *table = cli_table_new("what|unit|>measured|>before|>now|>error %|read at");
@@ -425,7 +433,7 @@ static void print_items(const struct fit *fit)
         cli_table_cell(table, "%+.1f", 100.0 * error_ratio(item));
         cli_table_cell(table, "%s", source);
     }
-    cli_table_print(table, "", stdout);
+    cli_table_print(table, "", tables_of(fit));
     cli_table_free(table);
 }
 
@@ -446,8 +454,8 @@ static void print_settings(struct fit *fit)
             cli_table_cell(table, "%s", item->what);
         }
     }
-    printf("\n");
-    cli_table_print(table, "", stdout);
+    fputc('\n', tables_of(fit));
+    cli_table_print(table, "", tables_of(fit));
     cli_table_free(table);
 }
 

@@ -71,6 +71,13 @@ is "as the fit says" "$(query fitted.db "select printf('%.1f', mean) from result
     where metric = 'latency_mean_ns' and point = 'cache=cold window_bytes=4096'")" \
     "$(awk -v claim=$claim '$1 == claim && NF > 6 { printf "%.1f", $5 }' <<<"$fit")"
 
+# On standard output it stands alone.
+"$nudma" calibrate $window "${few[@]}" -p $inbound=80..110 -c $claim --tolerance 0.1 -q -w - >alone.cfg 2>tables.txt
+is "a file on standard output" $? 0
+has "the tables are elsewhere" "$(cat tables.txt)" '^sensitivity: '
+has "is used as it is" "$("$nudma" run $window "${few[@]}" --print-config --set @alone.cfg 2>&1)" \
+    "^$inbound = .*alone.cfg:[0-9]+.*calibrated \(claims $claim\)"
+
 # ---- Two parameters, two claims ------------------------------------------------------------------
 # Of a scenario of one's own, with other values than the platform gives: quick, and both have to move.
 mkdir -p mine/own

@@ -19,6 +19,8 @@ has "what comes next" "$out" '^Then here: nudma measure t620 --read '
 
 # ---- MLC -----------------------------------------------------------------------------------------
 out=$("$simulate" measure t620 --read "$samples/mlc.txt" -o fit.cfg --claims claims.cfg); is "mlc's output" $? 0
+is "on standard output, alone" "$("$simulate" measure t620 --read "$samples/mlc.txt" -o - 2>/dev/null | grep -v '^#')" \
+    "$(grep -v '^#' fit.cfg)"
 has "local latency" "$out" '^load, local memory, idle +ns +86\.2 +82\.[89][0-9]* +8[56]\.[0-9]* +[+-]0\.[0-5] +mlc.txt:5$'
 has "remote latency" "$out" '^load, memory of another socket, idle +ns +132\.9 .* [+-]0\.[0-5] +mlc.txt:5$'
 has "bandwidth is compared" "$out" '^reads of a socket, local memory +GB/s +40\.55'
