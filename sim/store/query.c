@@ -215,7 +215,8 @@ struct results_cursor *results_failures(struct results_db *db, const char *scena
                "  r.scenario_id = (SELECT id FROM label WHERE text = ?1) AND r.status = 'failed'"
                "  AND NOT EXISTS (SELECT 1 FROM run_row d WHERE d.scenario_id = r.scenario_id"
                "   AND d.point_id = r.point_id AND d.seed = r.seed"
-               "   AND d.id > r.id AND d.status = 'done') GROUP BY r.point_id) newest_failed"
+               "   AND (d.id > r.id OR d.started_utc > r.started_utc) AND d.status = 'done')"
+               "  GROUP BY r.point_id) newest_failed"
                " JOIN run_row f ON f.id = newest_failed.id JOIN label p ON p.id = f.point_id"
                " ORDER BY f.id",
                scenario, NULL, NULL);

@@ -55,6 +55,22 @@ has "failed ones are there" "$(query once.db "$failures")" 'of --timeout'
 "$nudma" merge once.db forced.db >/dev/null
 is "once" "$(query once.db 'select count(*) from run where status = "failed"')" 1
 
+# A run that has been done since is no failure any more, in whatever order the two are joined.
+point=("$size" --filter 'op=read transfer_bytes=64' -q)
+"$nudma" run "${point[@]}" --timeout 0.2 --db before.db \
+    --set measure.transactions=2000000000 --set measure.duration_us=900000000 >/dev/null 2>&1
+sqlite3 before.db "update run_row set started_utc = started_utc - 60"
+"$simulate" run "${point[@]}" --db since.db >/dev/null
+for order in "before.db since.db" "since.db before.db"; do
+    rm -f both.db
+    # shellcheck disable=SC2086 # two files
+    "$nudma" merge both.db $order >/dev/null
+    is "$order" "$("$nudma" results --db both.db | grep -c '^failed:')" 0
+done
+sqlite3 before.db "update run_row set started_utc = started_utc + 120"
+rm both.db; "$nudma" merge both.db since.db before.db >/dev/null
+is "one that came after it is" "$("$nudma" results --db both.db | grep -c '^failed:')" 1
+
 older() { # older DATABASE SECONDS: as if another version had made it so long ago
     sqlite3 "$1" "update run_row set started_utc = started_utc - $2;
         insert into label(text) values('0.0.1 older');
