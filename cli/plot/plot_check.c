@@ -35,7 +35,7 @@ static GArray *wanted_by(const struct scenario *scenario, const struct plot_spec
     const enum record_kind kind = spec->kind == PLOT_SERIES ? RECORD_SERIES
                                   : plot_is_sampled(spec)   ? RECORD_HISTOGRAM
                                                             : RECORD_METRIC;
-    if (!plot_is_sampled(spec) &&
+    if (!plot_is_sampled(spec) && spec->kind != PLOT_BARS &&
         scenario_axis_find(scenario, spec->x) == scenario_n_axes(scenario)) {
         want(list, spec->x_node, RECORD_METRIC, spec->x);
         g_array_index(list, struct wanted, 0).or_axis = true;
@@ -246,9 +246,26 @@ static void check_units(const struct plot_spec *spec, const GArray *list,
         config_mistake(spec->x_unit_node, errors, "a unit of time: ps, ns, us, ms, s", NULL);
 }
 
+/* Bars stand beside each other by the values of an axis: along a metric there is no place for
+ * them. */
+static void check_bars(const struct scenario *scenario, const struct plot_spec *spec,
+                       struct sim_error_list *errors)
+{
+    g_autoptr(GPtrArray) axes = g_ptr_array_new();
+    if (spec->kind != PLOT_BARS ||
+        scenario_axis_find(scenario, spec->x) < scenario_n_axes(scenario))
+        return;
+    for (size_t i = 0; i < scenario_n_axes(scenario); i++)
+        g_ptr_array_add(axes, (gpointer)(uintptr_t)scenario_axis_name(scenario, i));
+    g_ptr_array_add(axes, NULL);
+    config_mistake(spec->x_node, errors, "an axis, at the values of which bars stand",
+                   (const char *const *)axes->pdata);
+}
+
 static void check_panel(struct scenario *scenario, const struct plot_spec *spec,
                         struct sim_error_list *errors)
 {
+    check_bars(scenario, spec, errors);
     check_curves(scenario, spec, errors);
     check_names(scenario, spec, errors);
     g_autoptr(GArray) list = wanted_by(scenario, spec);

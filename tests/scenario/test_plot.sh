@@ -37,6 +37,8 @@ wrong "an axis that is none" $size 's/x = "transfer_bytes"/x = "transfer_byte"/'
     'plot.x: found "transfer_byte" .*expected an axis, or a metric .*did you mean "transfer_bytes"\?'
 wrong "a metric as x" numa/loaded_latency 's/x = "read_gbyte_s"/x = "read_gbytes_s"/' \
     'plot.x: .*did you mean "read_gbyte_s"\?'
+wrong "bars along a metric" $size 's/log_x = 2;/kind = "bars";/; s/x = "transfer_bytes"/x = "throughput_gbit_s"/' \
+    'plot.x: found "throughput_gbit_s" .*expected an axis, at the values of which bars stand; expected one of "op", "transfer_bytes"$'
 wrong "no metric with parts" pcie_bench/latency_breakdown 's/y = "latency_part_ns"/y = "latency_parts_ns"/' \
     'plot.y: .*in parts, "<name>.<part>"; did you mean "latency_part_ns"\?'
 wrong "series by no axis" $size 's/series = \["op"\]/series = ["opp"]/; /measured/d; /{ series =/d' \
