@@ -161,6 +161,47 @@ static bool has_numbers(const struct plot_panel *panel)
     return title != NULL;
 }
 
+static void y_range(const struct plot_data *data, double *lo, double *hi)
+{
+    *lo = INFINITY;
+    *hi = -INFINITY;
+    for (guint i = 0; i < data->curves->len; i++) {
+        const struct plot_curve *curve = data->curves->pdata[i];
+        for (guint k = 0; k < curve->values->len; k++) {
+            const double y = g_array_index(curve->values, struct plot_value, k).y;
+            *lo = MIN(*lo, y);
+            *hi = MAX(*hi, y);
+        }
+    }
+}
+
+/* gnuplot finds no end by itself for an axis with one bound that no value is on the right side of:
+ * the bound that is not set, in that case. */
+static double free_bound(const struct plot_spec *spec, double bound, double sign)
+{
+    if (spec->log_y >= 2)
+        return bound * pow(spec->log_y, sign);
+    return bound + sign * (bound != 0.0 ? fabs(bound) : 1.0);
+}
+
+static void append_y_range(GString *script, const struct plot_spec *spec,
+                           const struct plot_data *data)
+{
+    double lo, hi, y_min = spec->y_min, y_max = spec->y_max;
+    y_range(data, &lo, &hi);
+    if (isnan(y_min) && !isnan(y_max) && lo >= y_max)
+        y_min = free_bound(spec, y_max, -1.0);
+    else if (isnan(y_max) && !isnan(y_min) && hi <= y_min)
+        y_max = free_bound(spec, y_min, 1.0);
+    g_string_append(script, "set yrange [");
+    if (!isnan(y_min))
+        g_string_append_printf(script, "%.17g", y_min);
+    g_string_append(script, ":");
+    if (!isnan(y_max))
+        g_string_append_printf(script, "%.17g", y_max);
+    g_string_append(script, "]\n");
+}
+
 /* Above the highest value of a picture there is room: on the frame it could not be read. */
 static void append_y_axis(GString *script, const struct plot_panel *panel,
                           const struct plot_output *output)
@@ -185,13 +226,7 @@ static void append_y_axis(GString *script, const struct plot_panel *panel,
                                !has_numbers(panel)     ? "0.02"
                                : plot_is_small(output) ? "0.14"
                                                        : "0.07");
-    g_string_append(script, "set yrange [");
-    if (!isnan(spec->y_min))
-        g_string_append_printf(script, "%.17g", spec->y_min);
-    g_string_append(script, ":");
-    if (!isnan(spec->y_max))
-        g_string_append_printf(script, "%.17g", spec->y_max);
-    g_string_append(script, "]\n");
+    append_y_range(script, spec, data);
 }
 
 #define PANEL_WIDTH    760
@@ -523,20 +558,6 @@ struct label_side {
     bool below;
     const char *justify;
 };
-
-static void y_range(const struct plot_data *data, double *lo, double *hi)
-{
-    *lo = INFINITY;
-    *hi = -INFINITY;
-    for (guint i = 0; i < data->curves->len; i++) {
-        const struct plot_curve *curve = data->curves->pdata[i];
-        for (guint k = 0; k < curve->values->len; k++) {
-            const double y = g_array_index(curve->values, struct plot_value, k).y;
-            *lo = MIN(*lo, y);
-            *hi = MAX(*hi, y);
-        }
-    }
-}
 
 static struct label_side label_side(const struct plot_spec *spec, const struct plot_data *data,
                                     const struct plot_value *v)

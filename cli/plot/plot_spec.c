@@ -484,6 +484,8 @@ static void check_axis(const struct plot_spec *spec, const struct plot_spec *who
     if (base == 1)
         config_mistake(setting(spec, whole, log_key), errors, "0 (linear), or a base of 2..16",
                        NULL);
+    if (base >= 2 && max <= 0.0)
+        config_mistake(node, errors, "more than 0: the axis is logarithmic", NULL);
     if (isnan(min) || isnan(max) || min < max)
         return;
     g_autofree char *expected = g_strdup_printf("%s than %s, %s", at_max ? "more" : "less",

@@ -37,6 +37,8 @@ wrong "an axis that is none" $size 's/x = "transfer_bytes"/x = "transfer_byte"/'
     'plot.x: found "transfer_byte" .*expected an axis, or a metric .*did you mean "transfer_bytes"\?'
 wrong "a metric as x" numa/loaded_latency 's/x = "read_gbyte_s"/x = "read_gbytes_s"/' \
     'plot.x: .*did you mean "read_gbyte_s"\?'
+wrong "a logarithm of less than nothing" $size 's/y_min = 0.0;/log_y = 10; y_max = -1.0;/' \
+    'plot.y_max: found -1 \(a number\), expected more than 0: the axis is logarithmic$'
 wrong "bars along a metric" $size 's/log_x = 2;/kind = "bars";/; s/x = "transfer_bytes"/x = "throughput_gbit_s"/' \
     'plot.x: found "throughput_gbit_s" .*expected an axis, at the values of which bars stand; expected one of "op", "transfer_bytes"$'
 wrong "no metric with parts" pcie_bench/latency_breakdown 's/y = "latency_part_ns"/y = "latency_parts_ns"/' \
@@ -456,6 +458,11 @@ has "bars of one metric" "$out" "title 'latency mean'"
 four=$(printf '{ title = "%s"; filter = "op=read"; }, ' a b c d)
 figure p/four.cfg $size "x = \"transfer_bytes\"; y = \"latency_mean_ns\"; panels = ( ${four%, } );"
 "$nudma" run p/four --scenarios . --db words.db -q --filter transfer_bytes=2048 >/dev/null
+for bound in 'y_max = 100;' 'y_min = 90000;' 'y_max = 100; log_y = 10;' 'y_min = 90000; log_y = 10;' 'y_max = 0;'; do
+    figure p/words.cfg $size "x = \"transfer_bytes\"; y = \"latency_mean_ns\"; $bound"
+    "$nudma" plot p/words --scenarios . --db words.db -F svg -o beyond >/dev/null 2>err.txt
+    is "all values beyond $bound" "$? $(grep -v 'of an older text' err.txt)" "0 "
+done
 is "four panels stand in two rows" "$("$nudma" plot p/four --scenarios . --db words.db -F gnuplot |
     grep '^set origin 0[.][0-9.]*,[0-9.]*$' | sort -u | wc -l)" 4
 
