@@ -83,7 +83,7 @@ static void add_variant(struct plan *plan, const struct plan_point *base, const 
 }
 
 bool bands_plan(struct plan *plan, const struct cli_options *options, const char *const *sets,
-                struct sim_error_list *errors)
+                bool is_part, struct sim_error_list *errors)
 {
     const guint n = plan->points->len;
     const size_t before = errors->n_messages;
@@ -94,7 +94,7 @@ bool bands_plan(struct plan *plan, const struct cli_options *options, const char
             for (unsigned end = 0; end < 2; end++)
                 add_variant(plan, &base, bands->pdata[k], end, options, sets, errors);
     }
-    if (errors->n_messages == before && plan->points->len == n)
+    if (errors->n_messages == before && plan->points->len == n && !is_part)
         sim_error_add(errors, NULL, 0,
                       "--bands: no value of these scenarios has a range (a setting says "
                       "{ value = 32; range = [16, 64]; })");

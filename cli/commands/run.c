@@ -152,7 +152,7 @@ int run_scenarios(struct run_request *request, char **arguments)
     struct plan *plan = plan_new(&request->options, arguments, &choice, &errors);
     int status = CLI_WRONG;
     if (request->bands && errors.n_messages == 0)
-        bands_plan(plan, &request->options, choice.sets, &errors);
+        bands_plan(plan, &request->options, choice.sets, request->shard != NULL, &errors);
     if (!request->list)
         check_size(plan, request, &errors);
     if (traced && errors.n_messages == 0 && plan->points->len == 0)

@@ -17,6 +17,14 @@ is "two chips a way, 20 ns each" "$(query b.db "SELECT max(value) - min(value) B
 "$simulate" run device_lending/text_latency --bands -q --db b.db >/dev/null 2>&1
 is "again, nothing is left to run" "$(query b.db "SELECT count(*) FROM run")" 13
 
+# One point, dealt out to two parts: one has it with its ranges, the other nothing to do.
+for part in 1 2; do
+    "$simulate" run device_lending/text_latency --bands -q --shard $part/2 --db part$part.db >/dev/null 2>&1
+    is "part $part of two" $? 0
+done
+"$nudma" merge parts.db part1.db part2.db >/dev/null
+is "together they are the whole" "$(query parts.db "SELECT count(DISTINCT point) FROM run")" 13
+
 # ---- Claims --------------------------------------------------------------------------------------
 v="v('device_lending/text_latency','path=ram_to_ram','write_latency_ns')"
 cat >claims.cfg <<END
