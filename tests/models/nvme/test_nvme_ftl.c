@@ -299,7 +299,7 @@ static void test_full(void **state)
  * worth of pages that are no longer valid, and all are collected nevertheless. */
 static void test_large_units(void **state)
 {
-    static const enum nvme_preconditioned before[] = { NVME_STEADY, NVME_FULL, NVME_FRESH };
+    static const int before[] = { NVME_STEADY, NVME_FULL, NVME_FRESH };
     struct ftl_geometry g = geometry(0);
     (void)state;
     g.unit_pages = 64;
