@@ -186,7 +186,18 @@ static void append_header(GString *html, const struct plot_spec *spec, const str
     g_string_append(html, "</tr></thead>\n");
 }
 
-static void append_values(GString *html, const struct plot_spec *spec, const struct plot_data *data,
+/* A value of an axis as the point's name has it, 1048576; others are rounded. */
+static const char *x_number(const struct scenario *scenario, const struct plot_spec *spec, double x,
+                            char buffer[32])
+{
+    if (scenario_axis_find(scenario, spec->x) == scenario_n_axes(scenario))
+        return cli_number(x, buffer);
+    g_snprintf(buffer, 32, "%.15g", x);
+    return buffer;
+}
+
+static void append_values(GString *html, const struct scenario *scenario,
+                          const struct plot_spec *spec, const struct plot_data *data,
                           const char *label)
 {
     g_autoptr(GArray) xs = all_x(data);
@@ -201,7 +212,7 @@ static void append_values(GString *html, const struct plot_spec *spec, const str
         char number[32];
         const char *name = data->categories->len > (guint)x && x >= 0.0
                                ? data->categories->pdata[(guint)x]
-                               : cli_number(x, number);
+                               : x_number(scenario, spec, x, number);
         html_add(html, "<tr><th scope=\"row\">", name, "</th>", NULL);
         for (guint k = 0; k < data->curves->len; k++) {
             if (!((const struct plot_curve *)data->curves->pdata[k])->by_ratio)
@@ -330,7 +341,7 @@ static void append_parts(struct report *report, struct scenario *scenario,
                           &report->errors)) {
         g_string_append(report->html, "<details><summary>Where the time goes</summary>\n");
         append_figure(report, "Where the time goes", "", &panel);
-        append_values(report->html, &spec, &panel.data, "Parts of the latency");
+        append_values(report->html, scenario, &spec, &panel.data, "Parts of the latency");
         g_string_append(report->html, "</details>\n");
     }
     plot_data_release(&panel.data);
@@ -412,7 +423,7 @@ static void append_results(struct report *report, const struct report_paper *pap
         if (is_table(&panels[i])) {
             g_autofree char *what = values_title(panels, n, i);
             html_add(report->html, "<details><summary>", what, "</summary>\n", NULL);
-            append_values(report->html, panels[i].spec, &panels[i].data, what);
+            append_values(report->html, scenario, panels[i].spec, &panels[i].data, what);
             g_string_append(report->html, "</details>\n");
         }
         plot_data_release(&panels[i].data);

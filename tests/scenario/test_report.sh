@@ -95,6 +95,8 @@ has "where the time goes" $page '<summary>Where the time goes</summary>'
 has "curves have names" names.html '<th scope="col" class="n">read 64 B</th>'
 has "so has what was measured" names.html '<th scope="col" class="n">read 64 B, measured</th>'
 has "a high legend makes a picture higher" names.html '<svg [^>]*viewBox="0 0 500 4[4-9][0-9]"'
+"$nudma" report pcie_bench/latency_iommu -o axis.html >/dev/null 2>&1
+has "values of an axis as its points have them" axis.html '<tr><th scope="row">1048576</th>'
 "$simulate" run pcie_bench/hosts_iommu_bandwidth -q --db panels.db --filter 'op=read transfer_bytes=64 window_bytes=1048576' >/dev/null 2>&1
 "$nudma" report pcie_bench/hosts_iommu_bandwidth --db panels.db -o panels.html >/dev/null 2>&1
 has "panels have their titles" panels.html '<figcaption>T430'
