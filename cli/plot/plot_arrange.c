@@ -44,6 +44,22 @@ static void color_panel(struct plot_data *data, GHashTable *colors)
 
 /* ---- Axes ------------------------------------------------------------------------------------ */
 
+bool plot_ends_at_zero(const struct plot_data *data)
+{
+    bool crosses = false;
+    for (guint i = 0; i < data->curves->len; i++) {
+        const GArray *values = curve_at(data, i)->values;
+        for (guint k = 0; k < values->len; k++) {
+            const struct plot_value *v = &g_array_index(values, struct plot_value, k);
+            const bool band = v->band_lo < v->band_hi;
+            if (v->y < 0.0 || (band && v->band_lo < 0.0))
+                return false;
+            crosses = crosses || v->y < v->ci95;
+        }
+    }
+    return crosses;
+}
+
 static void extent(const struct plot_data *data, bool along_x, double *lo, double *hi)
 {
     *lo = INFINITY;
@@ -59,6 +75,21 @@ static void extent(const struct plot_data *data, bool along_x, double *lo, doubl
             *hi = MAX(*hi, high);
         }
     }
+    if (!along_x && plot_ends_at_zero(data))
+        *lo = 0.0;
+}
+
+double plot_top(const struct plot_data *data)
+{
+    double top = -INFINITY;
+    for (guint i = 0; i < data->curves->len; i++) {
+        const GArray *values = curve_at(data, i)->values;
+        for (guint k = 0; k < values->len; k++) {
+            const struct plot_value *v = &g_array_index(values, struct plot_value, k);
+            top = fmax(top, fmax(v->y + v->ci95, v->band_lo < v->band_hi ? v->band_hi : v->y));
+        }
+    }
+    return top;
 }
 
 static bool same_metrics(const struct plot_spec *a, const struct plot_spec *b)

@@ -193,12 +193,17 @@ static void append_y_range(GString *script, const struct plot_spec *spec,
         y_min = free_bound(spec, y_max, -1.0);
     else if (isnan(y_max) && !isnan(y_min) && hi <= y_min)
         y_max = free_bound(spec, y_min, 1.0);
+    const bool ends_at_zero = spec->log_y < 2 && plot_ends_at_zero(data);
+    if (ends_at_zero && isnan(y_min))
+        y_min = 0.0;
     g_string_append(script, "set yrange [");
     if (!isnan(y_min))
         g_string_append_printf(script, "%.17g", y_min);
     g_string_append(script, ":");
     if (!isnan(y_max))
         g_string_append_printf(script, "%.17g", y_max);
+    else if (ends_at_zero) /* of an interval that begins below the axis gnuplot misses the top */
+        g_string_append_printf(script, "%.17g<*", plot_top(data));
     g_string_append(script, "]\n");
 }
 

@@ -25,6 +25,10 @@ struct plot_panel {
  * metric along the same x have one y axis (unless one goes more than four times as high as the
  * other), curves that run over each other know it (plot_arrange.c). */
 void plot_arrange(struct plot_panel *panels, guint n_panels);
+/* Whether no value is below 0, but the interval of one is: the y axis then ends at 0. */
+bool plot_ends_at_zero(const struct plot_data *data);
+/* The highest value, or end of an interval or band. */
+double plot_top(const struct plot_data *data);
 /* The script; g_free(). Several panels stand side by side, below the title; not with PLOT_TEXT. */
 char *plot_script(const char *title, const struct plot_panel *panels, guint n_panels,
                   const struct plot_output *output);

@@ -463,6 +463,24 @@ for bound in 'y_max = 100;' 'y_min = 90000;' 'y_max = 100; log_y = 10;' 'y_min =
     "$nudma" plot p/words --scenarios . --db words.db -F svg -o beyond >/dev/null 2>err.txt
     is "all values beyond $bound" "$? $(grep -v 'of an older text' err.txt)" "0 "
 done
+# Intervals of seeds that differ much reach below 0, where no value of a time is.
+figure p/zero.cfg $size 'x = "transfer_bytes"; y = "latency_mean_ns"; panels = ( { filter = "op=read"; }, { filter = "op=write_read"; } );'
+"$nudma" run p/zero --scenarios . --db zero.db --seeds 2 -q --filter 'transfer_bytes=64' >/dev/null
+sqlite3 zero.db "update metric_row set value = case (select seed from run where id = run_id) when 1 then 0 else 90000 end
+    where quantity_id = (select id from quantity where name = 'latency_mean_ns')"
+out=$("$nudma" plot p/zero --scenarios . --db zero.db -F gnuplot 2>/dev/null)
+is "an axis that two share ends at 0 where an interval alone is below" "$(grep -c '^set yrange \[0:[1-9]' <<<"$out")" 2
+sed -i 's/panels = .*);/filter = "op=read";/' p/zero.cfg
+out=$("$nudma" plot p/zero --scenarios . --db zero.db -F gnuplot 2>/dev/null)
+has "so does another, which reaches the other end" "$out" '^set yrange \[0:[5-9][0-9.]+e?[+0-9]*<\*\]$'
+sed -i 's/plot = {/& kind = "bars";/' p/zero.cfg
+out=$("$nudma" plot p/zero --scenarios . --db zero.db -F gnuplot 2>/dev/null)
+has "and that of bars" "$out" '^set yrange \[0:[5-9][0-9.]+e?[+0-9]*<\*\]$'
+sqlite3 zero.db "update metric_row set value = value - 1 where quantity_id = (select id from quantity where name = 'latency_mean_ns')
+    and run_id in (select id from run where seed = 1)"
+sqlite3 zero.db "update metric_row set value = -value where quantity_id = (select id from quantity where name = 'latency_mean_ns')"
+out=$("$nudma" plot p/zero --scenarios . --db zero.db -F gnuplot 2>/dev/null)
+has "values below 0 are shown" "$out" '^set yrange \[:\]$'
 is "four panels stand in two rows" "$("$nudma" plot p/four --scenarios . --db words.db -F gnuplot |
     grep '^set origin 0[.][0-9.]*,[0-9.]*$' | sort -u | wc -l)" 4
 
