@@ -38,6 +38,10 @@ struct explain_resource {
  * owned. */
 GPtrArray *explain_resources(struct config *config, unsigned steps, struct sim_error_list *errors);
 
+/* The host whose processors cpu_utilization_ratio is of, where there are several; else NULL. The
+ * configuration is checked; g_free(). */
+char *explain_cpu_host(const struct config *config);
+
 /* Those of the resources together, a new one; the parts must outlive it.
  * explain_resource_free(). */
 struct explain_resource *explain_join(struct explain_resource *const *parts, guint n);
@@ -68,6 +72,7 @@ struct explain_effect {
 struct explain_answer {
     struct run_result *base; /* owned */
     char *metric, *unit;
+    char *cpu_host; /* explain_cpu_host() */
     bool less_is_better;
     double value;       /* of several seeds their mean */
     double noise_ratio; /* half the base's confidence interval, or half of what seeds differ by */

@@ -327,6 +327,29 @@ static void add_links(struct collector *c, struct config *config, struct sim_err
     world_free(world);
 }
 
+/* The workload's `measured` is a host of the group `network`, else of `lending`. */
+char *explain_cpu_host(const struct config *config)
+{
+    struct collector c = {
+        .values = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free),
+        .paths = g_ptr_array_new_with_free_func(g_free),
+    };
+    g_autoptr(GHashTable) hosts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    config_each_param(config, keep_param, &c);
+    for (guint i = 0; i < c.paths->len; i++)
+        if (g_str_has_prefix(c.paths->pdata[i], "hosts."))
+            g_hash_table_add(hosts, owner_of(c.paths->pdata[i]));
+    const char *measured = value_at(&c, "workload.measured"), *host = NULL;
+    if (measured != NULL && g_hash_table_size(hosts) > 1)
+        host = value_at(&c, "network.%s.host", measured);
+    if (host == NULL && measured != NULL && g_hash_table_size(hosts) > 1)
+        host = value_at(&c, "lending.%s.host", measured);
+    char *found = g_strdup(host);
+    g_ptr_array_free(c.paths, TRUE);
+    g_hash_table_destroy(c.values);
+    return found;
+}
+
 GPtrArray *explain_resources(struct config *config, unsigned steps, struct sim_error_list *errors)
 {
     struct collector c = {

@@ -405,6 +405,16 @@ static GPtrArray *find_resources(const struct explain_request *request,
     return resources;
 }
 
+static char *find_cpu_host(const struct explain_request *request, struct sim_error_list *errors)
+{
+    struct config *config = changed_point(request, NULL, NULL, errors);
+    char *host = config != NULL && errors->n_messages == 0 && experiment_check(config, errors)
+                     ? explain_cpu_host(config)
+                     : NULL;
+    config_free(config);
+    return host;
+}
+
 /* ---- The answer ------------------------------------------------------------------------------ */
 
 static gint by_gain(gconstpointer a, gconstpointer b)
@@ -680,6 +690,7 @@ bool explain_point(const struct explain_request *asked, struct explain_answer *a
         return false;
     }
     answer->unit = g_strdup(unit_of(answer->metric));
+    answer->cpu_host = find_cpu_host(request, errors);
     answer->less_is_better = less_is_better(answer->metric);
     g_autofree char *interval = g_strconcat(answer->metric, ".ci95", NULL);
     const double ci95 = run_result_value(answer->base, interval);
@@ -712,6 +723,7 @@ void explain_release(struct explain_answer *answer)
     run_result_free(answer->base);
     g_free(answer->metric);
     g_free(answer->unit);
+    g_free(answer->cpu_host);
     if (answer->resources != NULL)
         g_ptr_array_free(answer->resources, TRUE);
     if (answer->effects != NULL)

@@ -181,9 +181,9 @@ static GArray *shares_of(const struct run_result *result, const char *begin, con
     return shares;
 }
 
-static void append_utilization(GString *out, const struct run_result *base)
+static void append_utilization(GString *out, const struct explain_answer *answer)
 {
-    g_autoptr(GArray) shares = shares_of(base, "", "utilization_ratio");
+    g_autoptr(GArray) shares = shares_of(answer->base, "", "utilization_ratio");
     unsigned idle = 0;
     g_string_append(out, "\nHow busy each resource is, of its peak\n");
     for (guint i = 0; i < shares->len; i++) {
@@ -192,8 +192,10 @@ static void append_utilization(GString *out, const struct run_result *base)
         const size_t n = strlen(name);
         if (n > 0 && (name[n - 1] == '_' || name[n - 1] == '.'))
             name[n - 1] = '\0';
+        const bool of_host = answer->cpu_host != NULL && strcmp(name, "cpu") == 0;
         if (share->value >= SHOWN_RATIO)
-            g_string_append_printf(out, "  %5.1f %%  %s\n", 100.0 * share->value, name);
+            g_string_append_printf(out, "  %5.1f %%  %s%s%s\n", 100.0 * share->value, name,
+                                   of_host ? " of " : "", of_host ? answer->cpu_host : "");
         else
             idle++;
     }
@@ -270,7 +272,7 @@ char *explain_text(const struct explain_answer *answer)
     append_next(out, answer);
     append_others(out, answer, EXPLAIN_TIME, "\nWith half of these latencies");
     append_rest(out, answer);
-    append_utilization(out, answer->base);
+    append_utilization(out, answer);
     append_waits(out, answer->base);
     append_parts(out, answer->base);
     return g_string_free(out, FALSE);

@@ -121,6 +121,16 @@ has "is named, and what there is" "$out" 'records no metric "none"; expected one
 has "or the nearest" "$(explain pcie_bench/latency_size --metric throughput_gbits --set measure.transactions=50)" \
     'records no metric "throughput_gbits"; did you mean "throughput_gbit_s"'
 
+# Processors are those of one host: of several it is named.
+"$nudma" init --workload fio --platform gold6234 whole.cfg >/dev/null
+sed 's/duration_us = 5000/duration_us = 500/; s/warmup_us = 10000/warmup_us = 4000/' whole.cfg >fio.cfg
+out=$(explain fio.cfg --point 'engine=libaio depth=16'); is "a drive" $? 0
+has "of a single host no processors are named" "$out" '^ +[0-9.]+ %  cpu$'
+if [ "$(stride 2)" = 1 ]; then
+    sed 's/^hosts = {/& other = {\n@include "platforms\/gold6234.cfg"\n};/' fio.cfg >two.cfg
+    has "of two they are" "$(explain two.cfg --point 'engine=libaio depth=16')" '^ +[0-9.]+ %  cpu of server$'
+fi
+
 # Of several together those that matter; the value is that of the settings shown, not of all that were tried.
 two=(--set workload.op=read --set workload.transfer_bytes=64 --set devices.nic.reads_in_flight=8
     --set devices.nic.read_requests_max=8 --set devices.nic.word_ns=0.15)
