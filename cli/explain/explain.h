@@ -22,6 +22,7 @@ struct explain_change {
     char *path;
     double from, to; /* of a switch: 0 and 1 */
     bool is_switch;
+    bool ends; /* its range ends there: no twice as much, or half */
 };
 
 /* A resource that can be made larger. */
@@ -35,8 +36,10 @@ struct explain_resource {
 
 /* The resources of the point, each with what makes it `steps` times as large again (1: twice) as
  * far as the model goes; those that are at its limit are left out. struct explain_resource,
- * owned. */
-GPtrArray *explain_resources(struct config *config, unsigned steps, struct sim_error_list *errors);
+ * owned. ended (may be NULL) gets what those are at, "hosts.server.cpu.clock_ghz = 6", which the
+ * caller g_free()s. */
+GPtrArray *explain_resources(struct config *config, unsigned steps, GPtrArray *ended,
+                             struct sim_error_list *errors);
 
 /* The host whose processors cpu_utilization_ratio is of, where there are several; else NULL. The
  * configuration is checked; g_free(). */
@@ -80,7 +83,7 @@ struct explain_answer {
     double measured_us, n_counted; /* by a rate of a count, in that time; 0: it is none */
     double least_ratio;            /* what is no more is no difference */
     double spread_ratio;           /* of several seeds: the most less the least, of their mean */
-    GPtrArray *resources;          /* as of explain_resources(), owned */
+    GPtrArray *resources, *ended;  /* as of explain_resources(), owned */
     GArray *effects;               /* struct explain_effect, the best first */
     const struct explain_resource *limit; /* NULL: none of EXPLAIN_LIMIT matters */
     double value_without;                 /* the limit 8 times as large; NAN without a limit */

@@ -132,6 +132,7 @@ struct collector {
     unsigned steps;
     GHashTable *values; /* path -> text, of all settings */
     GPtrArray *paths;   /* in their order */
+    GPtrArray *ended;   /* texts of what has no more; NULL: nobody asks */
 };
 
 void explain_resource_free(gpointer pointer)
@@ -176,7 +177,7 @@ static struct explain_resource *resource_named(struct collector *c, enum explain
 static void add_change(struct explain_resource *resource, const char *path, double from, double to,
                        bool is_switch)
 {
-    const struct explain_change change = { g_strdup(path), from, to, is_switch };
+    const struct explain_change change = { g_strdup(path), from, to, is_switch, false };
     g_array_append_val(resource->change, change);
 }
 
@@ -187,15 +188,22 @@ static char *owner_of(const char *path)
     return begin != NULL ? g_strndup(begin + 1, strcspn(begin + 1, ".")) : g_strdup("");
 }
 
-/* As far as the model goes; a size that is doubled stays a power of two if it was one. */
+/* As far as its range goes, at least a part of a step; a number that was doubled stays a power of
+ * two if it was one. *ends: the range ends before all steps are done. */
 static double changed(const struct rule *rule, const struct param_desc *desc, double from,
-                      unsigned steps)
+                      unsigned steps, bool *ends)
 {
     const unsigned doublings = steps * (rule->how == UP_FAR ? 4 : 1);
+    const bool is_count = desc->type == PARAM_U32 || desc->type == PARAM_U64 ||
+                          desc->type == PARAM_BYTES;
     double to = from;
+    *ends = false;
     for (unsigned i = 0; i < doublings && rule->how != ON; i++) {
         const double next = rule->how == DOWN ? to / 2 : to * 2;
-        if (next > desc->hi || next < desc->lo)
+        *ends = next > desc->hi || next < desc->lo;
+        if (*ends && (i == 0 || !is_count))
+            to = rule->how == DOWN ? desc->lo : desc->hi;
+        if (*ends)
             break;
         to = next;
     }
@@ -210,7 +218,10 @@ static void apply_rule(struct collector *c, const struct rule *rule, const char 
     if (desc == NULL || (rule->how == ON) != is_switch)
         return;
     const double from = is_switch ? strcmp(text, "true") == 0 : g_ascii_strtod(text, NULL);
-    const double to = changed(rule, desc, from, c->steps);
+    bool ends;
+    const double to = changed(rule, desc, from, c->steps, &ends);
+    if (to == from && ends && from > 0.0 && c->ended != NULL)
+        g_ptr_array_add(c->ended, g_strdup_printf("%s = %s", path, text));
     if (to == from || (!is_switch && !(from > 0.0)))
         return;
     g_autofree char *owner = owner_of(path);
@@ -219,6 +230,7 @@ static void apply_rule(struct collector *c, const struct rule *rule, const char 
     g_autofree char *group = g_strndup(path, (gsize)(strchr(path, '.') - path) + 1 + strlen(owner));
     struct explain_resource *resource = resource_named(c, rule->kind, name, group);
     add_change(resource, path, from, to, is_switch);
+    g_array_index(resource->change, struct explain_change, resource->change->len - 1).ends = ends;
 }
 
 static void keep_param(void *context, const char *path, const char *value, const char *unit,
@@ -300,6 +312,8 @@ static void add_link(struct collector *c, struct world *world, unsigned index,
     const unsigned is = pcie_port_generation(cable->port[0]);
     const unsigned generation = MIN(is + c->steps, GENERATION_MAX);
     struct world_cable other;
+    if (generation == is && c->ended != NULL)
+        g_ptr_array_add(c->ended, g_strdup_printf("cables.[%u].generation = %u", index, is));
     if (generation == is || end[0] == NULL || end[1] == NULL)
         return;
     g_autofree char *name = g_strdup_printf("PCIe link %s to %s (Gen%u x%u)", end[0], end[1], is,
@@ -350,12 +364,14 @@ char *explain_cpu_host(const struct config *config)
     return found;
 }
 
-GPtrArray *explain_resources(struct config *config, unsigned steps, struct sim_error_list *errors)
+GPtrArray *explain_resources(struct config *config, unsigned steps, GPtrArray *ended,
+                             struct sim_error_list *errors)
 {
     struct collector c = {
         .config = config,
         .resources = g_ptr_array_new_with_free_func(explain_resource_free),
         .steps = steps,
+        .ended = ended,
         .values = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free),
         .paths = g_ptr_array_new_with_free_func(g_free),
     };
@@ -378,8 +394,10 @@ static void join_changes(struct explain_resource *joint, const struct explain_re
             if (strcmp(old->path, change.path) != 0)
                 continue;
             there = true;
-            if (old->to == old->from)
+            if (old->to == old->from) {
                 old->to = change.to;
+                old->ends = change.ends;
+            }
         }
         if (!there) {
             change.path = g_strdup(change.path);

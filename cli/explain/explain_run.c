@@ -389,12 +389,13 @@ static void add_joints_of_owners(GPtrArray *resources, const struct run_result *
 
 static GPtrArray *find_resources(const struct explain_request *request,
                                  const struct explain_resource *gone, unsigned steps,
-                                 const struct run_result *base, struct sim_error_list *errors)
+                                 const struct run_result *base, GPtrArray *ended,
+                                 struct sim_error_list *errors)
 {
     struct config *config = changed_point(request, gone, NULL, errors);
     GPtrArray *resources = NULL;
     if (config != NULL && errors->n_messages == 0 && experiment_check(config, errors))
-        resources = explain_resources(config, steps, errors);
+        resources = explain_resources(config, steps, ended, errors);
     if (resources != NULL) {
         add_joint(resources, base, NULL, is_busy_link);
         add_joint(resources, base, NULL, is_credits);
@@ -555,7 +556,8 @@ static struct explain_resource *join_named(const GPtrArray *resources, const GPt
 static bool find_next(const struct explain_request *request, struct explain_answer *answer,
                       double threshold, struct sim_error_list *errors)
 {
-    g_autoptr(GPtrArray) far = find_resources(request, NULL, GONE_STEPS, answer->base, errors);
+    g_autoptr(GPtrArray) far = find_resources(request, NULL, GONE_STEPS, answer->base, NULL,
+                                              errors);
     const struct explain_resource *gone = NULL;
     struct explain_resource *joint = NULL;
     for (guint i = 0; far != NULL && i < far->len; i++)
@@ -574,7 +576,7 @@ static bool find_next(const struct explain_request *request, struct explain_answ
     g_array_free(first.effects, TRUE);
     g_free(first.error);
     if (runs && without != NULL)
-        answer->gone = find_resources(request, gone, 1, without, errors);
+        answer->gone = find_resources(request, gone, 1, without, NULL, errors);
     if (answer->gone != NULL) {
         struct batch batch = { .request = request,
                                .gone = gone,
@@ -699,9 +701,10 @@ bool explain_point(const struct explain_request *asked, struct explain_answer *a
     look_at_seeds(&with_seeds, answer);
     const double threshold = fmax(request->threshold_ratio, 2.0 * answer->noise_ratio);
     answer->least_ratio = threshold;
+    answer->ended = g_ptr_array_new_with_free_func(g_free);
     answer->resources = stop_has_come(request->stop_fd)
                             ? NULL
-                            : find_resources(request, NULL, 1, answer->base, errors);
+                            : find_resources(request, NULL, 1, answer->base, answer->ended, errors);
     if (answer->resources == NULL)
         return false;
     struct batch batch = { .request = request,
@@ -726,6 +729,8 @@ void explain_release(struct explain_answer *answer)
     g_free(answer->cpu_host);
     if (answer->resources != NULL)
         g_ptr_array_free(answer->resources, TRUE);
+    if (answer->ended != NULL)
+        g_ptr_array_free(answer->ended, TRUE);
     if (answer->effects != NULL)
         g_array_free(answer->effects, TRUE);
     if (answer->next != NULL)

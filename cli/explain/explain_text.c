@@ -41,8 +41,24 @@ static void append_changes(GString *out, const struct explain_resource *resource
         if (c->is_switch)
             g_string_append_printf(out, "    %s = true\n", c->path);
         else
-            g_string_append_printf(out, "    %s = %s instead of %s\n", c->path,
-                                   cli_number(c->to, to), cli_number(c->from, from));
+            g_string_append_printf(out, "    %s = %s instead of %s%s\n", c->path,
+                                   cli_number(c->to, to), cli_number(c->from, from),
+                                   !c->ends          ? ""
+                                   : c->to > c->from ? " (the most that its range allows)"
+                                                     : " (the least that its range allows)");
+    }
+}
+
+/* "cores of server (clock), clock_ghz at most 6": what a range has kept from being twice as much, or half. */
+static void append_name(GString *out, const struct explain_resource *resource)
+{
+    g_string_append(out, resource->name);
+    for (guint i = 0; i < resource->change->len; i++) {
+        const struct explain_change *c = &g_array_index(resource->change, struct explain_change, i);
+        char to[32];
+        if (c->ends)
+            g_string_append_printf(out, ", %s at %s %s", strrchr(c->path, '.') + 1,
+                                   c->to > c->from ? "most" : "least", cli_number(c->to, to));
     }
 }
 
@@ -68,12 +84,14 @@ static void append_limit(GString *out, const struct explain_answer *answer)
 {
     g_string_append(out, "\nWhat limits it\n");
     if (answer->limit == NULL) {
-        g_string_append(
-            out, answer->n_seeds > 1
-                     ? "  No single resource: with twice as much of any, nothing changes by more "
-                       "than the seeds differ.\n"
-                     : "  No single resource: with twice as much of any, nothing changes. What "
-                       "is left are latencies, below.\n");
+        g_string_append(out,
+                        answer->n_seeds > 1
+                            ? "  No single resource: with twice as much of any, or what its range "
+                              "allows, nothing changes by more "
+                              "than the seeds differ.\n"
+                            : "  No single resource: with twice as much of any, or what its range "
+                              "allows, nothing changes. What "
+                              "is left are latencies, below.\n");
         return;
     }
     const struct explain_effect *effect = effect_of(answer->effects, answer->limit);
@@ -101,7 +119,9 @@ static void append_others(GString *out, const struct explain_answer *answer, enu
             continue;
         if (n++ == 0)
             g_string_append_printf(out, "%s\n", head);
-        g_string_append_printf(out, "  %s: ", effect->resource->name);
+        g_string_append(out, "  ");
+        append_name(out, effect->resource);
+        g_string_append(out, ": ");
         append_effect(out, answer, effect);
         g_string_append_c(out, '\n');
     }
@@ -122,6 +142,28 @@ static void append_next(GString *out, const struct explain_answer *answer)
     g_string_append_c(out, '\n');
 }
 
+/* What was tried with less than twice as much, or half, and what could not be tried at all. */
+static void append_ranges(GString *out, const struct explain_answer *answer)
+{
+    const char *separator = "  With what the range allows, less than twice as much: ";
+    for (guint i = 0; i < answer->resources->len; i++) {
+        const struct explain_resource *resource = answer->resources->pdata[i];
+        bool ends = false;
+        for (guint k = 0; k < resource->change->len && resource->parts == NULL; k++)
+            ends = ends || g_array_index(resource->change, struct explain_change, k).ends;
+        if (!ends)
+            continue;
+        g_string_append(out, separator);
+        append_name(out, resource);
+        separator = "; ";
+    }
+    g_string_append(out, *separator == ';' ? "\n" : "");
+    for (guint i = 0; i < answer->ended->len; i++)
+        g_string_append_printf(
+            out, "%s%s%s", i == 0 ? "  Not tried, as the range ends there: " : "",
+            (const char *)answer->ended->pdata[i], i + 1 < answer->ended->len ? ", " : "\n");
+}
+
 static void append_rest(GString *out, const struct explain_answer *answer)
 {
     const double least = fmax(SHOWN_RATIO, answer->least_ratio);
@@ -134,6 +176,7 @@ static void append_rest(GString *out, const struct explain_answer *answer)
                            "\n%u resources and latencies were tried; %u of them change it by no "
                            "more than %.2g %%.\n",
                            answer->effects->len, none, 100.0 * least);
+    append_ranges(out, answer);
     for (guint i = 0; i < answer->effects->len; i++) {
         const struct explain_effect *e = &g_array_index(answer->effects, struct explain_effect, i);
         if (e->failure != NULL && strstr(e->failure, "no effect") == NULL)

@@ -126,6 +126,13 @@ has "or the nearest" "$(explain pcie_bench/latency_size --metric throughput_gbit
 sed 's/duration_us = 5000/duration_us = 500/; s/warmup_us = 10000/warmup_us = 4000/' whole.cfg >fio.cfg
 out=$(explain fio.cfg --point 'engine=libaio depth=16'); is "a drive" $? 0
 has "of a single host no processors are named" "$out" '^ +[0-9.]+ %  cpu$'
+# Twice their clock is beyond its range: as much as that allows is tried.
+has "cores that cannot be twice as fast" "$out" '^  cores of server \(clock\)\. With$'
+has "are as fast as they can be" "$out" '^    hosts.server.cpu.clock_ghz = 6 instead of 3\.3 \(the most that its range allows\)$'
+has "which is listed" "$out" '^  With what the range allows, less than twice as much: cores of server \(clock\), clock_ghz at most 6$'
+out=$(explain fio.cfg --point 'engine=libaio depth=16' --set hosts.server.cpu.clock_ghz=6)
+has "at the end of the range they are not tried" "$out" '^  Not tried, as the range ends there: hosts.server.cpu.clock_ghz = 6$'
+is "nor listed" "$(grep -c 'cores of server' <<<"$out")" 0
 if [ "$(stride 2)" = 1 ]; then
     sed 's/^hosts = {/& other = {\n@include "platforms\/gold6234.cfg"\n};/' fio.cfg >two.cfg
     has "of two they are" "$(explain two.cfg --point 'engine=libaio depth=16')" '^ +[0-9.]+ %  cpu of server$'
