@@ -326,7 +326,7 @@ static void find_steps(struct explain_request *request, struct explain_answer *a
 static bool is_busy_link(const struct explain_resource *resource, const struct run_result *base)
 {
     static const char head[] = "PCIe link ";
-    if (!g_str_has_prefix(resource->name, head))
+    if (base == NULL || !g_str_has_prefix(resource->name, head))
         return false;
     g_auto(GStrv) word = g_strsplit(resource->name + strlen(head), " ", 4);
     for (int e = 0; e < 3 && g_strv_length(word) == 4; e += 2) { /* "A to B (Gen3 x8)" */
@@ -406,14 +406,31 @@ static GPtrArray *find_resources(const struct explain_request *request,
     return resources;
 }
 
-static char *find_cpu_host(const struct explain_request *request, struct sim_error_list *errors)
+/* Before anything runs: reduce() and links that turn out to be busy add a few. */
+static void print_plan(const struct explain_request *request, guint n_changes)
 {
+    const unsigned n_runs = SEEDS + n_changes + (request->brief ? 0 : 1 + n_changes);
+    if (request->shows_progress || request->prints_runs)
+        fprintf(stderr,
+                "nudma explain: some %u runs are planned: %d of the point as it is, %u with a "
+                "change%s; if seeds differ, %d of each\n",
+                n_runs, SEEDS, n_changes, request->brief ? "" : ", as many without its limit",
+                SEEDS);
+}
+
+/* False with mistakes in errors. */
+static bool plan_runs(const struct explain_request *request, struct explain_answer *answer,
+                      struct sim_error_list *errors)
+{
+    g_autoptr(GPtrArray) resources = find_resources(request, NULL, 1, NULL, NULL, errors);
     struct config *config = changed_point(request, NULL, NULL, errors);
-    char *host = config != NULL && errors->n_messages == 0 && experiment_check(config, errors)
-                     ? explain_cpu_host(config)
-                     : NULL;
+    if (config != NULL && errors->n_messages == 0 && experiment_check(config, errors))
+        answer->cpu_host = explain_cpu_host(config);
     config_free(config);
-    return host;
+    if (resources == NULL || errors->n_messages > 0)
+        return false;
+    print_plan(request, resources->len);
+    return true;
 }
 
 /* ---- The answer ------------------------------------------------------------------------------ */
@@ -670,7 +687,7 @@ bool explain_point(const struct explain_request *asked, struct explain_answer *a
     struct batch base = { .request = request, .base = &answer->base };
     *answer = (struct explain_answer){ .value = (double)NAN, .value_without = (double)NAN };
     *error = NULL;
-    if (!check_metric(request, errors))
+    if (!check_metric(request, errors) || !plan_runs(request, answer, errors))
         return false;
     const bool runs = run_batch(&base);
     g_array_free(base.effects, TRUE);
@@ -692,7 +709,6 @@ bool explain_point(const struct explain_request *asked, struct explain_answer *a
         return false;
     }
     answer->unit = g_strdup(unit_of(answer->metric));
-    answer->cpu_host = find_cpu_host(request, errors);
     answer->less_is_better = less_is_better(answer->metric);
     g_autofree char *interval = g_strconcat(answer->metric, ".ci95", NULL);
     const double ci95 = run_result_value(answer->base, interval);

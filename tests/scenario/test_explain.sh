@@ -98,6 +98,7 @@ is "no device, no ratio of it" "$(query shares.db "select count(*) from result w
 
 # ---- The page ------------------------------------------------------------------------------------
 out=$("$nudma" explain "${a[@]}" --set hosts.server.root_complex.posted_data_credits=32 2>&1); is "a page" $? 0
+has "the runs that are planned" "$out" '^nudma explain: some [0-9]+ runs are planned: .* with a change, as many without its limit; if seeds differ, 3 of each$'
 has "the metric" "$out" '^throughput_gbit_s is [0-9.]+ Gbit/s \(more is better\)'
 has "what was changed" "$out" '^    hosts.server.root_complex.posted_data_credits = 64 instead of 32'
 has "by how much" "$out" '^  it is [0-9.]+ Gbit/s \([0-9.]+ % better\)'
@@ -126,6 +127,9 @@ has "or the nearest" "$(explain pcie_bench/latency_size --metric throughput_gbit
 sed 's/duration_us = 5000/duration_us = 500/; s/warmup_us = 10000/warmup_us = 4000/' whole.cfg >fio.cfg
 out=$(explain fio.cfg --point 'engine=libaio depth=16'); is "a drive" $? 0
 has "of a single host no processors are named" "$out" '^ +[0-9.]+ %  cpu$'
+has "how many runs are planned, brief" "$out" '^nudma explain: some 3[0-9] runs are planned: 3 of the point as it is, [0-9]+ with a change; if'
+planned=$(sed -n 's/^nudma explain: some \([0-9]*\) runs.*/\1/p' <<<"$out")
+is "that is as many as there are" "$((planned))" "$(grep -c '^\[[0-9]*/[0-9]*\]' <<<"$out")"
 # Twice their clock is beyond its range: as much as that allows is tried.
 has "cores that cannot be twice as fast" "$out" '^  cores of server \(clock\)\. With$'
 has "are as fast as they can be" "$out" '^    hosts.server.cpu.clock_ghz = 6 instead of 3\.3 \(the most that its range allows\)$'
