@@ -732,6 +732,8 @@ bool explain_point(const struct explain_request *asked, struct explain_answer *a
     answer->effects = effects_of(answer, &batch);
     if (stop_has_come(request->stop_fd))
         return false;
+    if (!(answer->value > 0.0)) /* no share of it says how much better a change is */
+        return true;
     answer->limit = reduce(request, answer, NULL, best_limit(answer->effects, threshold, NULL),
                            answer->resources, answer->effects, answer->value, threshold);
     return answer->limit == NULL || request->brief || find_next(request, answer, threshold, errors);

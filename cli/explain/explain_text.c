@@ -80,18 +80,53 @@ static void append_heavier_latency(GString *out, const struct explain_answer *an
     }
 }
 
+static bool has_latencies(const struct explain_answer *answer)
+{
+    for (guint i = 0; i < answer->effects->len; i++) {
+        const struct explain_effect *e = &g_array_index(answer->effects, struct explain_effect, i);
+        if (e->resource->kind == EXPLAIN_TIME && e->resource->parts == NULL &&
+            e->gain_ratio > fmax(SHOWN_RATIO, answer->least_ratio))
+            return true;
+    }
+    return false;
+}
+
+/* Of a value that is 0, with nothing to relate changes to; several together if none alone does. */
+static unsigned append_changed(GString *out, const struct explain_answer *answer, bool joint)
+{
+    unsigned n = 0;
+    for (guint i = 0; i < answer->effects->len; i++) {
+        const struct explain_effect *e = &g_array_index(answer->effects, struct explain_effect, i);
+        if (!isfinite(e->value) || e->value == answer->value ||
+            (e->resource->parts != NULL) != joint)
+            continue;
+        g_string_append(out, "  ");
+        append_name(out, e->resource);
+        g_string_append(out, ": ");
+        append_value(out, answer, e->value);
+        g_string_append_c(out, '\n');
+        n++;
+    }
+    return n;
+}
+
+static void append_all_changed(GString *out, const struct explain_answer *answer)
+{
+    g_string_append(out,
+                    answer->value < 0.0 ? "\nWhat changes it\n" : "\nWhat makes it other than 0\n");
+    if (append_changed(out, answer, false) == 0 && append_changed(out, answer, true) == 0)
+        g_string_append(out, "  Nothing that was tried.\n");
+}
+
 static void append_limit(GString *out, const struct explain_answer *answer)
 {
     g_string_append(out, "\nWhat limits it\n");
     if (answer->limit == NULL) {
-        g_string_append(out,
-                        answer->n_seeds > 1
-                            ? "  No single resource: with twice as much of any, or what its range "
-                              "allows, nothing changes by more "
-                              "than the seeds differ.\n"
-                            : "  No single resource: with twice as much of any, or what its range "
-                              "allows, nothing changes. What "
-                              "is left are latencies, below.\n");
+        g_string_append_printf(out,
+                               "  No single resource: with twice as much of any, or what its range "
+                               "allows, nothing changes%s.%s\n",
+                               answer->n_seeds > 1 ? " by more than the seeds differ" : "",
+                               has_latencies(answer) ? " What is left are latencies, below." : "");
         return;
     }
     const struct explain_effect *effect = effect_of(answer->effects, answer->limit);
@@ -137,7 +172,7 @@ static void append_next(GString *out, const struct explain_answer *answer)
         g_string_append_printf(out, "; then %s: ", answer->next_limit->name);
         append_effect(out, answer, effect_of(answer->next, answer->next_limit));
     } else {
-        g_string_append(out, "; then no other resource, but latencies");
+        g_string_append(out, "; then no other resource");
     }
     g_string_append_c(out, '\n');
 }
@@ -172,10 +207,11 @@ static void append_rest(GString *out, const struct explain_answer *answer)
         const double ratio = g_array_index(answer->effects, struct explain_effect, i).gain_ratio;
         none += isfinite(ratio) && ratio <= least ? 1u : 0u;
     }
-    g_string_append_printf(out,
-                           "\n%u resources and latencies were tried; %u of them change it by no "
-                           "more than %.2g %%.\n",
-                           answer->effects->len, none, 100.0 * least);
+    g_string_append_printf(out, "\n%u resources and latencies were tried", answer->effects->len);
+    if (answer->value > 0.0)
+        g_string_append_printf(out, "; %u of them change it by no more than %.2g %%", none,
+                               100.0 * least);
+    g_string_append(out, ".\n");
     append_ranges(out, answer);
     for (guint i = 0; i < answer->effects->len; i++) {
         const struct explain_effect *e = &g_array_index(answer->effects, struct explain_effect, i);
@@ -297,7 +333,10 @@ char *explain_text(const struct explain_answer *answer)
     GString *out = g_string_new(NULL);
     g_string_append_printf(out, "%s is ", answer->metric);
     append_value(out, answer, answer->value);
-    g_string_append_printf(out, " (%s is better)\n", answer->less_is_better ? "less" : "more");
+    if (answer->value > 0.0)
+        g_string_append_printf(out, " (%s is better)\n", answer->less_is_better ? "less" : "more");
+    else
+        g_string_append(out, "; nothing can be said in per cent of that\n");
     if (answer->n_seeds > 1)
         g_string_append_printf(
             out,
@@ -310,10 +349,14 @@ char *explain_text(const struct explain_answer *answer)
             "%.0f were counted for it in %g us: a change by one of them, %.1f %%, "
             "is no difference.\n",
             answer->n_counted, answer->measured_us, 100.0 / answer->n_counted);
-    append_limit(out, answer);
-    append_others(out, answer, EXPLAIN_LIMIT, "More of these helps, too");
-    append_next(out, answer);
-    append_others(out, answer, EXPLAIN_TIME, "\nWith half of these latencies");
+    if (answer->value > 0.0) {
+        append_limit(out, answer);
+        append_others(out, answer, EXPLAIN_LIMIT, "More of these helps, too");
+        append_next(out, answer);
+        append_others(out, answer, EXPLAIN_TIME, "\nWith half of these latencies");
+    } else {
+        append_all_changed(out, answer);
+    }
     append_rest(out, answer);
     append_utilization(out, answer);
     append_waits(out, answer->base);

@@ -142,6 +142,18 @@ if [ "$(stride 2)" = 1 ]; then
     has "of two they are" "$(explain two.cfg --point 'engine=libaio depth=16')" '^ +[0-9.]+ %  cpu of server$'
 fi
 
+# Of a value of 0 no change is so many per cent: what makes it other than 0 is listed, or that nothing does.
+tags=(--set workload.op=read --set devices.nic.extended_tags=false --set devices.nic.mrrs_bytes=512
+    --set devices.nic.reads_in_flight=4 -m nic.dma_tag_waits)
+out=$(explain "${a[@]}" "${tags[@]}"); is "a count of 0" $? 0
+has "has no per cent" "$out" '^nic.dma_tag_waits is 0; nothing can be said in per cent of that$'
+has "what makes it more is listed" "$(sed -n '/^What makes it other than 0/{n;p;}' <<<"$out")" \
+    '^  reads in flight of the engine of nic: [1-9][0-9]*$'
+has "none is told to change nothing" "$out" '^[0-9]+ resources and latencies were tried\.$'
+is "nor to be better" "$(grep -c 'better\|What limits it\|below\.' <<<"$out")" 0
+out=$(explain "${a[@]}" -m nic.dma_read_bytes)
+has "or nothing does" "$(sed -n '/^What makes it/{n;p;}' <<<"$out")" '^  Nothing that was tried\.$'
+
 # Of several together those that matter; the value is that of the settings shown, not of all that were tried.
 two=(--set workload.op=read --set workload.transfer_bytes=64 --set devices.nic.reads_in_flight=8
     --set devices.nic.read_requests_max=8 --set devices.nic.word_ns=0.15)
