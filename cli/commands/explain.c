@@ -1,4 +1,5 @@
 /* nudma explain: what limits one point of a scenario. */
+#include <string.h>
 #include <unistd.h>
 
 #include "cli/base/cli.h"
@@ -56,7 +57,7 @@ int cli_explain(int argc, char **argv)
 {
     struct cli_options options = { .no_db = true };
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
-    g_autofree char *metric = NULL;
+    g_autofree char *metric = NULL, *better = NULL;
     g_auto(GStrv) sets = NULL, points = NULL;
     int n_workers = online > 0 ? (int)online : 1, status = CLI_DONE;
     gint64 seed = 1;
@@ -67,6 +68,10 @@ int cli_explain(int argc, char **argv)
           "The first point whose axis values match: 'op=read transfer_bytes=64'", "EXPRESSION" },
         { "metric", 'm', 0, G_OPTION_ARG_STRING, &metric,
           "What is to be better (default: the first that the scenario plots)", "NAME" },
+        { "better", 0, 0, G_OPTION_ARG_STRING, &better,
+          "Whether more or less of it is better (default: by its name and unit; of mere numbers, "
+          "changes to either side are shown)",
+          "more|less" },
         { "set", 's', 0, G_OPTION_ARG_STRING_ARRAY, &sets, "Change a setting, as run does",
           "PATH=VALUE" },
         { "jobs", 'j', 0, G_OPTION_ARG_INT, &n_workers,
@@ -85,6 +90,9 @@ int cli_explain(int argc, char **argv)
                                             .filter_option = "--point" };
         struct explain_request request = { .seed = (uint64_t)seed,
                                            .metric = metric,
+                                           .better = better == NULL                ? EXPLAIN_BY_NAME
+                                                     : strcmp(better, "less") == 0 ? EXPLAIN_LESS
+                                                                                   : EXPLAIN_MORE,
                                            .n_workers = (unsigned)n_workers,
                                            .threshold_ratio = 0.01,
                                            .brief = brief,
@@ -95,6 +103,9 @@ int cli_explain(int argc, char **argv)
             fprintf(stderr, "nudma explain: expected one scenario (nudma list shows them)\n");
         else if (n_workers < 1 || n_workers > 4096 || seed < 0)
             fprintf(stderr, "nudma explain: -j: expected 1..4096; --seed: 0 or more\n");
+        else if (better != NULL && strcmp(better, "more") != 0 && strcmp(better, "less") != 0)
+            fprintf(stderr, "nudma explain: --better: found \"%s\", expected more or less\n",
+                    better);
         else
             status = explain(&options, &choice, &request, command_line);
     }

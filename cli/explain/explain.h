@@ -18,6 +18,13 @@ enum explain_kind {
     EXPLAIN_LOAD,  /* what the workload asks for at a time */
 };
 
+enum explain_better {
+    EXPLAIN_BY_NAME, /* of a request: as the metric's name and unit say */
+    EXPLAIN_MORE,
+    EXPLAIN_LESS,
+    EXPLAIN_EITHER, /* a count: changes to either side are changes */
+};
+
 struct explain_change {
     char *path;
     double from, to; /* of a switch: 0 and 1 */
@@ -57,6 +64,7 @@ struct explain_request {
     unsigned n_seeds; /* from `seed` on, of which values are means; 0: one, or as many as noise asks
                   * for */
     const char *metric; /* NULL: the first that the scenario plots and the point records */
+    enum explain_better better;
     unsigned n_workers;
     double threshold_ratio; /* a smaller effect is none */
     bool brief;             /* what comes next is not asked */
@@ -68,7 +76,7 @@ struct explain_request {
 struct explain_effect {
     const struct explain_resource *resource;
     double value;      /* of the metric with it twice as large; NAN: that run failed */
-    double gain_ratio; /* of the value without it; positive: better */
+    double gain_ratio; /* of the value without it; positive: better, or changed either way */
     char *failure;     /* why that run failed; NULL: it did not */
 };
 
@@ -76,7 +84,7 @@ struct explain_answer {
     struct run_result *base; /* owned */
     char *metric, *unit;
     char *cpu_host; /* explain_cpu_host() */
-    bool less_is_better;
+    enum explain_better better;
     double value;       /* of several seeds their mean */
     double noise_ratio; /* half the base's confidence interval, or half of what seeds differ by */
     unsigned n_seeds;

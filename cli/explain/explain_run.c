@@ -217,6 +217,19 @@ static bool less_is_better(const char *metric)
     return !ends_in(metric, rates) && (ends_in(metric, times) || strstr(metric, "miss") != NULL);
 }
 
+/* Of a number or a count of bytes neither is said to be better. */
+static enum explain_better which_is_better(const struct explain_request *request,
+                                           const struct run_result *base, const char *metric)
+{
+    const char *unit = run_result_unit(base, RECORD_METRIC, metric);
+    if (request->better != EXPLAIN_BY_NAME)
+        return request->better;
+    if (less_is_better(metric))
+        return EXPLAIN_LESS;
+    return unit != NULL && (strcmp(unit, "1") == 0 || strcmp(unit, "bytes") == 0) ? EXPLAIN_EITHER
+                                                                                  : EXPLAIN_MORE;
+}
+
 static const char *unit_of(const char *metric)
 {
     static const char *const units[][2] = {
@@ -261,9 +274,11 @@ static char *choose_metric(const struct explain_request *request, const struct r
 /* Of the value as it was: a time that is halved is 50 % better, a rate that doubles 100 %. */
 static double gain(const struct explain_answer *answer, double from, double to)
 {
+    if (from > 0.0 && answer->better == EXPLAIN_EITHER)
+        return fabs(to - from) / from;
     if (!(from > 0.0) || !(to > 0.0))
         return (double)NAN;
-    return (answer->less_is_better ? from - to : to - from) / from;
+    return (answer->better == EXPLAIN_LESS ? from - to : to - from) / from;
 }
 
 /* ---- Counts ---------------------------------------------------------------------------------- */
@@ -709,7 +724,7 @@ bool explain_point(const struct explain_request *asked, struct explain_answer *a
         return false;
     }
     answer->unit = g_strdup(unit_of(answer->metric));
-    answer->less_is_better = less_is_better(answer->metric);
+    answer->better = which_is_better(request, answer->base, answer->metric);
     g_autofree char *interval = g_strconcat(answer->metric, ".ci95", NULL);
     const double ci95 = run_result_value(answer->base, interval);
     answer->noise_ratio = isfinite(ci95) && answer->value > 0.0 ? ci95 / answer->value : 0.0;

@@ -15,11 +15,15 @@ static void append_value(GString *out, const struct explain_answer *answer, doub
                            answer->unit);
 }
 
+/* from: the value without it. */
 static void append_effect(GString *out, const struct explain_answer *answer,
-                          const struct explain_effect *effect)
+                          const struct explain_effect *effect, double from)
 {
     append_value(out, answer, effect->value);
-    g_string_append_printf(out, " (%.1f %% better)", 100.0 * effect->gain_ratio);
+    if (answer->better == EXPLAIN_EITHER)
+        g_string_append_printf(out, " (%+.1f %%)", 100.0 * (effect->value - from) / from);
+    else
+        g_string_append_printf(out, " (%.1f %% better)", 100.0 * effect->gain_ratio);
 }
 
 static const struct explain_effect *effect_of(const GArray *effects,
@@ -120,7 +124,8 @@ static void append_all_changed(GString *out, const struct explain_answer *answer
 
 static void append_limit(GString *out, const struct explain_answer *answer)
 {
-    g_string_append(out, "\nWhat limits it\n");
+    g_string_append(out, answer->better == EXPLAIN_EITHER ? "\nWhat changes it most\n"
+                                                          : "\nWhat limits it\n");
     if (answer->limit == NULL) {
         g_string_append_printf(out,
                                "  No single resource: with twice as much of any, or what its range "
@@ -135,7 +140,7 @@ static void append_limit(GString *out, const struct explain_answer *answer)
     g_string_append_printf(out, "  %s. With\n", answer->limit->name);
     append_changes(out, answer->limit);
     g_string_append(out, "  it is ");
-    append_effect(out, answer, effect);
+    append_effect(out, answer, effect, answer->value);
     g_string_append(out, ".\n");
     append_heavier_latency(out, answer, effect);
 }
@@ -157,7 +162,7 @@ static void append_others(GString *out, const struct explain_answer *answer, enu
         g_string_append(out, "  ");
         append_name(out, effect->resource);
         g_string_append(out, ": ");
-        append_effect(out, answer, effect);
+        append_effect(out, answer, effect, answer->value);
         g_string_append_c(out, '\n');
     }
 }
@@ -166,11 +171,15 @@ static void append_next(GString *out, const struct explain_answer *answer)
 {
     if (answer->limit == NULL || !isfinite(answer->value_without))
         return;
-    g_string_append(out, "\nIf that limit went (8 times as much, or as much as the model has)\n  ");
+    g_string_append(out, answer->better == EXPLAIN_EITHER
+                             ? "\nWith 8 times as much of that, or as much as the model has\n  "
+                             : "\nIf that limit went (8 times as much, or as much as the model "
+                               "has)\n  ");
     append_value(out, answer, answer->value_without);
     if (answer->next_limit != NULL) {
         g_string_append_printf(out, "; then %s: ", answer->next_limit->name);
-        append_effect(out, answer, effect_of(answer->next, answer->next_limit));
+        append_effect(out, answer, effect_of(answer->next, answer->next_limit),
+                      answer->value_without);
     } else {
         g_string_append(out, "; then no other resource");
     }
@@ -334,7 +343,11 @@ char *explain_text(const struct explain_answer *answer)
     g_string_append_printf(out, "%s is ", answer->metric);
     append_value(out, answer, answer->value);
     if (answer->value > 0.0)
-        g_string_append_printf(out, " (%s is better)\n", answer->less_is_better ? "less" : "more");
+        g_string_append(out, answer->better == EXPLAIN_EITHER
+                                 ? " (a number of which neither more nor less is known to be "
+                                   "better; --better says which)\n"
+                             : answer->better == EXPLAIN_LESS ? " (less is better)\n"
+                                                              : " (more is better)\n");
     else
         g_string_append(out, "; nothing can be said in per cent of that\n");
     if (answer->n_seeds > 1)
@@ -351,7 +364,9 @@ char *explain_text(const struct explain_answer *answer)
             answer->n_counted, answer->measured_us, 100.0 / answer->n_counted);
     if (answer->value > 0.0) {
         append_limit(out, answer);
-        append_others(out, answer, EXPLAIN_LIMIT, "More of these helps, too");
+        append_others(out, answer, EXPLAIN_LIMIT,
+                      answer->better == EXPLAIN_EITHER ? "More of these changes it, too"
+                                                       : "More of these helps, too");
         append_next(out, answer);
         append_others(out, answer, EXPLAIN_TIME, "\nWith half of these latencies");
     } else {

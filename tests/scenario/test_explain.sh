@@ -154,6 +154,17 @@ is "nor to be better" "$(grep -c 'better\|What limits it\|below\.' <<<"$out")" 0
 out=$(explain "${a[@]}" -m nic.dma_read_bytes)
 has "or nothing does" "$(sed -n '/^What makes it/{n;p;}' <<<"$out")" '^  Nothing that was tried\.$'
 
+# Of a count neither more nor less is known to be better.
+tags[7]=devices.nic.reads_in_flight=8
+out=$(explain "${a[@]}" "${tags[@]}"); is "a count" $? 0
+has "is neither good nor bad" "$out" '^nic.dma_tag_waits is [0-9]+ \(a number of which neither more nor less is known to be better; --better says which\)$'
+has "what makes it less is found, too" "$out" '^  tags of nic: 0 \(-100\.0 %\)$'
+is "nothing is better" "$(grep -c '% better\|What limits it' <<<"$out")" 0
+has "unless that is asked for" "$(explain "${a[@]}" "${tags[@]}" --better more)" '^nic.dma_tag_waits is [0-9]+ \(more is better\)$'
+has "no latency is below where none is" "$(explain "${a[@]}" -m nic.p0.tx.utilization_ratio --better more)" \
+    '^  No single resource: .*, nothing changes\.$'
+out=$(explain "${a[@]}" --better most); is "by one of two words" "$? $out" '2 nudma explain: --better: found "most", expected more or less'
+
 # Of several together those that matter; the value is that of the settings shown, not of all that were tried.
 two=(--set workload.op=read --set workload.transfer_bytes=64 --set devices.nic.reads_in_flight=8
     --set devices.nic.read_requests_max=8 --set devices.nic.word_ns=0.15)
