@@ -21,7 +21,10 @@ static char *find(const struct cli_options *options, const char *option, const c
     if (path != NULL)
         return path;
     g_auto(GStrv) names = cli_names_in(options, folder);
-    g_autofree char *suggestion = sim_suggestion(name, (const char *const *)names);
+    const bool near = sim_nearest_name(name, (const char *const *)names) != NULL;
+    g_autofree char *suggestion = near || !lists_all
+                                      ? sim_suggestion(name, (const char *const *)names)
+                                      : g_strdup("");
     g_autofree char *all = g_strjoinv(", ", names);
     fprintf(stderr, "nudma init: %s %s: expected %s%s%s%s\n", option, name,
             lists_all ? "one of " : "a machine of scenarios/platforms", lists_all ? all : "",

@@ -55,11 +55,12 @@ static void list_names(const struct cli_options *options, const char *kind,
     } else if (strcmp(kind, "machines") == 0) {
         names = cli_machine_names(options);
     } else {
-        g_autofree char *suggestion = sim_suggestion(kind, kinds);
+        const char *near = sim_nearest_name(kind, kinds);
         sim_error_add(errors, NULL, 0,
                       "--names=%s: expected scenarios, claims, whatifs, platforms, machines or "
-                      "devices%s%s",
-                      kind, *suggestion != '\0' ? "; " : "", suggestion);
+                      "devices%s%s%s",
+                      kind, near != NULL ? "; did you mean \"" : "", near != NULL ? near : "",
+                      near != NULL ? "\"?" : "");
     }
     for (char **name = names; name != NULL && *name != NULL; name++)
         puts(*name);

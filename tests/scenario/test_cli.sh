@@ -40,6 +40,8 @@ out=$("$nudma" list pcie_bench/latency_ni 2>&1); is "a beginning of no name" $? 
 has "is a scenario that is none" "$out" '^no scenario "pcie_bench/latency_ni"'
 out=$("$nudma" list --names=devices 2>&1); is "devices to include" "$? $(grep -xcE 'nfp6000|p4800x' <<<"$out") $(grep -c cfg <<<"$out")" "0 2 0"
 has "kinds of names" "$("$nudma" list --names=device 2>&1)" 'whatifs, platforms, machines or devices; did you mean "devices"'
+is "kinds of names, once" "$("$nudma" list --names=foo 2>&1)" \
+    "--names=foo: expected scenarios, claims, whatifs, platforms, machines or devices"
 mkdir -p empty
 out=$("$nudma" run empty 2>&1); is "a folder without scenarios" $? 2
 has "is said to be one" "$out" '^empty: is a folder without scenarios below /.*scenarios \(nudma list shows their names\)$'

@@ -46,6 +46,8 @@ done
 "$nudma" init one.cfg --platform gold6234 >/dev/null; out=$("$nudma" run one.cfg --quick 2>&1); is "a machine of one socket runs" $? 0
 out=$("$nudma" init x.cfg --workload netper 2>&1); is "a workload that is none" $? 2
 has "the nearest" "$out" '^nudma init: --workload netper: expected one of fio, memory, .*did you mean "netperf"'
+is "or all, once" "$("$nudma" init x.cfg --workload nope 2>&1)" \
+    "nudma init: --workload nope: expected one of fio, memory, netperf, pcie_bench"
 out=$("$nudma" init x.cfg --platform t43 2>&1); is "a machine that is none" $? 2
 has "the nearest one" "$out" 'expected a machine of scenarios/platforms; did you mean "t430"'
 out=$("$nudma" init x.cfg --platform smartio_local 2>&1); is "a platform of several hosts" $? 2
