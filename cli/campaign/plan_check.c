@@ -134,11 +134,16 @@ static bool axis_alone(const struct plan *plan, GHashTable *scenarios, const cha
     return n_found == n;
 }
 
+#define VALUES_SHOWN 8
+
 static void append_axis(GString *text, const char *axis, const GPtrArray *values)
 {
+    const guint n_shown = values->len > VALUES_SHOWN + 1 ? VALUES_SHOWN : values->len;
     g_string_append_printf(text, "%s%s=", text->len > 0 ? " " : "", axis);
-    for (guint i = 0; i < values->len; i++)
+    for (guint i = 0; i < n_shown; i++)
         g_string_append_printf(text, "%s%s", i > 0 ? "," : "", (const char *)values->pdata[i]);
+    if (n_shown < values->len)
+        g_string_append_printf(text, " and %u more", values->len - n_shown);
 }
 
 /* The axes that have fewer values at the points than in their scenarios: "engine=dsa

@@ -167,6 +167,8 @@ is "what is wrong at some points only names them" "$(cut -d' ' -f2- <<<"$out")" 
     "programs.p.cpu: found 77 (an integer), expected a CPU of the host, 0..27 (at platform=r730)
 programs.p.cpu: found 77 (an integer), expected a CPU of the host, 0..47 (at platform=r740,spr)
 devices.engine.reads_in_flight: unknown setting (at platform=spr)"
+out=$("$simulate" run pcie_bench/latency_size --set "axes.transfer_bytes=$(seq -s, 8001 8400)" 2>&1)
+has "of many values the first" "$out" '\(at transfer_bytes=8193,[0-9,]{30,50} and [0-9]+ more\)$'
 is "nothing has been written so far" "$(find . -name '*.db*')" ""
 
 is "an option before a command that may not have it" "$("$nudma" --set a.b=1 plot X 2>&1)" \
