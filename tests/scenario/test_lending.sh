@@ -24,6 +24,10 @@ out=$("$nudma" run examples/lend_nic --db x.db --set lending.borrower.host=borow
 is "a host that is not there" $? 2
 has "is told with its place and the nearest" "$out" 'lending.borrower.host.*did you mean "borrower"'
 
+out=$("$nudma" run examples/borrowed_nic --db x.db --set workload.measured=borower 2>&1)
+has "what is measured may be a host of either group" "$out" \
+    'expected a host of the group .network. or .lending.; did you mean "borrower"\?$'
+
 out=$("$nudma" run examples/lend_nic --db x.db --filter owner=borrower \
     --set hosts.borrower.iommu.enabled=false 2>&1)
 is "memory that does not fit into windows" $? 1

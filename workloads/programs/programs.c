@@ -139,6 +139,17 @@ static void read_program(struct programs *all, struct config_node *programs,
     }
 }
 
+static void unknown_measured(struct programs *all, struct sim_error_list *errors)
+{
+    const char **names = network_and_lending_names(all->network);
+    workload_mistake(all->workload, "measured", errors,
+                     all->network->n_hosts == 0 ? "a host of the group `lending`"
+                     : all->lending == NULL     ? "a host of the group `network`"
+                                                : "a host of the group `network` or `lending`",
+                     names);
+    free(names);
+}
+
 /* The host by its name in either group. */
 static void find_measured(struct programs *all, struct sim_error_list *errors)
 {
@@ -151,13 +162,8 @@ static void find_measured(struct programs *all, struct sim_error_list *errors)
         all->measured = all->measured_net->host;
     else if (all->measured_lend != NULL)
         all->measured = all->measured_lend->host;
-    else if (all->measured_net == NULL && !all->network->unknown &&
-             (all->lending == NULL || lending_sound(all->lending)))
-        workload_mistake(all->workload, "measured", errors,
-                         all->network->n_hosts != 0 ? "a host of the group `network`"
-                                                    : "a host of the group `lending`",
-                         all->network->n_hosts != 0 ? network_names(all->network)
-                                                    : lending_names(all->lending));
+    else if (!all->network->unknown && (all->lending == NULL || lending_sound(all->lending)))
+        unknown_measured(all, errors);
 }
 
 /* Of a host whose payload takes no lines and links, nothing is worth measuring. */

@@ -481,6 +481,25 @@ const char *const *network_names(const struct network *network)
     return network->names;
 }
 
+const char **network_and_lending_names(const struct network *network)
+{
+    const struct lending *lending = network->lending;
+    const unsigned n_lending = lending != NULL ? lending_n_hosts(lending) : 0;
+    const char **names = sim_zalloc(NETWORK_HOSTS_MAX + n_lending + 1, sizeof(*names));
+    unsigned n = 0;
+    for (unsigned h = 0; network->names[h] != NULL; h++)
+        names[n++] = network->names[h];
+    for (unsigned h = 0; h < n_lending; h++) {
+        const char *name = lending_names(lending)[h];
+        bool known = false;
+        for (unsigned i = 0; i < network->n_hosts; i++)
+            known = known || strcmp(network->host[i].name, name) == 0;
+        if (!known)
+            names[n++] = name;
+    }
+    return names;
+}
+
 bool network_interface_named(const struct network_host *host, const char *name)
 {
     if (name[0] == '\0' || !has_nics(host))

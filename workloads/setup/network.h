@@ -96,6 +96,8 @@ void network_down(struct network *network, const volatile int *interrupt);
 void network_free(struct network *network);
 struct network_host *network_find(struct network *network, const char *name);
 const char *const *network_names(const struct network *network); /* NULL-terminated */
+/* Its hosts and those of the group `lending`, each once; NULL-terminated. Caller free()s. */
+const char **network_and_lending_names(const struct network *network);
 
 /* By the settings: the host's adapter has the firmware of Myrinet Express, so it has no
  * interface. */
