@@ -68,8 +68,12 @@ static int print_results(struct results_request *request, struct results_db *db)
     const struct result_choice choice = { request->options.arguments, request->metrics,
                                           request->filters };
     struct sim_error_list errors = { 0 };
-    int status = CLI_DONE;
     g_autoptr(GPtrArray) sets = result_sets_find(db, &choice, &errors);
+    if (results_failed(db)) {
+        cli_report(&errors);
+        return CLI_FAILED;
+    }
+    int status = CLI_DONE;
     g_autoptr(GPtrArray) layouts = g_ptr_array_new_with_free_func(free_layout);
     for (guint i = 0; i < sets->len; i++) {
         struct result_set *set = sets->pdata[i];

@@ -391,6 +391,8 @@ GPtrArray *result_sets_find(struct results_db *db, const struct result_choice *c
         g_new0(bool, choice->metrics != NULL ? g_strv_length(choice->metrics) + 1 : 1);
     const bool good = errors->n_messages == 0;
     g_auto(GStrv) names = stored_scenarios(db);
+    if (results_failed(db)) /* then what is missing is no mistake of who asks */
+        return sets;
     if (*names == NULL)
         sim_error_add(errors, NULL, 0, "the database has no finished runs");
     else if (choice->scenarios != NULL && *choice->scenarios != NULL)
@@ -402,6 +404,8 @@ GPtrArray *result_sets_find(struct results_db *db, const struct result_choice *c
         find_metrics(set, db, choice->metrics, used, all);
         split_axes(set, NULL);
     }
+    if (results_failed(db))
+        return sets;
     if (good && *names != NULL) {
         const bool apply = check_filters(filters, sets, errors) && filters->len > 0;
         check_metrics(choice->metrics, used, all, errors);

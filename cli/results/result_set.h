@@ -45,7 +45,8 @@ struct result_choice {
 /*
  * The sets (struct result_set, owned) of the scenarios chosen, sorted by name, with the names of
  * their points and metrics but without values. A name or wildcard that matches nothing is a
- * mistake; the matches of the others are returned all the same.
+ * mistake; the matches of the others are returned all the same. Of a database that cannot be read
+ * (results_failed()) not all are there, and nothing that is missing is a mistake.
  */
 GPtrArray *result_sets_find(struct results_db *db, const struct result_choice *choice,
                             struct sim_error_list *errors);

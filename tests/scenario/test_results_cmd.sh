@@ -325,6 +325,12 @@ for object in label quantity run_row newest metric_row setting setting_member; d
     out=$(diff_ cut.db a.db --params 2>&1); is "$object damaged in A" $? 1
     is "nothing is compared" "$(grep -c 'values compared' <<<"$out")" 0
     diff_ a.db cut.db --params >/dev/null 2>&1; is "$object damaged in B" $? 1
+    out=$("$nudma" results $size -m latency_mean_ns --db cut.db 2>&1)
+    status=$?
+    [ $object = setting ] || [ $object = setting_member ] || # of which the tables need nothing
+        is "results says that of $object, and nothing else" \
+            "$status $(grep -c 'cannot be read' <<<"$out") $(grep -vc 'cannot be read' <<<"$out")" \
+            "1 $(wc -l <<<"$out") 0"
     "$nudma" report $size --db cut.db --output cut.html >cut.txt 2>&1
     is "no report of a damaged $object" "$?$(find . -name 'cut.html*')" 1
 done
