@@ -397,7 +397,8 @@ static void clear_param(gpointer change)
 static int compare_databases(const struct diff_request *request, struct results_db *a,
                              struct results_db *b)
 {
-    const struct result_choice choice = { request->scenarios, request->metrics, request->filters };
+    const struct result_choice choice = { request->scenarios, request->metrics, request->filters,
+                                          NULL };
     struct sim_error_list errors_a = { 0 }, errors_b = { 0 };
     struct diff diff = {
         .request = request,

@@ -353,7 +353,8 @@ static int export_results(struct export_request *request)
     const struct result_samples samples = samples_of(request);
     const bool of_samples = samples.histograms || samples.series;
     const struct result_choice choice = { request->options.arguments,
-                                          of_samples ? NULL : request->metrics, request->filters };
+                                          of_samples ? NULL : request->metrics, request->filters,
+                                          NULL };
     struct sim_error_list errors = { 0 };
     struct results_db *db = cli_open_for_reading(&request->options);
     if (db == NULL)

@@ -306,7 +306,7 @@ static bool collect_and_draw(const struct plot_request *request, struct scenario
             g_ptr_array_add(missing, (gpointer)panel->spec);
         plot_data_release(&panel->data);
     }
-    plot_data_say_missing(scenario, figure, missing, request->options->db);
+    plot_data_say_missing(scenario, figure, missing, request->options, request->db);
     plot_arrange(drawing.panels, drawing.n_panels);
     const bool good = errors->n_messages == before && drawing.n_panels > 0 &&
                       draw(request, scenario, &drawing);

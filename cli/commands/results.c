@@ -65,8 +65,9 @@ static void order_and_choose(struct result_set *set, const struct results_reques
 static int print_results(struct results_request *request, struct results_db *db)
 {
     cli_name_scenario_files(&request->options);
+    g_autoptr(GPtrArray) failed = g_ptr_array_new_with_free_func(g_free);
     const struct result_choice choice = { request->options.arguments, request->metrics,
-                                          request->filters };
+                                          request->filters, failed };
     struct sim_error_list errors = { 0 };
     g_autoptr(GPtrArray) sets = result_sets_find(db, &choice, &errors);
     if (results_failed(db)) {
@@ -87,6 +88,11 @@ static int print_results(struct results_request *request, struct results_db *db)
             result_layout_print(layouts->pdata[i], i == 0);
         if (!read || !print_remarks(db, set->scenario, request->options.roots))
             status = CLI_FAILED;
+    }
+    for (guint i = 0; errors.n_messages == 0 && i < failed->len; i++) {
+        print_failures(db, failed->pdata[i]);
+        fprintf(stderr, "%s: no results: all runs have failed\n", (const char *)failed->pdata[i]);
+        status = CLI_FAILED;
     }
     if (errors.n_messages > 0)
         status = CLI_WRONG;

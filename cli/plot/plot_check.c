@@ -4,6 +4,7 @@
 
 #include "cli/base/point_name.h"
 #include "cli/plot/plot_data.h"
+#include "cli/results/result_set.h"
 #include "workloads/experiment.h"
 
 /* A setting that names what a run records. */
@@ -373,8 +374,19 @@ static void append_panel_name(GString *text, const struct plot_spec *spec, bool 
         g_string_append_printf(text, " where %s", spec->filter);
 }
 
+/* What `nudma run` takes: a file as it was named, or a name. */
+static const char *asked_as(const struct scenario *scenario, const struct cli_options *options)
+{
+    const char *path = scenario_path(scenario);
+    return options->arguments != NULL &&
+                   g_strv_contains((const char *const *)options->arguments, path)
+               ? path
+               : scenario_name(scenario);
+}
+
 void plot_data_say_missing(const struct scenario *scenario, const struct plot_figure *figure,
-                           const GPtrArray *missing, const char *db)
+                           const GPtrArray *missing, const struct cli_options *options,
+                           struct results_db *db)
 {
     const bool one = figure->panels->len == 1, all = missing->len == figure->panels->len && !one;
     g_autoptr(GString) text = g_string_new("");
@@ -382,7 +394,14 @@ void plot_data_say_missing(const struct scenario *scenario, const struct plot_fi
         g_string_append(text, i == 0 ? " of " : "; ");
         append_panel_name(text, missing->pdata[i], !one);
     }
-    if (missing->len > 0)
+    if (missing->len == 0)
+        return;
+    const char *asked = asked_as(scenario, options);
+    if (result_all_failed(db, scenario_name(scenario)))
+        fprintf(stderr,
+                "%s: no results%s in %s: all runs have failed (nudma results %s says why)\n",
+                scenario_name(scenario), text->str, options->db, asked);
+    else
         fprintf(stderr, "%s: no results%s in %s (nudma run %s makes them)\n",
-                scenario_name(scenario), text->str, db, scenario_name(scenario));
+                scenario_name(scenario), text->str, options->db, asked);
 }

@@ -69,9 +69,11 @@ bool plot_data_collect(struct scenario *scenario, const struct plot_spec *spec,
                        const struct plot_published *published, struct plot_data *data,
                        struct sim_error_list *errors);
 /* Prints one line to standard error that names the panels of `missing` (const struct plot_spec *),
- * which have no results in the database of that path; nothing if there are none (plot_check.c). */
+ * which have no results in the database, and what makes them; nothing if there are none
+ * (plot_check.c). */
 void plot_data_say_missing(const struct scenario *scenario, const struct plot_figure *figure,
-                           const GPtrArray *missing, const char *db);
+                           const GPtrArray *missing, const struct cli_options *options,
+                           struct results_db *db);
 void plot_data_release(struct plot_data *data);
 /* Appends an empty curve; takes ownership of label and series. */
 struct plot_curve *plot_curve_new(struct plot_data *data, char *label, char *series,

@@ -387,7 +387,7 @@ static struct plot_panel *append_panels(struct report *report, struct scenario *
         g_autofree char *caption = plot_title_with_common(differs ? own : "", &panels[i].data);
         append_figure(report, title, caption, &panels[i]);
     }
-    plot_data_say_missing(scenario, figure, missing, report->options->db);
+    plot_data_say_missing(scenario, figure, missing, report->options, report->db);
     return panels;
 }
 

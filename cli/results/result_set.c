@@ -85,12 +85,46 @@ static bool means(const char *asked, const char *scenario)
                                                        (asked[n - 1] == '/' || scenario[n] == '/'));
 }
 
+/* Scenarios that have runs, but none that is done; sorted, owned. */
+static GPtrArray *failed_scenarios(struct results_db *db)
+{
+    GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
+    struct results_cursor *cursor = results_overviews(db);
+    for (const struct results_overview *row; (row = results_next_overview(cursor)) != NULL;)
+        if (row->n_done == 0)
+            g_ptr_array_add(names, g_strdup(row->scenario));
+    cli_end(cursor);
+    return names;
+}
+
+bool result_all_failed(struct results_db *db, const char *scenario)
+{
+    g_autoptr(GPtrArray) names = failed_scenarios(db);
+    return g_ptr_array_find_with_equal_func(names, scenario, g_str_equal, NULL);
+}
+
+/* Moves those of the failed ones that are asked for to choice->failed; true if there are some. */
+static bool choose_failed(GPtrArray *failed, const char *asked, const struct result_choice *choice)
+{
+    bool any = false;
+    for (guint i = 0; choice->failed != NULL && i < failed->len; i++) {
+        const char *name = failed->pdata[i];
+        if (!means(asked, name))
+            continue;
+        any = true;
+        if (!g_ptr_array_find_with_equal_func(choice->failed, name, g_str_equal, NULL))
+            g_ptr_array_add(choice->failed, g_strdup(name));
+    }
+    return any;
+}
+
 /* Takes those out of the list that are not asked for. */
-static void choose_scenarios(char **names, char **asked, struct sim_error_list *errors)
+static void choose_scenarios(char **names, GPtrArray *failed, const struct result_choice *choice,
+                             struct sim_error_list *errors)
 {
     g_autofree bool *wanted = g_new0(bool, g_strv_length(names) + 1);
-    for (char **a = asked; *a != NULL; a++) {
-        bool any = false;
+    for (char **a = choice->scenarios; *a != NULL; a++) {
+        bool any = choose_failed(failed, *a, choice);
         for (size_t i = 0; names[i] != NULL; i++) {
             const bool meant = means(*a, names[i]);
             wanted[i] = wanted[i] || meant;
@@ -98,6 +132,10 @@ static void choose_scenarios(char **names, char **asked, struct sim_error_list *
         }
         if (any)
             continue;
+        if (g_ptr_array_find_with_equal_func(failed, *a, g_str_equal, NULL)) {
+            sim_error_add(errors, NULL, 0, "no results of %s: all runs have failed", *a);
+            continue;
+        }
         g_autofree char *suggestion = sim_suggestion(*a, (const char *const *)names);
         sim_error_add(errors, NULL, 0, "no results of a scenario \"%s\"%s%s", *a,
                       *suggestion != '\0' ? "; " : "", suggestion);
@@ -390,13 +428,15 @@ GPtrArray *result_sets_find(struct results_db *db, const struct result_choice *c
     g_autofree bool *used =
         g_new0(bool, choice->metrics != NULL ? g_strv_length(choice->metrics) + 1 : 1);
     const bool good = errors->n_messages == 0;
+    const bool chosen = choice->scenarios != NULL && *choice->scenarios != NULL;
     g_auto(GStrv) names = stored_scenarios(db);
+    g_autoptr(GPtrArray) failed = failed_scenarios(db);
     if (results_failed(db)) /* then what is missing is no mistake of who asks */
         return sets;
-    if (*names == NULL)
+    if (*names == NULL && (failed->len == 0 || !chosen))
         sim_error_add(errors, NULL, 0, "the database has no finished runs");
-    else if (choice->scenarios != NULL && *choice->scenarios != NULL)
-        choose_scenarios(names, choice->scenarios, errors);
+    else if (chosen)
+        choose_scenarios(names, failed, choice, errors);
     for (char **name = names; good && *name != NULL; name++) {
         struct result_set *set = new_set(*name);
         g_ptr_array_add(sets, set);
@@ -417,7 +457,8 @@ GPtrArray *result_sets_find(struct results_db *db, const struct result_choice *c
         if (set->points->len == 0 || set->metrics->len == 0)
             g_ptr_array_remove_index(sets, i);
     }
-    if (sets->len == 0 && errors->n_messages == 0)
+    const bool any_failed = choice->failed != NULL && choice->failed->len > 0;
+    if (sets->len == 0 && errors->n_messages == 0 && !any_failed)
         sim_error_add(errors, NULL, 0, "no point meets all conditions");
     return sets;
 }

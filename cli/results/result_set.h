@@ -40,6 +40,9 @@ struct result_choice {
     char **scenarios; /* names, folders of them, wildcards; none: all */
     char **metrics;   /* wildcards; none: all */
     char **filters;   /* see sim/config/filter.h; all of them have to hold */
+    /* Takes the scenarios chosen by name of which all runs have failed (char *, owned), sorted;
+     * NULL: such a name is a mistake */
+    GPtrArray *failed;
 };
 
 /*
@@ -50,6 +53,8 @@ struct result_choice {
  */
 GPtrArray *result_sets_find(struct results_db *db, const struct result_choice *choice,
                             struct sim_error_list *errors);
+/* True if there are runs of the scenario and none of them is done. */
+bool result_all_failed(struct results_db *db, const char *scenario);
 /* The set of one scenario, without values; empty if it has no results. metrics: names, or
  * beginnings of names that end in a dot ("latency_part_ns."); NULL: all. */
 struct result_set *result_set_of(struct results_db *db, const char *scenario,

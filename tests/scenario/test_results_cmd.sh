@@ -395,6 +395,20 @@ is "where no run is done there is no title without a table" "$? $out" "1 "
 out=$("$nudma" run mine.cfg -q --stats --db nothing.db --run-memory '1 MiB' 2>/dev/null); is "nor with all metrics" "$? $out" "1 "
 "$nudma" run mine.cfg -q --db failed.db -f 'transfer_bytes=64 memory=local' --run-memory '1 MiB' >ran.txt 2>&1
 has "a failed run" "$("$nudma" results --db failed.db)" '^failed: mine memory=local transfer_bytes=64: needed more'
+out=$("$nudma" results mine --db failed.db 2>&1); is "of a scenario all runs of which failed" $? 1
+is "it says why, and that there is nothing else" "$(sort <<<"$out")" \
+    "failed: mine memory=local transfer_bytes=64: needed more than the 1 MiB of --run-memory
+mine: no results: all runs have failed"
+is "export has nothing to write" "$("$nudma" export mine --db failed.db 2>&1) $?" "no results of mine: all runs have failed 2"
+mkdir below
+is "plot says it, and names the file as it was named" "$(cd below && "$nudma" plot ../mine.cfg --db ../failed.db 2>&1)" \
+    "mine: no results of latency_mean_ns in ../failed.db: all runs have failed (nudma results ../mine.cfg says why)"
+"$simulate" run pcie_bench/latency_size --filter 'op=read transfer_bytes=64' -q --db failed.db >ran.txt
+out=$("$nudma" results mine pcie_bench --db failed.db 2>&1); is "one of two" $? 1
+has "shows the other" "$out" '^read +64 '
+is "in a database without it plot says what makes it" \
+    "$(cd below && "$nudma" plot ../mine.cfg --db ../a.db 2>&1)" \
+    "mine: no results of latency_mean_ns in ../a.db (nudma run ../mine.cfg makes them)"
 sed -i 's/"cold"/"host_warm"/' mine.cfg
 "$simulate" run mine.cfg -q --db failed.db -f 'transfer_bytes=64 memory=local' >ran.txt
 is "is no more, once another text has not failed" "$("$nudma" results --db failed.db | grep -c '^failed')" 0
