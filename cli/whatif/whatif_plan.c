@@ -66,14 +66,27 @@ static size_t find_point(const struct whatif *whatif, struct scenario *scenario,
     return errors->n_messages == before ? found : n;
 }
 
+/* What scenario_load() takes: a file beside that of the question, if there is one; g_free(). */
+static char *scenario_place(const struct whatif *whatif)
+{
+    const char *asked = whatif->scenario;
+    g_autofree char *folder = g_path_get_dirname(config_file(whatif->node));
+    if (g_str_has_suffix(asked, ".cfg") && !g_path_is_absolute(asked) && strcmp(folder, ".") != 0) {
+        g_autofree char *beside = g_build_filename(folder, asked, NULL);
+        if (g_file_test(beside, G_FILE_TEST_IS_REGULAR))
+            return g_steal_pointer(&beside);
+    }
+    return g_strdup(asked);
+}
+
 /* The scenario with these settings, and its point, built once. NULL with mistakes in errors. */
 static struct scenario *load_point(const struct planner *planner, const struct whatif *whatif,
                                    const GPtrArray *settings, size_t *point, char sha256[65],
                                    struct sim_error_list *errors)
 {
     const size_t before = errors->n_messages;
-    struct scenario *scenario = scenario_load(whatif->scenario,
-                                              (const char *const *)planner->options->roots,
+    g_autofree char *place = scenario_place(whatif);
+    struct scenario *scenario = scenario_load(place, (const char *const *)planner->options->roots,
                                               (const char *const *)settings->pdata, errors);
     if (scenario == NULL)
         return NULL;
@@ -120,8 +133,9 @@ static size_t plan_run(struct planner *planner, const struct whatif *whatif,
 {
     g_autoptr(GPtrArray) settings = join_settings(whatif->base, change);
     g_autofree char *text = settings_text(settings);
-    char *key = g_strdup_printf("%s %s %s", whatif->scenario,
-                                whatif->filter != NULL ? whatif->filter : "", text);
+    g_autofree char *place = scenario_place(whatif);
+    char *key = g_strdup_printf("%s %s %s", place, whatif->filter != NULL ? whatif->filter : "",
+                                text);
     struct sim_error_list own = { 0 };
     const size_t known = GPOINTER_TO_SIZE(g_hash_table_lookup(planner->index, key));
     if (known != 0) {

@@ -107,6 +107,16 @@ file "$(question a "base = [ \"cables.[0].lanes=16\" ]; $cable refused = \"x\";"
 mistaken "a base that is refused" 'q.cfg:1: a: .*16 lanes'
 is "nothing has run" "$(ls other.db 2>/dev/null)" ""
 
+# ---- A scenario's file beside that of the what-ifs
+mkdir sub
+"$nudma" init sub/mine.cfg >/dev/null
+file "$(question a "base = [ \"axes.memory=local\" ]; metric = \"latency_mean_ns\"; value = [ 1, 9999 ];")"
+sed 's|pcie_bench/bandwidth_size|mine.cfg|; s/op=read //' q.cfg >sub/q.cfg
+has "is found from another folder" "$("$nudma" whatif sub/q.cfg -q 2>&1)" '^1 of 1 what-ifs as expected$'
+has "and from there" "$(cd sub && "$nudma" whatif q.cfg -q 2>&1)" '^1 of 1 what-ifs as expected$'
+sed 's|mine.cfg|sub/mine.cfg|' sub/q.cfg >sub/r.cfg
+has "else from where the command is" "$("$nudma" whatif sub/r.cfg -q 2>&1)" '^1 of 1 what-ifs as expected$'
+
 # ---- All of them
 cd "$root" || exit 1
 # Who asks for half or twice the clock, or the rate, sets half or twice of what the point has.
