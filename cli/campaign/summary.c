@@ -68,6 +68,8 @@ static bool print_scenario(const struct plan *plan, struct scenario *scenario,
         result_layout_print(layout, first);
         result_layout_free(layout);
     }
+    if (read)
+        result_not_settled_print(set, db);
     result_set_free(set);
     return read;
 }

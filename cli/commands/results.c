@@ -86,7 +86,8 @@ static int print_results(struct results_request *request, struct results_db *db)
         const bool read = result_set_read(sets->pdata[i], db);
         if (read)
             result_layout_print(layouts->pdata[i], i == 0);
-        if (!read || !print_remarks(db, set->scenario, request->options.roots))
+        if (!read || !result_not_settled_print(set, db) ||
+            !print_remarks(db, set->scenario, request->options.roots))
             status = CLI_FAILED;
     }
     for (guint i = 0; errors.n_messages == 0 && i < failed->len; i++) {

@@ -437,3 +437,19 @@ void result_layout_print(const struct result_layout *layout, bool first)
         begin = end;
     }
 }
+
+#define NOT_SETTLED_SHOWN 3
+
+bool result_not_settled_print(const struct result_set *set, struct results_db *db)
+{
+    unsigned n = 0;
+    struct results_cursor *cursor = results_not_settled(db, set->scenario);
+    for (const struct results_quantity *row; (row = results_next_quantity(cursor)) != NULL;)
+        if (result_set_point(set, row->name) != NULL && ++n <= NOT_SETTLED_SHOWN)
+            printf("not settled: %s%s%s: %s\n", set->scenario, *row->name != '\0' ? " " : "",
+                   row->name, row->unit);
+    if (n > NOT_SETTLED_SHOWN)
+        printf("not settled: %u point%s more\n", n - NOT_SETTLED_SHOWN,
+               n == NOT_SETTLED_SHOWN + 1 ? "" : "s");
+    return cli_end(cursor);
+}

@@ -22,5 +22,8 @@ void result_layout_free(struct result_layout *layout);
 /* Prints to standard output; the values of the set must have been read. first: no blank line
  * above. */
 void result_layout_print(const struct result_layout *layout, bool first);
+/* Prints a line for each of the first points of the set whose runs had not settled, and how many
+ * more there are. False if the database cannot be read: that is said. */
+bool result_not_settled_print(const struct result_set *set, struct results_db *db);
 
 #endif

@@ -208,6 +208,18 @@ struct results_cursor *results_noted_points(struct results_db *db, const char *s
                scenario, param_name, NULL);
 }
 
+struct results_cursor *results_not_settled(struct results_db *db, const char *scenario)
+{
+    return ask(db, ROW_QUANTITY,
+               "SELECT p.text, min(s.value) FROM newest w JOIN run_row x ON x.id = w.run_id"
+               " JOIN label p ON p.id = w.point_id JOIN setting s"
+               " ON s.name >= 'note.not_settled.' AND s.name < 'note.not_settled/'"
+               " JOIN setting_member m ON m.set_id = x.set_id AND m.setting_id = s.id"
+               " WHERE w.scenario_id = (SELECT id FROM label WHERE text = ?1)"
+               " GROUP BY p.text ORDER BY p.text",
+               scenario, NULL, NULL);
+}
+
 struct results_cursor *results_failures(struct results_db *db, const char *scenario)
 {
     return ask(db, ROW_QUANTITY,

@@ -63,6 +63,9 @@ const struct results_quantity *results_next_quantity(struct results_cursor *curs
  * comes last. */
 struct results_cursor *results_noted_points(struct results_db *db, const char *scenario,
                                             const char *param_name);
+/* The points of which a newest run had not settled when it was measured, sorted, each with one of
+ * its quantities that had not, and how. */
+struct results_cursor *results_not_settled(struct results_db *db, const char *scenario);
 /* Failed runs after which none of the same point and seed is done, of whatever configuration: the
  * point, and why; of each point the newest. */
 struct results_cursor *results_failures(struct results_db *db, const char *scenario);

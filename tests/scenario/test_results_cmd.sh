@@ -51,6 +51,21 @@ n_runs=$(query o.db 'select count(*) from run')
 is "then nothing is left to do" "$(long)" "$(cat long.txt)"
 is "and nothing has run" "$(query o.db 'select count(*) from run')" "$n_runs"
 
+# What had not settled when it was measured is said below tables, whoever ran it.
+cp a.db n.db
+sqlite3 n.db "insert into setting(name, value, unit, provenance) values ('note.not_settled.rate', 'rate: began late', '', '');
+    insert into setting_member select distinct set_id, (select id from setting where name = 'note.not_settled.rate')
+        from run_row where point_id = (select id from label where text = 'op=read transfer_bytes=64')"
+late="not settled: $size op=read transfer_bytes=64: rate: began late"
+is "results says what had not settled" "$("$nudma" results $size --db n.db | tail -n 1)" "$late"
+is "so does run, where all is there" "$("$nudma" run $size --quick --seeds 3 --db n.db -q 2>&1)" "$(cat run.txt; echo "$late")"
+is "not of other points" "$("$nudma" results $size --db n.db --filter op=write_read | grep -c 'not settled')" 0
+sqlite3 n.db "insert or ignore into setting_member select set_id, (select id from setting where name = 'note.not_settled.rate')
+    from run_row group by set_id"
+out=$("$nudma" results $size --db n.db)
+is "of many the first" "$(grep -c "^not settled: $size .*: rate: began late$" <<<"$out")" 3
+has "and how many more" "$out" '^not settled: 1 point more$'
+
 # ---- results -------------------------------------------------------------------------------------
 results() { "$nudma" results --db a.db "$@"; }
 out=$(results); is "without names" $? 0
