@@ -200,10 +200,24 @@ GPtrArray *claims_load(const struct cli_options *options, char **arguments,
 
 /* ---- Comparing ------------------------------------------------------------------------------- */
 
-static enum claim_verdict judge(const struct claim *claim)
+/* A scenario of one's own need not be below the roots. */
+static bool has_results(const struct claim *claim, struct results_db *db)
+{
+    g_autoptr(GArray) references = claim_references(claim);
+    bool all = references->len > 0;
+    for (guint i = 0; i < references->len && all; i++) {
+        struct results_cursor *cursor =
+            results_points(db, g_array_index(references, struct claim_reference, i).scenario);
+        all = results_next_name(cursor) != NULL;
+        results_end(cursor, NULL);
+    }
+    return all;
+}
+
+static enum claim_verdict judge(const struct claim *claim, struct results_db *db)
 {
     if (isnan(claim->value))
-        return claim->has_scenario ? CLAIM_NO_DATA : CLAIM_NO_SCENARIO;
+        return claim->has_scenario || has_results(claim, db) ? CLAIM_NO_DATA : CLAIM_NO_SCENARIO;
     const bool holds = claim->value >= claim->lo && claim->value <= claim->hi;
     if (claim->misses != NULL)
         return holds ? CLAIM_NOW_HOLDS : CLAIM_KNOWN_MISS;
@@ -216,7 +230,7 @@ static void evaluate(struct claim *claim, struct results_db *db, struct sim_erro
     if (!results_evaluate(db, claim->expr, &claim->value, &message))
         sim_error_add(errors, config_file(claim->node), config_line(claim->node), "%s: expr: %s",
                       claim->id, message);
-    claim->verdict = judge(claim);
+    claim->verdict = judge(claim, db);
 }
 
 void claims_evaluate(GPtrArray *files, const char *scenario, struct results_db *db,

@@ -17,7 +17,7 @@ enum claim_verdict {
     CLAIM_MISS,
     CLAIM_KNOWN_MISS,
     CLAIM_NO_DATA,
-    CLAIM_NO_SCENARIO, /* no data either: the scenario that it names is not there */
+    CLAIM_NO_SCENARIO, /* no data either: the scenario that it names is not there, and has no results */
     N_CLAIM_VERDICTS
 };
 
@@ -82,6 +82,14 @@ void claims_evaluate(GPtrArray *files, const char *scenario, struct results_db *
 /* After claims_evaluate(): the same for each variant of the claim's points that `nudma run --bands`
  * has stored; sets the band of every claim. */
 void claims_evaluate_bands(GPtrArray *files, struct results_db *db, struct sim_error_list *errors);
+
+/* Of a claim without data: which scenario, point or metric of its expression the database does not
+ * know, with the nearest name (claim_missing.c); g_free(). NULL: all are known, or a run of a
+ * scenario that is below the roots is missing. */
+char *claim_missing_name(const struct claim *claim, const struct cli_options *options,
+                         GHashTable *scenarios, struct results_db *db);
+/* For claim_missing_name(), so that it loads each scenario once. */
+GHashTable *claim_scenarios_new(void);
 
 struct claim *claims_at(const struct claims_file *file, guint index);
 /* The claim of that id in any of the files, or NULL. */

@@ -101,6 +101,25 @@ static void print_reasons(const struct claims_file *file)
     }
 }
 
+/* Names in expressions that the database does not know, each below the first claim with it. */
+static void print_missing(const struct cli_options *options, const struct claims_file *file,
+                          struct results_db *db)
+{
+    g_autoptr(GHashTable) said = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GHashTable) scenarios = claim_scenarios_new();
+    for (guint i = 0; i < file->claims->len; i++) {
+        const struct claim *claim = claims_at(file, i);
+        if (claim->verdict != CLAIM_NO_DATA && claim->verdict != CLAIM_NO_SCENARIO)
+            continue;
+        char *why = claim_missing_name(claim, options, scenarios, db);
+        if (why == NULL || !g_hash_table_add(said, why))
+            continue;
+        g_autofree char *text = g_strdup_printf("%s: %s: %s", claim_verdict_name(claim->verdict),
+                                                claim->id, why);
+        cli_print_words(text, 4);
+    }
+}
+
 /* "band: dl.fig04a.read: 2.9..5.6 at the ends of 3 ranges' values; holds in part: ..." */
 static void print_bands(const struct claims_file *file)
 {
@@ -213,6 +232,7 @@ static void print_tables(const struct cli_options *options, const GPtrArray *fil
         printf("%s%s%s\n", file->name, *file->title != '\0' ? ": " : "", file->title);
         print_claims(file);
         print_reasons(file);
+        print_missing(options, file, db);
         print_bands(file);
         print_notes(options, file, db);
         claims_count(file, &tally);

@@ -87,6 +87,31 @@ has "names the four" "$out" '"fitted", "interpolated", "by construction" or "pre
 is "all of ours have a kind" "$(cat "$NUDMA_SCENARIOS"/*/claims.cfg | grep ' id = "' |
     grep -cv '; use = "[CK]"; kind = "')" 0
 
+# ---- Names that the database does not know -------------------------------------------------------
+"$nudma" init mine.cfg >/dev/null
+"$simulate" run mine.cfg -f 'transfer_bytes<=256' -q --db mine.db >/dev/null
+point='memory=local transfer_bytes=64'
+missing() { # missing NAME EXPR MESSAGE: the verdict, and what is said below the table
+    file one "$(claim a.x K 1.0 9999.0 600 "$2" '')"
+    is "$1" "$("$nudma" check one/claims.cfg --db mine.db | sed -n 's/^no \(data\|scenario\): a.x: /\1: /p')" "$3"
+}
+missing "all are there" "v('mine','$point','latency_mean_ns')" ""
+missing "a metric" "v('mine','$point','latency_men_ns')" \
+    'data: mine records no metric "latency_men_ns"; did you mean "latency_mean_ns"?'
+missing "a value of an axis" "v('mine','memory=locl transfer_bytes=64','latency_mean_ns')" \
+    'data: no point of mine has memory=locl; did you mean "local"?'
+missing "an axis" "v('mine','memry=local transfer_bytes=64','latency_mean_ns')" \
+    'data: no point of mine has an axis "memry"; did you mean "memory"?'
+missing "another order of the axes" "v('mine','transfer_bytes=64 memory=local','latency_mean_ns')" \
+    "data: mine has no point \"transfer_bytes=64 memory=local\"; did you mean \"$point\"?"
+missing "a file" "v('mine.cfg','$point','latency_mean_ns')" 'scenario: no results of a scenario "mine.cfg"; did you mean "mine"?'
+missing "the second of two" "v('mine','$point','latency_mean_ns') / v('mine','$point','throughput_gbt_s')" \
+    'data: mine records no metric "throughput_gbt_s"; did you mean "throughput_gbit_s"?'
+missing "what is not run is no mistake" "v('pcie_bench/latency_size','op=read transfer_bytes=64','latency_mean_ns')" ""
+"$simulate" run mine.cfg -f 'transfer_bytes=2048 memory=local' -q --db mine.db --run-memory '1 MiB' >/dev/null 2>&1
+missing "a point that failed" "v('mine','memory=local transfer_bytes=2048','latency_mean_ns')" \
+    'data: mine memory=local transfer_bytes=2048 failed: needed more than the 1 MiB of --run-memory'
+
 # ---- Papers --------------------------------------------------------------------------------------
 file one "$(claim a.hold C 1.0 3.0 2 2 '')"
 file two "$(claim b.miss K 1.0 3.0 2 4 "$reason")" "$(claim b.hold K 1.0 3.0 2 2 '')"
