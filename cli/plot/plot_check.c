@@ -329,14 +329,15 @@ char *plot_ambiguous_axes(const struct scenario *scenario, const struct plot_spe
     return axes;
 }
 
-char *plot_unknown_metric(struct scenario *scenario, const char *metric)
+/* Of the points first..end-1. */
+static char *unknown_metric(struct scenario *scenario, size_t first, size_t end, const char *metric)
 {
     GHashTable *known[RECORD_SERIES + 1];
     bool found = false, whole = true;
     char *fault = NULL;
     for (int kind = RECORD_METRIC; kind <= RECORD_SERIES; kind++)
         known[kind] = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    for (size_t i = 0; whole && !found && i < scenario_n_points(scenario); i++) {
+    for (size_t i = first; whole && !found && i < end; i++) {
         struct run_result *declared = declared_by(scenario, i);
         whole = declared != NULL;
         found = whole && run_result_has(declared, RECORD_METRIC, metric);
@@ -354,6 +355,16 @@ char *plot_unknown_metric(struct scenario *scenario, const char *metric)
     for (int kind = RECORD_METRIC; kind <= RECORD_SERIES; kind++)
         g_hash_table_destroy(known[kind]);
     return fault;
+}
+
+char *plot_unknown_metric(struct scenario *scenario, const char *metric)
+{
+    return unknown_metric(scenario, 0, scenario_n_points(scenario), metric);
+}
+
+char *plot_unknown_metric_at(struct scenario *scenario, size_t point, const char *metric)
+{
+    return unknown_metric(scenario, point, point + 1, metric);
 }
 
 void plot_figure_check(struct scenario *scenario, const struct plot_figure *figure,

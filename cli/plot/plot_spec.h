@@ -86,6 +86,8 @@ char *plot_ambiguous_axes(const struct scenario *scenario, const struct plot_spe
 /* A message about a metric that no point of the scenario can record, with the nearest name that one
  * can; NULL if the name is right, or points cannot be built. g_free(). */
 char *plot_unknown_metric(struct scenario *scenario, const char *metric);
+/* The same of one point: others need not be sound. */
+char *plot_unknown_metric_at(struct scenario *scenario, size_t point, const char *metric);
 void plot_figure_release(struct plot_figure *figure);
 /* Whether a panel shows that metric, along x or y. */
 bool plot_figure_shows(const struct plot_figure *figure, const char *metric);

@@ -112,14 +112,16 @@ static void say_mistakes(const struct whatif *whatif, struct sim_error_list *own
     sim_error_release(own);
 }
 
-/* Each word of the metric that is no number and no operator names one that the run records. */
-static void check_metric(const struct whatif *whatif, struct scenario *scenario,
+/* Each word of the metric that is no number and no operator names one that the run records. Of this
+ * point alone: at others the settings may be a mistake. */
+static void check_metric(const struct whatif *whatif, struct scenario *scenario, size_t point,
                          struct sim_error_list *errors)
 {
     g_auto(GStrv) words = g_strsplit(whatif->metric != NULL ? whatif->metric : "", " ", 0);
     for (char **word = words; *word != NULL; word++) {
-        g_autofree char *fault = whatif_word_is_metric(*word) ? plot_unknown_metric(scenario, *word)
-                                                              : NULL;
+        g_autofree char *fault = whatif_word_is_metric(*word)
+                                     ? plot_unknown_metric_at(scenario, point, *word)
+                                     : NULL;
         if (fault != NULL)
             sim_error_add(errors, config_file(whatif->node), config_line(whatif->node),
                           "%s: metric: %s%s", whatif->id, fault,
@@ -140,7 +142,8 @@ static size_t plan_run(struct planner *planner, const struct whatif *whatif,
     const size_t known = GPOINTER_TO_SIZE(g_hash_table_lookup(planner->index, key));
     if (known != 0) {
         g_free(key);
-        check_metric(whatif, plan_point(planner->plan, known - 1)->scenario, errors);
+        const struct plan_point *planned = plan_point(planner->plan, known - 1);
+        check_metric(whatif, planned->scenario, planned->index, errors);
         return known - 1;
     }
     struct plan_point point = { 0 };
@@ -150,7 +153,7 @@ static size_t plan_run(struct planner *planner, const struct whatif *whatif,
         say_mistakes(whatif, &own, errors);
         return WHATIF_NO_POINT;
     }
-    check_metric(whatif, point.scenario, errors);
+    check_metric(whatif, point.scenario, point.index, errors);
     const char *name = scenario_point_name(point.scenario, point.index);
     point.stored_as = g_strdup_printf("%s%s%s", name, *name != '\0' && *text != '\0' ? " " : "",
                                       text);

@@ -78,6 +78,8 @@ file "$(question a "$cable metric = \"throughput_gbt_s\"; ratio = 1.0;")"
 mistaken "an unknown metric" 'q.cfg:1: a: metric: .*no metric "throughput_gbt_s".*throughput_gbit_s'
 file "$(question a "$cable $metric ratio = 1.0;")" "$(question b "$cable metric = \"throughput_gbt_s\"; ratio = 1.0;")"
 mistaken "one of runs that another question has as well" 'q.cfg:[0-9]+: b: metric: .*no metric "throughput_gbt_s"'
+file "$(question a "base = [ \"workload.window_bytes=512\" ]; metric = \"throughput_gbt_s\"; value = 1;")"
+mistaken "one where other points are wrong" 'q.cfg:1: a: metric: .*no metric "throughput_gbt_s".*throughput_gbit_s'
 file "$(question a "change = [ \"cables.[0].lenght_m=1\" ]; $metric ratio = 1.0;")"
 mistaken "an unknown setting" 'q.cfg:1: a: --set: cables.\[0\].lenght_m: unknown setting.*length_m'
 file "$(question a "$cable $metric")"
