@@ -15,7 +15,7 @@
 #ifdef SIM_HOSTILE
 #define OPEN_PAGES 2u
 #else
-#define OPEN_PAGES 4096u /* 16 MiB */
+#define OPEN_PAGES 3072u /* 12 MiB */
 #endif
 #define PACK_TRIES 8u /* pages that are looked at before there is to be another open one */
 
