@@ -150,7 +150,7 @@ static struct scenario *load_once(GHashTable *scenarios, const struct cli_option
     return scenario;
 }
 
-static bool has_results(struct results_db *db, const char *scenario)
+bool claim_scenario_has_results(struct results_db *db, const char *scenario)
 {
     struct results_cursor *cursor = results_points(db, scenario);
     const bool any = results_next_name(cursor) != NULL;
@@ -181,7 +181,7 @@ char *claim_missing_name(const struct claim *claim, const struct cli_options *op
         const struct scenario *scenario = load_once(scenarios, options, r->scenario);
         if ((message = failed_run(db, r)) != NULL)
             continue;
-        if (!has_results(db, r->scenario))
+        if (!claim_scenario_has_results(db, r->scenario))
             message = missing_scenario(db, r, scenario);
         else if ((message = missing_point(db, r, scenario)) == NULL)
             message = missing_metric(db, r);

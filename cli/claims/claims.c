@@ -205,12 +205,9 @@ static bool has_results(const struct claim *claim, struct results_db *db)
 {
     g_autoptr(GArray) references = claim_references(claim);
     bool all = references->len > 0;
-    for (guint i = 0; i < references->len && all; i++) {
-        struct results_cursor *cursor =
-            results_points(db, g_array_index(references, struct claim_reference, i).scenario);
-        all = results_next_name(cursor) != NULL;
-        results_end(cursor, NULL);
-    }
+    for (guint i = 0; i < references->len && all; i++)
+        all = claim_scenario_has_results(
+            db, g_array_index(references, struct claim_reference, i).scenario);
     return all;
 }
 

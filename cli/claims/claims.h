@@ -88,6 +88,8 @@ void claims_evaluate_bands(GPtrArray *files, struct results_db *db, struct sim_e
  * scenario that is below the roots is missing. */
 char *claim_missing_name(const struct claim *claim, const struct cli_options *options,
                          GHashTable *scenarios, struct results_db *db);
+/* Of whatever point (claim_missing.c). */
+bool claim_scenario_has_results(struct results_db *db, const char *scenario);
 /* For claim_missing_name(), so that it loads each scenario once. */
 GHashTable *claim_scenarios_new(void);
 

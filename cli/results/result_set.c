@@ -89,10 +89,9 @@ static bool means(const char *asked, const char *scenario)
 static GPtrArray *failed_scenarios(struct results_db *db)
 {
     GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
-    struct results_cursor *cursor = results_overviews(db);
-    for (const struct results_overview *row; (row = results_next_overview(cursor)) != NULL;)
-        if (row->n_done == 0)
-            g_ptr_array_add(names, g_strdup(row->scenario));
+    struct results_cursor *cursor = results_failed_scenarios(db);
+    for (const char *name; (name = results_next_name(cursor)) != NULL;)
+        g_ptr_array_add(names, g_strdup(name));
     cli_end(cursor);
     return names;
 }

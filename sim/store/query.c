@@ -161,6 +161,14 @@ struct results_cursor *results_scenarios(struct results_db *db)
                NULL, NULL, NULL);
 }
 
+struct results_cursor *results_failed_scenarios(struct results_db *db)
+{
+    return ask(db, ROW_NAME,
+               "SELECT text FROM label WHERE id IN (SELECT scenario_id FROM run_row EXCEPT"
+               " SELECT scenario_id FROM newest) ORDER BY text",
+               NULL, NULL, NULL);
+}
+
 struct results_cursor *results_points(struct results_db *db, const char *scenario)
 {
     return ask(db, ROW_NAME,

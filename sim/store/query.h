@@ -36,6 +36,8 @@ bool results_snapshot(struct results_db *db, char **message);
 /* ---- Names ----------------------------------------------------------------------------------- */
 /* Scenarios with newest runs, sorted. */
 struct results_cursor *results_scenarios(struct results_db *db);
+/* Scenarios that have runs, but none that is done; sorted. */
+struct results_cursor *results_failed_scenarios(struct results_db *db);
 /* The points of its newest runs, in no particular order. */
 struct results_cursor *results_points(struct results_db *db, const char *scenario);
 /* The points of which a run has failed after the newest run of its seed, in the same configuration:
