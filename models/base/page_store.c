@@ -33,9 +33,10 @@ struct page_store {
     } * ring;
     uint32_t n, max, hand;
     const uint8_t *const *held; /* *held stays open */
-    struct slab *slabs;         /* the newest first */
-    size_t n_fresh;             /* of its pages, the last ones, are not in use */
-    uint64_t packed_bytes;      /* of all that are packed */
+    struct page_region *regions;
+    struct slab *slabs;    /* the newest first */
+    size_t n_fresh;        /* of its pages, the last ones, are not in use */
+    uint64_t packed_bytes; /* of all that are packed */
 };
 
 struct page_store *page_store_new(const uint8_t *const *held)
@@ -46,10 +47,23 @@ struct page_store *page_store_new(const uint8_t *const *held)
     return store;
 }
 
+static void region_free(struct page_region *region)
+{
+    for (unsigned i = 0; region->packed != NULL && i < PAGE_REGION_PAGES; i++)
+        free(region->packed[i]);
+    free(region->packed);
+    free(region);
+}
+
 void page_store_free(struct page_store *store)
 {
     if (store == NULL)
         return;
+    while (store->regions != NULL) {
+        struct page_region *region = store->regions;
+        store->regions = region->next;
+        region_free(region);
+    }
     while (store->slabs != NULL) {
         struct slab *slab = store->slabs;
         store->slabs = slab->next;
@@ -60,14 +74,13 @@ void page_store_free(struct page_store *store)
     free(store);
 }
 
-void page_region_free(struct page_region *region)
+struct page_region *page_region_new(struct page_store *store)
 {
-    if (region == NULL)
-        return;
-    for (unsigned i = 0; region->packed != NULL && i < PAGE_REGION_PAGES; i++)
-        free(region->packed[i]);
-    free(region->packed);
-    free(region);
+    struct page_region *region = sim_zalloc(1, sizeof(*region));
+
+    region->next = store->regions;
+    store->regions = region;
+    return region;
 }
 
 static uint8_t *fresh_page(struct page_store *store)

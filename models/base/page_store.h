@@ -11,20 +11,20 @@
 #define PAGE_REGION_LOG2  21 /* 2 MiB: 512 pages */
 #define PAGE_REGION_PAGES 512u
 
-/* A part of a memory, the owner's of the memory; valid when zero: no page exists. */
+/* A part of a memory. */
 struct page_region {
     uint8_t *page[PAGE_REGION_PAGES]; /* those that lie open, on pages of the real machine */
-    uint8_t **packed;                 /* by page, the store's; NULL: none ever was */
+    uint8_t **packed;                 /* by page; NULL: none ever was */
+    struct page_region *next;         /* of the store */
 };
 struct page_store;
 
 /* *held, the owner's: a page that stays open; it may change at any time. NULL: none does. */
 struct page_store *page_store_new(const uint8_t *const *held);
-/* Frees the store and its open pages. NULL is allowed. */
+/* Frees the store, its regions and all of their pages. NULL is allowed. */
 void page_store_free(struct page_store *store);
-/* Frees a region that sim_zalloc() gave, and what is packed of it: all are freed together, with the
- * store. NULL is allowed. */
-void page_region_free(struct page_region *region);
+/* A region, the store's, in which no page exists. */
+struct page_region *page_region_new(struct page_store *store);
 
 static inline bool page_is_packed(const struct page_region *region, uint32_t idx)
 {

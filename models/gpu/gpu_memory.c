@@ -38,7 +38,7 @@ static uint8_t *bytes_made(struct gpu_device *gpu, uint64_t offset, uint64_t byt
     struct page_region **region = &gpu->region[offset >> PAGE_REGION_LOG2];
     const uint32_t idx = (uint32_t)(offset / PAGE_BYTES) % PAGE_REGION_PAGES;
     if (*region == NULL)
-        *region = sim_zalloc(1, sizeof(**region));
+        *region = page_region_new(gpu->store);
     if ((*region)->page[idx] == NULL)
         page_store_open(gpu->store, *region, idx);
     return bytes_at(gpu, offset, bytes, n);
@@ -173,30 +173,21 @@ void gpu_memory_init(struct gpu_device *gpu)
     sim_event_init(&gpu->write_event, write_lands);
 }
 
-static void free_pages(struct gpu_device *gpu)
-{
-    for (uint64_t i = 0; i < gpu->n_regions; i++) {
-        page_region_free(gpu->region[i]);
-        gpu->region[i] = NULL;
-    }
-    page_store_free(gpu->store);
-    gpu->store = NULL;
-}
-
 void gpu_memory_clear(struct gpu_device *gpu)
 {
     sim_cancel(gpu->model->sim, &gpu->write_event);
     tlp_free_list(gpu->model->pcie, gpu->write_head);
     gpu->write_head = NULL;
     gpu->write_tail = &gpu->write_head;
-    free_pages(gpu);
+    page_store_free(gpu->store);
+    memset(gpu->region, 0, gpu->n_regions * sizeof(*gpu->region));
     gpu->store = page_store_new(NULL);
 }
 
 void gpu_memory_release(struct gpu_device *gpu)
 {
     sim_cancel(gpu->model->sim, &gpu->write_event);
-    free_pages(gpu);
+    page_store_free(gpu->store);
     free(gpu->region);
 }
 

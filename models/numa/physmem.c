@@ -22,7 +22,6 @@
 struct node {
     uint64_t base, bytes;
     struct page_region **region;
-    uint64_t n_regions;
     struct page_alloc pages; /* page numbers of the whole address space */
 };
 
@@ -60,8 +59,9 @@ struct physmem *physmem_new(unsigned n_nodes, const uint64_t *node_bytes)
         struct node *node = &mem->node[i];
         node->base = (uint64_t)i << mem->stride_log2;
         node->bytes = node_bytes[i];
-        node->n_regions = (node->bytes + (UINT64_C(1) << PAGE_REGION_LOG2) - 1) >> PAGE_REGION_LOG2;
-        node->region = sim_zalloc(node->n_regions, sizeof(struct page_region *));
+        const uint64_t region_bytes = UINT64_C(1) << PAGE_REGION_LOG2;
+        node->region = sim_zalloc((node->bytes + region_bytes - 1) >> PAGE_REGION_LOG2,
+                                  sizeof(struct page_region *));
         page_alloc_init(&node->pages);
         const uint64_t end = node->base + (node->bytes & ~(PAGE_BYTES - 1));
         if (node->base <= HOLE_FIRST) {
@@ -80,8 +80,6 @@ void physmem_free(struct physmem *mem)
         return;
     for (unsigned i = 0; i < mem->n_nodes; i++) {
         struct node *node = &mem->node[i];
-        for (uint64_t r = 0; r < node->n_regions; r++)
-            page_region_free(node->region[r]);
         free(node->region);
         page_alloc_release(&node->pages);
     }
@@ -186,7 +184,7 @@ static __attribute__((noinline)) uint8_t *make_page(struct physmem *mem, uint64_
     struct page_region **region = &node->region[offset >> PAGE_REGION_LOG2];
 
     if (*region == NULL) {
-        *region = sim_zalloc(1, sizeof(**region));
+        *region = page_region_new(mem->store);
         mem->n_regions++;
     }
     const uint32_t idx = (uint32_t)(offset >> PAGE_LOG2) % PAGE_REGION_PAGES;
