@@ -107,7 +107,7 @@ static struct fetched fetch_missed(struct numa *n, const struct core_group *grou
 {
     const sim_time t = at_ps + n->params->cache->llc_request_ps;
 
-    agent_prefetch_next(n, (struct holder){ &group->own->llc, place, -1 });
+    agent_prefetch_next((struct holder){ &group->own->llc, place, -1 });
     return miss_fast(n, group->socket, group->sharer_bit, place, line, store, t, result);
 }
 
@@ -123,7 +123,10 @@ static struct fetched fetch(struct numa *n, unsigned core, uint64_t line, bool s
     enum line_state state;
 
     /* The host has time until the next line is asked for, if this is a stream. */
-    agent_prefetch_next(n, h);
+    if (SIM_LIKELY(n->llc_fast))
+        agent_prefetch_next(h);
+    else
+        agent_prefetch(n, socket, line + 1);
     if (h.way < 0 && SIM_LIKELY(n->llc_fast && stamp == NULL))
         return miss_fast(n, socket, bit, h.place, line, store, t, result);
     sim_stamp_mark(stamp, PART_CACHE, t);

@@ -507,16 +507,15 @@ static inline struct holder agent_holder_at(struct numa *n, unsigned socket, uin
     return (struct holder){ llc, { cache_row(&known, at >> 5), 0, at >> 5 }, (int)(at & 31) };
 }
 
-/* Lets the host fetch what is known about the line after that of h. */
-static inline void agent_prefetch_next(const struct numa *n, struct holder h)
+/* Lets the host fetch what a fast LLC knows about the line after that of h. */
+static inline void agent_prefetch_next(struct holder h)
 {
-    if (SIM_LIKELY(n->llc_fast)) {
-        const struct cache known = llc_fast(h.cache);
-        cache_prefetch_next(&known, h.place);
-    } else {
-        cache_prefetch_next(h.cache, h.place);
-    }
+    const struct cache known = llc_fast(h.cache);
+
+    cache_prefetch_next(&known, h.place);
 }
+/* The same of a line, of any LLCs and snoop filters: of the socket and of the line's home. */
+void agent_prefetch(const struct numa *n, unsigned socket, uint64_t line);
 /*
  * The common case of fetch(): a fast LLC has the line, at p, in the way of `bit`, no other core
  * group shares it and, for a store, no other socket may have it. llc: of the group's socket, from

@@ -20,14 +20,26 @@ static inline __attribute__((always_inline)) void prefetch_rows_of(const struct 
 
 static void prefetch_rows(const struct numa *numa, unsigned socket, uint64_t line, uint64_t last)
 {
-    const struct cache *llc = &numa->socket[socket].llc;
+    const struct cache *llc = &numa->socket[socket].llc, *filter = &numa->socket[socket].filter;
 
     if (SIM_LIKELY(numa->llc_fast)) {
         const struct cache known = llc_fast(llc);
         prefetch_rows_of(&known, line, last);
-    } else if (llc->row != NULL) {
-        prefetch_rows_of(llc, line, last);
+        return;
     }
+    if (llc->row != NULL)
+        prefetch_rows_of(llc, line, last);
+    if (filter->row != NULL)
+        prefetch_rows_of(filter, line, last);
+}
+
+void agent_prefetch(const struct numa *numa, unsigned socket, uint64_t line)
+{
+    const unsigned home = home_of(numa, line);
+
+    prefetch_rows(numa, socket, line, line);
+    if (home != socket && home < numa->sockets)
+        prefetch_rows(numa, home, line, line);
 }
 
 /* The rows of the L2s that have the lines, which a snoop will look at. */
