@@ -24,7 +24,7 @@
 #include "workloads/experiment.h"
 
 #define KEEP_BYTES (32 << 20) /* resident, more than at its start: after that a worker leaves */
-#define TRIM_BYTES (4 << 20)  /* the same: the heap gives back what it can */
+#define TRIM_BYTES (16 << 20) /* the same: the heap gives back what it can */
 #define KEEP_SHARE 8u         /* all workers together keep that part of the machine's memory */
 
 static void write_all(int fd, const void *bytes, size_t n_bytes)
