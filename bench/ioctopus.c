@@ -2,7 +2,8 @@
  * Host speed of IOctopus' TCP receive (ioctopus/fig06_tcp_rx, 64 KiB): the real scenario over a
  * short and over a longer measurement; what the difference of both costs is what time under load
  * costs, without set-up, warm-up and drain. The same with a light client: its payload goes by rate.
- * Processor time, for a machine that is shared; the best of three.
+ * Processor time, for a machine that is shared; of each the least of three: the least difference
+ * would be that of the slowest short one.
  */
 #include <glib.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@
 #define SCENARIO  "ioctopus/fig06_tcp_rx"
 #define WARMUP_US 5000u
 #define SHORT_US  1000u
-#define LONG_US   11000u
+#define LONG_US   31000u
 #define N_TRIES   3
 
 static const char *const roots[] = { "scenarios", NULL };
@@ -78,22 +79,29 @@ static bool measure(const char *point, const char *payload, unsigned duration_us
     return done;
 }
 
+/* Keeps what took less time. */
+static bool measure_again(const char *point, const char *payload, unsigned duration_us,
+                          struct cost *least)
+{
+    struct cost cost = { 0 };
+    if (!measure(point, payload, duration_us, &cost))
+        return false;
+    if (least->host_s == 0 || cost.host_s < least->host_s)
+        *least = cost;
+    return true;
+}
+
 static bool bench(const char *name, const char *point, const char *payload)
 {
-    double per_s = 0, packets_s = 0;
-    for (int i = 0; i < N_TRIES; i++) {
-        struct cost first, second;
-        if (!measure(point, payload, SHORT_US, &first) ||
-            !measure(point, payload, LONG_US, &second))
+    struct cost first = { 0 }, second = { 0 };
+    for (int i = 0; i < N_TRIES; i++)
+        if (!measure_again(point, payload, SHORT_US, &first) ||
+            !measure_again(point, payload, LONG_US, &second))
             return false;
-        const double host_s = second.host_s - first.host_s;
-        if (i > 0 && host_s / (second.sim_s - first.sim_s) >= per_s)
-            continue;
-        per_s = host_s / (second.sim_s - first.sim_s);
-        packets_s = (second.packets - first.packets) / host_s;
-    }
-    printf("ioctopus.fig06_%s %.2f host_s/sim_s\n", name, per_s);
-    printf("ioctopus.fig06_%s_packets %.1f kpackets/s\n", name, packets_s / 1000);
+    const double host_s = second.host_s - first.host_s;
+    printf("ioctopus.fig06_%s %.2f host_s/sim_s\n", name, host_s / (second.sim_s - first.sim_s));
+    printf("ioctopus.fig06_%s_packets %.1f kpackets/s\n", name,
+           (second.packets - first.packets) / host_s / 1000);
     return true;
 }
 
