@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/base/cli.h"
@@ -163,6 +164,15 @@ static void set_up_heap(void)
     mallopt(M_TRIM_THRESHOLD, 16 << 20);
 }
 
+/* Where both go into one file or pipe, what is printed and what is said stay in their order. */
+static void set_up_output(void)
+{
+    struct stat out, error;
+    if (fstat(STDOUT_FILENO, &out) == 0 && fstat(STDERR_FILENO, &error) == 0 &&
+        out.st_dev == error.st_dev && out.st_ino == error.st_ino)
+        setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
+}
+
 int main(int argc, char **argv)
 {
     /* characters of the terminal; numbers stay as scenarios, SQL and gnuplot write them */
@@ -170,6 +180,7 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow (ulimit -f) is a disk that is full */
     set_up_heap();
+    set_up_output();
     last_words_set_up();
     return flush_output(dispatch(argc, argv));
 }

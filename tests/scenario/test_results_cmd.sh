@@ -430,7 +430,8 @@ is "is no more, once another text has not failed" "$("$nudma" results --db faile
 
 # Of what was sampled it says to which precision; parts of a series are not known to one.
 "$simulate" run pcie_bench/bandwidth_size --filter 'op=write transfer_bytes=512' --precision 2% -q --db sampled.db >ran.txt
-has "to the precision" "$("$nudma" results pcie_bench/bandwidth_size --db sampled.db 2>&1)" '^sampled: 1 of 1 points, to 2 %$'
+has "to the precision, below the table" "$("$nudma" results pcie_bench/bandwidth_size --db sampled.db 2>&1 | tail -1)" \
+    '^sampled: 1 of 1 points, to 2 %$'
 "$simulate" run ioctopus/fig14_migration --filter config=standard --precision 1% --set measure.duration_us=160000 \
     --set measure.sample_interval_us=40000 --set programs.netperf.migrate_after_us=40000 -q --db sampled.db >ran.txt
 has "parts of a series" "$("$nudma" results ioctopus/fig14_migration --db sampled.db 2>&1)" \
