@@ -270,8 +270,10 @@ static bool wire_fits(const struct ib_wire_params *params, const struct ib_port 
         sim_error_add(errors, file, line,
                       "an InfiniBand wire of %g Gb/s; expected at least %g Gb/s", rate,
                       RATE_GBIT_S_MIN);
+    if (a == b)
+        sim_error_add(errors, file, line, "both ends are InfiniBand port %s", a->name);
     for (unsigned i = 0; i < 2; i++) {
-        if (ports[i]->wire != NULL || a == b)
+        if (ports[i]->wire != NULL)
             sim_error_add(errors, file, line, "InfiniBand port %s is plugged twice",
                           ports[i]->name);
         if (rate > ports[i]->rate_gbit_s_max)

@@ -86,7 +86,7 @@ typedef void ib_up_fn(struct ib_port *port, bool up);
 struct ib_port {
     struct model *model;
     uint32_t idx;     /* among the model's InfiniBand ports */
-    const char *name; /* "rnic.i0"; set by whoever joins it with a wire, if not before */
+    const char *name; /* "rnic.i0" */
     double rate_gbit_s_max;
     uint32_t buffer_bytes; /* receive buffer; at least a packet of mtu_bytes */
     uint32_t mtu_bytes;    /* largest payload that it receives */

@@ -325,6 +325,7 @@ struct rdma {
     struct model *model;
     struct pcie_function function;
     struct ib_port *port;
+    char port_name[80];
     bool initialised;
     uint32_t lid;
     struct sim_pool *packets, *pieces, *posts, *sends, *answer_pool, *txs, *rxs;

@@ -308,7 +308,9 @@ static void port_receive(struct ib_port *port, struct ib_packet *packet)
 void rdma_port_init(struct rdma *rdma)
 {
     struct ib_port *port = model_ports_new(rdma->model, &ib_cable, 1);
+    snprintf(rdma->port_name, sizeof(rdma->port_name), "%s.i0", rdma->model->name);
     *port = (struct ib_port){ .model = rdma->model,
+                              .name = rdma->port_name,
                               .rate_gbit_s_max = rdma->params.rate_gbit_s,
                               .buffer_bytes = rdma->params.rx_buffer_bytes,
                               .mtu_bytes = rdma->params.mtu_bytes,

@@ -544,7 +544,7 @@ static void test_mistakes(void **state)
     assert_string_equal(bench->errors.message[0], "file:3: a wire of 200 Gb/s, but Ethernet port "
                                                   "a.e0 has at most 100 Gb/s");
     assert_null(ether_wire_new(bench->sim, "w", &plain, a, a, "file", 4, &bench->errors));
-    assert_string_equal(bench->errors.message[2], "file:4: Ethernet port a.e0 is plugged twice");
+    assert_string_equal(bench->errors.message[2], "file:4: both ends are Ethernet port a.e0");
     sim_error_release(&bench->errors);
     bench->errors = (struct sim_error_list){ 0 };
 }

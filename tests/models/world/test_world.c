@@ -154,6 +154,7 @@ static void test_ethernet_cables(void **unused)
         ":3: a wire of 100 Gb/s, but Ethernet port y.e0 has at most 25 Gb/s", NULL
     };
     static const char *const twice[] = { ":3: Ethernet port x.e0 is plugged twice", NULL };
+    static const char *const itself[] = { ":3: both ends are InfiniBand port n.i0", NULL };
     static const char *const setting[] = {
         ":3: cables.[0].los_ratio: unknown setting; did you mean \"loss_ratio\"?",
         ":3: cables.[0].lanes: unknown setting",
@@ -170,6 +171,10 @@ static void test_ethernet_cables(void **unused)
     refused(HOSTS SWITCHES "cables = ( { from = \"x.e0\"; to = \"y.e0\"; },"
                            "           { from = \"x.e0\"; to = \"y.e1\"; } );\n" MEMORY,
             twice);
+    refused(HOSTS "devices = { n = { type = \"rdma.adapter\"; }; };\n"
+                  "cables = ( { from = \"server.s0.rp0\"; to = \"n.p0\"; },"
+                  "           { from = \"n.i0\"; to = \"n.i0\"; } );\n" MEMORY,
+            itself);
     refused(HOSTS SWITCHES "cables = ( { from = \"x.e0\"; to = \"y.e0\"; los_ratio = 0.1; "
                            "lanes = 4; } );\n" MEMORY,
             setting);
