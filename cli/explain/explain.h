@@ -12,6 +12,9 @@
 #include "sim/config/scenario.h"
 #include "sim/store/results.h"
 
+/* Of the refusals of settings that do nothing beside others, "it has no effect otherwise". */
+#define EXPLAIN_NO_EFFECT "no effect"
+
 enum explain_kind {
     EXPLAIN_LIMIT, /* how much, how many, how often */
     EXPLAIN_TIME,  /* how long: a latency that is always there */

@@ -49,6 +49,8 @@ static const struct rule rules[] = {
       "line rate of the root complex of %s" },
     { "hosts.*.root_complex.write_lines", UP, EXPLAIN_LIMIT,
       "lines of writes that a stack of %s has under way" },
+    { "hosts.*.root_complex.read_lines", UP, EXPLAIN_LIMIT,
+      "lines of reads that a stack of %s has under way" },
     { "hosts.*.root_complex.inbound_ns", DOWN, EXPLAIN_TIME, "latency of the root complex of %s" },
     { "hosts.*.root_complex.outbound_ns", DOWN, EXPLAIN_TIME, "latency of the root complex of %s" },
     { "hosts.*.root_complex.p2p_reads_max", UP, EXPLAIN_LIMIT,

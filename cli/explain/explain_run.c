@@ -58,9 +58,12 @@ static void print_run(const struct batch *batch, size_t job, const struct worker
     g_autofree char *name = job_name(batch, job);
     if (report->error == NULL && report->result != NULL && batch->metric != NULL)
         cli_number(run_result_value(report->result, batch->metric), number);
-    fprintf(stderr, "[%u/%u] %s%s%s%s%s\n", batch->n_ended, batch->n_runs, name,
-            *number != '\0' ? ": " : "", number, report->error != NULL ? ": failed: " : "",
-            report->error != NULL ? report->error : "");
+    if (report->error != NULL && strstr(report->error, EXPLAIN_NO_EFFECT) != NULL)
+        fprintf(stderr, "[%u/%u] %s: has no effect here\n", batch->n_ended, batch->n_runs, name);
+    else
+        fprintf(stderr, "[%u/%u] %s%s%s%s%s\n", batch->n_ended, batch->n_runs, name,
+                *number != '\0' ? ": " : "", number, report->error != NULL ? ": failed: " : "",
+                report->error != NULL ? report->error : "");
 }
 
 static void end_progress(const struct batch *batch)
@@ -468,26 +471,28 @@ static bool is_same(const char *a, const char *b)
     return n == (y != NULL ? (size_t)(y - b) : strlen(b)) && strncmp(a, b, n) == 0;
 }
 
-/* A faster root port has more credits, too: where these alone do nearly as much, they are the
- * limit. */
-static const struct explain_effect *credits_of_link(const GArray *effects,
+/* A faster root port has more credits, too: where these alone do nearly as much, or help while the
+ * link as it is has room, they are the limit. */
+static const struct explain_effect *credits_of_link(const GArray *effects, double threshold,
+                                                    const struct run_result *base,
                                                     const struct explain_effect *best)
 {
     if (best == NULL || !g_str_has_prefix(best->resource->name, "PCIe link "))
         return best;
+    const double nearly = is_busy_link(best->resource, base) ? 0.8 * best->gain_ratio : threshold;
     for (guint i = 0; i < effects->len; i++) {
         const struct explain_effect *effect = &g_array_index(effects, struct explain_effect, i);
         if (g_str_has_prefix(effect->resource->name, "receive credits of root ports ") &&
-            effect->gain_ratio > 0.8 * best->gain_ratio)
+            effect->gain_ratio > nearly)
             return effect;
     }
     return best;
 }
 
 /* The one that helps most; several together only if one alone gives less than half of what they
- * do. */
+ * do. base: what has been measured without any of them. */
 static const struct explain_resource *best_limit(const GArray *effects, double threshold,
-                                                 const char *but)
+                                                 const struct run_result *base, const char *but)
 {
     const struct explain_effect *single = NULL, *joint = NULL;
     for (guint i = 0; i < effects->len; i++) {
@@ -499,7 +504,7 @@ static const struct explain_resource *best_limit(const GArray *effects, double t
         if (*best == NULL)
             *best = effect;
     }
-    single = credits_of_link(effects, single);
+    single = credits_of_link(effects, threshold, base, single);
     if (joint != NULL && (single == NULL || joint->gain_ratio > 2.0 * single->gain_ratio))
         return joint->resource;
     return single != NULL ? single->resource : NULL;
@@ -618,9 +623,10 @@ static bool find_next(const struct explain_request *request, struct explain_answ
         run_batch(&batch);
         g_free(batch.error);
         answer->next = effects_of(answer, &batch);
-        answer->next_limit = reduce(request, answer, gone,
-                                    best_limit(answer->next, threshold, answer->limit->name),
-                                    answer->gone, answer->next, answer->value_without, threshold);
+        answer->next_limit =
+            reduce(request, answer, gone,
+                   best_limit(answer->next, threshold, without, answer->limit->name), answer->gone,
+                   answer->next, answer->value_without, threshold);
     }
     run_result_free(without);
     if (joint != NULL)
@@ -749,7 +755,8 @@ bool explain_point(const struct explain_request *asked, struct explain_answer *a
         return false;
     if (!(answer->value > 0.0)) /* no share of it says how much better a change is */
         return true;
-    answer->limit = reduce(request, answer, NULL, best_limit(answer->effects, threshold, NULL),
+    answer->limit = reduce(request, answer, NULL,
+                           best_limit(answer->effects, threshold, answer->base, NULL),
                            answer->resources, answer->effects, answer->value, threshold);
     return answer->limit == NULL || request->brief || find_next(request, answer, threshold, errors);
 }

@@ -224,7 +224,7 @@ static void append_rest(GString *out, const struct explain_answer *answer)
     append_ranges(out, answer);
     for (guint i = 0; i < answer->effects->len; i++) {
         const struct explain_effect *e = &g_array_index(answer->effects, struct explain_effect, i);
-        if (e->failure != NULL && strstr(e->failure, "no effect") == NULL)
+        if (e->failure != NULL && strstr(e->failure, EXPLAIN_NO_EFFECT) == NULL)
             g_string_append_printf(out, "  No run with more of %s: %s\n", e->resource->name,
                                    e->failure);
     }
@@ -301,6 +301,7 @@ static void append_waits(GString *out, const struct run_result *base)
         { ".dma_tag_waits", "times that reads stopped for want of a tag" },
         { ".dma_credit_waits", "times that a device stopped for want of room in its port" },
         { ".write_line_wait_ps", "ps that writes waited for a buffer of the root complex" },
+        { ".read_line_wait_ps", "ps that reads waited for a buffer of the root complex" },
         { ".iotlb_misses", "page walks" },
         { ".walker_wait_ns", "ns that a walk waited for a walker, mean" },
         { ".ddio_dirty_evictions", "lines that devices' writes pushed out of the LLC" },
