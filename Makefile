@@ -243,6 +243,7 @@ setup:
 
 run:
 	@scripts/setup.sh run
+	$(if $(MAKE_TERMOUT),,@[ -x $(NUDMA) ] || echo 'make run: building first, which takes a minute or a few')
 	$(again) $(if $(MAKE_TERMOUT),,say=) all
 	$(NUDMA) run $(SCENARIOS) -j $(NPROC) $(if $(MAKE_TERMOUT),,--progress 10 >/dev/null)
 	$(if $(MAKE_TERMOUT),,$(NUDMA) plot --format png $(SCENARIOS))

@@ -501,6 +501,9 @@ static void test_refusals(void **unused)
         NFP "workload = { type = \"pcie_bench\"; measure = \"bandwidth\";\n"
             " op = \"write_read\"; };",
         ":3: workload.op: found \"write_read\" (a string), expected read, write or read_write");
+    scenario_refused(NFP "workload = { type = \"pcie_bench\"; window_bytes = 99000000000L; };",
+                     ":2: workload.window_bytes: found 99000000000 (an integer), expected at most "
+                     "the 68719476736 bytes of socket 0's memory");
     scenario_refused(NFP "workload = { type = \"memory\"; mode = \"bandwidth\"; };\n"
                          "measure = { transactions = 5; };",
                      ":3: measure.transactions: found 5");
@@ -577,9 +580,9 @@ static void test_what_does_not_fit_fails_the_run(void **unused)
 {
     (void)unused;
     struct outcome outcome = run(NFP SHORT "workload = { type = \"pcie_bench\";"
-                                           " window_bytes = \"100 GB\"; };");
+                                           " window_bytes = \"68 GB\"; };");
     assert_false(outcome.ok);
-    assert_non_null(strstr(outcome.error, "no memory for a window of 100000000000 bytes"));
+    assert_non_null(strstr(outcome.error, "no memory for a window of 68000000000 bytes"));
     done(&outcome);
 }
 

@@ -331,6 +331,17 @@ static const struct rate_series bench_series[] = {
 
 /* ---- Set-up ---------------------------------------------------------------------------------- */
 
+static void window_fits(const struct bench_state *bench, struct sim_error_list *errors)
+{
+    const uint64_t bytes = physmem_node_bytes(host_physmem(bench->host), bench->memory_socket);
+    char expected[80];
+    if (bench->window_bytes <= bytes)
+        return;
+    snprintf(expected, sizeof(expected), "at most the %llu bytes of socket %u's memory",
+             (unsigned long long)bytes, bench->memory_socket);
+    workload_mistake(bench->workload, "window_bytes", errors, expected, NULL);
+}
+
 static void bench_check(struct workload *workload, struct sim_error_list *errors)
 {
     struct bench_state *bench = workload->state;
@@ -371,6 +382,8 @@ static void bench_check(struct workload *workload, struct sim_error_list *errors
     if (bench->memory_socket >= physmem_nodes(host_physmem(bench->host)))
         workload_mistake(workload, "memory_socket", errors, "a socket of the host that has memory",
                          NULL);
+    else
+        window_fits(bench, errors);
     if (bench->warm_socket != MEMORY_SOCKET &&
         bench->warm_socket >= numa_sockets(host_numa(bench->host)))
         workload_mistake(workload, "warm_socket", errors, "a socket of the host", NULL);
