@@ -548,6 +548,27 @@ static bool take_value(sqlite3_stmt *statement, double *value, char **message)
 #define MOST_STEPS      20000000
 #define MOST_BYTES      1000000 /* of a text in it */
 
+/* The first bracket that ends what begins before the expression, which stands in a bracket itself:
+ * "x), (y" would be two. NULL: none. Texts, names in quotes and comments may have any. */
+static const char *stray_bracket(const char *expression)
+{
+    unsigned depth = 0;
+    for (const char *c = expression; *c != '\0';) {
+        const char *end = strchr("'\"`", *c) != NULL  ? strchr(c + 1, *c)
+                          : *c == '['                 ? strchr(c, ']')
+                          : g_str_has_prefix(c, "--") ? strchr(c, '\n')
+                          : g_str_has_prefix(c, "/*") ? strstr(c + 2, "*/")
+                                                      : c;
+        if (end == NULL)
+            return NULL;
+        if (*c == ')' && depth == 0)
+            return c;
+        depth += *c == '(' ? 1 : *c == ')' ? -1u : 0;
+        c = end + 1;
+    }
+    return NULL;
+}
+
 static int count_steps(void *n_times)
 {
     return ++*(int *)n_times > MOST_STEPS / STEPS_AT_A_TIME;
@@ -559,14 +580,20 @@ bool results_evaluate(struct results_db *db, const char *expression, double *val
     const char *rest = NULL;
     g_autofree char *sql = g_strdup_printf("SELECT (%s\n)", expression);
     const int code = sqlite3_prepare_v2(db->sqlite, sql, -1, &statement, &rest);
+    const char *stray = stray_bracket(expression);
     bool good = false;
     *value = (double)NAN;
     int n_times = 0;
     const int most_bytes = sqlite3_limit(db->sqlite, SQLITE_LIMIT_LENGTH, MOST_BYTES);
     sqlite3_progress_handler(db->sqlite, STEPS_AT_A_TIME, count_steps, &n_times);
-    if (code != SQLITE_OK || statement == NULL)
+    if (stray != NULL)
+        *message = g_strdup_printf("found \"%s\", a bracket that nothing opens, expected one "
+                                   "expression",
+                                   stray);
+    else if (code != SQLITE_OK || statement == NULL)
         *message = g_strdup(sqlite3_errmsg(db->sqlite));
-    else if (*g_strchug((char *)(uintptr_t)rest) != '\0' || !sqlite3_stmt_readonly(statement))
+    else if (*g_strchug((char *)(uintptr_t)rest) != '\0' || sqlite3_column_count(statement) != 1 ||
+             !sqlite3_stmt_readonly(statement))
         *message = g_strdup("is not one expression");
     else
         good = take_value(statement, value, message);

@@ -148,6 +148,9 @@ out=$("$nudma" check one/claims.cfg 2>&1); is "an id twice" $? 2
 has "is said" "$out" 'a.x: there already'
 file one "$(claim a.x M 1.0 3.0 2 2 '')"
 out=$("$nudma" check one/claims.cfg 2>&1); is "a use that is none" $? 2
+file one "$(claim a.x K 1.0 3.0 2 '2), (9' '')"
+out=$("$nudma" check one/claims.cfg 2>&1); is "two expressions" $? 2
+has "are not the first of them" "$out" '^one/claims.cfg:[0-9]+: a.x: expr: found "\), \(9", a bracket that'
 
 echo "1..$cases"
 [ $failed = 0 ]

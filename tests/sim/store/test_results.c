@@ -292,7 +292,11 @@ static void expressions_over_v(void **state)
     refused(db, "v('demo/sizes','x')");
     refused(db, "'a text'");
     refused(db, "1); DROP TABLE run_row; SELECT (1");
+    refused(db, "1), (2");
+    refused(db, "1) FROM (SELECT 2");
+    refused(db, "1 /* ( */), (2");
     refused(db, "unknown_column");
+    assert_true(evaluate(db, "length(')') + (2 /* ) */ + 1) -- )") == 4.0);
     assert_true(query(db, "select count(*) from run") == 3.0);
     results_close(db);
 }
