@@ -6,6 +6,8 @@
 
 #include "sim/trace/file_read.h"
 
+#define BYTE_ORDER_MARK "\xef\xbb\xbf"
+
 char *text_read(const char *path, const char **why)
 {
     size_t n_bytes = 0;
@@ -17,6 +19,8 @@ char *text_read(const char *path, const char **why)
         *why = "it is not a text file";
     if (*why != NULL)
         g_clear_pointer(&text, g_free);
+    if (text != NULL && g_str_has_prefix(text, BYTE_ORDER_MARK))
+        memmove(text, text + strlen(BYTE_ORDER_MARK), n_bytes - strlen(BYTE_ORDER_MARK) + 1);
     return text;
 }
 

@@ -6,9 +6,9 @@
 
 #define TEXT_MAX_BYTES (16U * 1024 * 1024)
 
-/* The whole of a regular file, which is no larger than TEXT_MAX_BYTES, without NUL; g_free(). NULL
- * with the reason in *why, a constant text. Devices and pipes are not opened: they might never
- * end. */
+/* The whole of a regular file, which is no larger than TEXT_MAX_BYTES, without NUL and without the
+ * byte order mark that some editors put before UTF-8; g_free(). NULL with the reason in *why, a
+ * constant text. Devices and pipes are not opened: they might never end. */
 char *text_read(const char *path, const char **why);
 /* False with a message, which has line and column (in characters) of the first byte that is no
  * UTF-8. */

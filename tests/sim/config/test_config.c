@@ -317,6 +317,25 @@ static void a_file_that_cannot_be_read(void **state)
            "x.cfg:1: cannot include \"fifo.cfg\": ./fifo.cfg: it is no regular file");
 }
 
+static void a_byte_order_mark_is_no_text(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_true(g_file_set_contents("part.cfg",
+                                    "\xef\xbb\xbf"
+                                    "b = 2;",
+                                    -1, NULL));
+    struct config *config = load(f, "\xef\xbb\xbf"
+                                    "a = 1;\n@include \"part.cfg\"");
+    assert_int_equal(config_int(config_find(config_root(config), "a")), 1);
+    assert_int_equal(config_int(config_find(config_root(config), "b")), 2);
+    config_free(config);
+    refuse(f,
+           "\xef\xbb\xbf"
+           "a = ;",
+           "x.cfg:1: syntax error: found \";\", expected a value");
+}
+
 static void strings_that_cannot_be_shown(void **state)
 {
     struct fixture *f = *state;
@@ -1277,6 +1296,7 @@ int main(void)
         TEST(syntax_errors_name_the_line),
         TEST(a_name_like_the_mark_of_one_that_is_set_again),
         TEST(a_file_that_cannot_be_read),
+        TEST(a_byte_order_mark_is_no_text),
         TEST(includes_without_end),
         TEST(strings_that_cannot_be_shown),
         TEST(includes_keep_file_and_line),
