@@ -14,9 +14,14 @@
 
 #define PUBLISHED_LINES 6 /* of text */
 
+static const char *const endings[] = { [PLOT_PNG] = ".png", [PLOT_SVG] = ".svg" };
+
+#define DEFAULT_OUTPUT "results/plots"
+
 struct plot_request {
     const struct cli_options *options;
     const char *folder; /* for files */
+    const char *file;   /* for the one picture; NULL: below the folder */
     struct results_db *db;
     unsigned formats; /* bits of enum plot_format */
     bool any_failed;
@@ -153,7 +158,8 @@ static bool draw_whole(const struct drawing *drawing, enum plot_format format, c
 static bool draw_file(const struct plot_request *request, const struct scenario *scenario,
                       const struct drawing *drawing, enum plot_format format)
 {
-    g_autofree char *path = file_path(request, scenario, format == PLOT_PNG ? ".png" : ".svg");
+    g_autofree char *path = request->file != NULL ? g_strdup(request->file)
+                                                  : file_path(request, scenario, endings[format]);
     const bool drawn = draw_whole(drawing, format, path);
     if (drawn)
         printf("%s\n", path);
@@ -401,6 +407,10 @@ static int plot_scenarios(struct plot_request *request, char **arguments)
 {
     struct sim_error_list errors = { 0 };
     g_autoptr(GPtrArray) scenarios = cli_load_scenarios(request->options, arguments, NULL, &errors);
+    if (request->file != NULL && scenarios->len > 1)
+        sim_error_add(&errors, NULL, 0,
+                      "--output %s: one file for the pictures of %u scenarios, expected a folder",
+                      request->file, scenarios->len);
     const bool loaded = errors.n_messages == 0;
     request->db = loaded ? cli_open_for_reading(request->options) : NULL;
     request->any_failed = loaded && request->db == NULL;
@@ -440,16 +450,49 @@ static unsigned parse_formats(const char *text)
     return formats;
 }
 
+/* Of one picture, by the ending of its file's name: 1 << PLOT_PNG, ...; 0: it names a folder. */
+static unsigned file_format(const char *output)
+{
+    for (unsigned i = 0; output != NULL && i < G_N_ELEMENTS(endings); i++)
+        if (endings[i] != NULL && g_str_has_suffix(output, endings[i]) &&
+            !g_file_test(output, G_FILE_TEST_IS_DIR))
+            return 1u << i;
+    return 0;
+}
+
+/* Where pictures go and which. format NULL: not said. False with what is wrong printed. */
+static bool read_output(struct plot_request *request, const char *output, const char *format)
+{
+    const unsigned of_file = file_format(output);
+    request->folder = output != NULL ? output : DEFAULT_OUTPUT;
+    request->file = of_file != 0 ? output : NULL;
+    request->formats = of_file != 0 && format == NULL
+                           ? of_file
+                           : parse_formats(format != NULL ? format : "text");
+    const unsigned pictures = request->formats & (1u << PLOT_PNG | 1u << PLOT_SVG);
+    if (request->formats == 0 || !cli_folder_exists("--output", output))
+        return false;
+    if (output == NULL || (of_file != 0 ? pictures == of_file : pictures != 0))
+        return true;
+    fprintf(stderr, "nudma plot: --output %s: found --format %s, expected %s\n", output,
+            format != NULL ? format : "text",
+            of_file == 0 ? "png, svg: text and scripts go to standard output"
+                         : "that of the file's name; several need a folder");
+    return false;
+}
+
 int cli_plot(int argc, char **argv)
 {
     struct cli_options options = { 0 };
-    g_autofree char *format = NULL, *folder = NULL;
+    g_autofree char *format = NULL, *output = NULL;
     gboolean bands = FALSE; /* looked for before the others are parsed */
     const GOptionEntry entries[] = {
         { "format", 'F', 0, G_OPTION_ARG_STRING, &format,
           "text (default), png, svg, gnuplot (the script), or several: png,svg", "FORMAT" },
-        { "output", 'o', 0, G_OPTION_ARG_FILENAME, &folder,
-          "Write PNG and SVG files below DIR (default results/plots)", "DIR" },
+        { "output", 'o', 0, G_OPTION_ARG_FILENAME, &output,
+          "Write PNG and SVG files below DIR (default " DEFAULT_OUTPUT "), or the one picture into "
+          "FILE.png or FILE.svg",
+          "DIR" },
         { "bands", 0, 0, G_OPTION_ARG_NONE, &bands,
           "Of results/bands.db, unless --db says otherwise: what nudma run --bands has stored",
           NULL },
@@ -463,12 +506,11 @@ int cli_plot(int argc, char **argv)
                   "In text, capital letters are simulated, small ones measured.", entries, argc,
                   argv, &status)) {
         struct plot_request request = { .options = &options };
-        request.folder = folder != NULL ? folder : "results/plots";
-        request.formats = parse_formats(format != NULL ? format : "text");
+        const bool good = read_output(&request, output, format);
         status = CLI_WRONG;
-        if (request.formats != 0 && *options.arguments == NULL)
+        if (good && *options.arguments == NULL)
             fprintf(stderr, "nudma plot: which scenario? (nudma list shows them)\n");
-        else if (request.formats != 0 && cli_folder_exists("--output", folder))
+        else if (good)
             status = plot_scenarios(&request, options.arguments);
     }
     cli_options_release(&options);
@@ -521,7 +563,7 @@ int cli_figures(int argc, char **argv)
         { "progress", 0, 0, G_OPTION_ARG_INT, &run.progress_s, RUN_PROGRESS_TEXT, "SECONDS" },
         { "quiet", 'q', 0, G_OPTION_ARG_NONE, &run.quiet, "No progress, only faults", NULL },
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &folder,
-          "Write the files below DIR (default results/plots)", "DIR" },
+          "Write the files below DIR (default " DEFAULT_OUTPUT ")", "DIR" },
         { .long_name = NULL },
     };
     int status = CLI_DONE;
@@ -529,9 +571,15 @@ int cli_figures(int argc, char **argv)
                   "Makes the figures of scenarios, as PNG and SVG; runs first what is missing.",
                   "Without SCENARIO: of all.", entries, argc, argv, &status)) {
         struct plot_request request = { .options = &run.options };
-        request.folder = folder != NULL ? folder : "results/plots";
+        request.folder = folder != NULL ? folder : DEFAULT_OUTPUT;
         request.formats = 1u << PLOT_PNG | 1u << PLOT_SVG;
-        status = run_request_sound(&run) && cli_folder_exists("--output", folder) &&
+        if (file_format(folder) != 0)
+            fprintf(stderr,
+                    "nudma figures: --output %s: is the name of one picture, expected a folder "
+                    "(nudma plot writes one)\n",
+                    folder);
+        status = file_format(folder) == 0 && run_request_sound(&run) &&
+                         cli_folder_exists("--output", folder) &&
                          cli_folder_exists("--db", run.options.db) && keep_plotted(&run.options)
                      ? run_scenarios(&run, run.options.arguments)
                      : CLI_WRONG;

@@ -271,6 +271,21 @@ is "level where there are no samples" "$(values 0 | awk '{ printf "%g %g\n", $1,
     "0.5 0 0.504 0.25 0.508 0.75 1.5 0.75 1.508 1"
 mv whole.db kinds.db
 
+# ---- Where pictures go ---------------------------------------------------------------------------
+out=$("$nudma" plot p/one --scenarios . --db one.db -o one.png 2>/dev/null); is "one picture in a file" "$? $out" "0 one.png"
+is "of the format that its name says" "$(head -c 4 one.png | tail -c 3)" PNG
+output() { # output NAME MESSAGE ARGUMENT...: which are refused
+    out=$("$nudma" plot p/one --scenarios . --db one.db "${@:3}" 2>&1)
+    is "$1" "$?, $(tail -n 1 <<<"$out")" "2, $2"
+}
+output "of another format" 'nudma plot: --output x.svg: found --format png, expected that of the file'"'"'s name; several need a folder' -o x.svg -F png
+output "of several scenarios" '--output x.svg: one file for the pictures of 2 scenarios, expected a folder' pcie_bench/latency_size -o x.svg
+output "a folder for what goes to standard output" \
+    'nudma plot: --output x: found --format text, expected png, svg: text and scripts go to standard output' -o x
+out=$("$nudma" figures p/one --scenarios . --db one.db -o x.png 2>&1)
+is "figures need a folder" "$? $out" '2 nudma figures: --output x.png: is the name of one picture, expected a folder (nudma plot writes one)'
+is "nothing is written" "$(ls -d x* 2>/dev/null)" ""
+
 # ---- Histograms and boxes ------------------------------------------------------------------------
 # block N NAME: of panel N of the script in $out
 block() { awk -v n="$1" -v name="\\\$$2" '/^reset$/ { panel++ } $0 == "END" { on = 0 } on { print }
