@@ -65,11 +65,14 @@ static char *range_text(const struct param_desc *desc)
     return g_strdup_printf("%s..%s", lo, hi);
 }
 
-static void print_params(const struct param_desc *params)
+/* key NULL: all. */
+static void print_params(const struct param_desc *params, const char *key)
 {
     struct cli_table *table =
         cli_table_new("parameter|unit|default|range|provenance|source|meaning");
     for (const struct param_desc *desc = params; desc->type != PARAM_END; desc++) {
+        if (key != NULL && strcmp(desc->key, key) != 0)
+            continue;
         g_autofree char *def = default_text(desc), *range = range_text(desc);
         const char *unit = param_unit(desc);
         const char *provenance = param_provenance_name(desc->provenance);
@@ -203,7 +206,7 @@ static void print_entry(const struct describe_entry *entry)
     cli_print_words(title, 4);
     if (entry->params != NULL && entry->params->type != PARAM_END) {
         printf("\n");
-        print_params(entry->params);
+        print_params(entry->params, NULL);
     }
     if (entry->stats != NULL && entry->stats->kind != STAT_END) {
         printf("\n");
@@ -235,39 +238,167 @@ static void print_names(const GArray *entries)
     cli_table_free(table);
 }
 
+/* ---- What the arguments name ----------------------------------------------------------------- */
+
+struct answer {
+    const struct describe_entry *entry;
+    const char *key; /* of this parameter alone; NULL: all of it */
+};
+
 static const struct describe_entry *find(const GArray *entries, const char *name)
 {
-    g_autofree const char **names = g_new0(const char *, entries->len + 1);
-    const struct describe_entry *found = NULL;
-    for (guint i = 0; i < entries->len && found == NULL; i++) {
+    for (guint i = 0; i < entries->len; i++) {
         const struct describe_entry *entry = &g_array_index(entries, struct describe_entry, i);
-        names[i] = entry->name;
         if (strcmp(entry->name, name) == 0)
-            found = entry;
+            return entry;
     }
-    if (found == NULL) {
-        const char *last = strrchr(name, '.'); /* pcie.link is called link */
-        const char *nearest = sim_nearest_name(name, names);
-        if (nearest == NULL && last != NULL)
-            nearest = sim_nearest_name(last + 1, names);
-        fprintf(stderr, "nudma describe: nothing is called \"%s\"%s%s%s\n", name,
-                nearest != NULL ? "; did you mean \"" : "", nearest != NULL ? nearest : "",
-                nearest != NULL ? "\"?" : " (nudma describe lists all)");
+    return NULL;
+}
+
+/* The parameter's own name, which lives as long as the table; NULL: it has none of this name. */
+static const char *find_key(const struct describe_entry *entry, const char *key)
+{
+    const struct param_desc *desc = entry->params;
+    for (; desc != NULL && desc->type != PARAM_END; desc++)
+        if (strcmp(desc->key, key) == 0)
+            return desc->key;
+    return NULL;
+}
+
+/* Whether the group of a path is what the entry is about: by its name, or by the groups that its
+ * help names ("a cable's link: settings of `cables`"). */
+static bool stands_in(const struct describe_entry *entry, const char *group)
+{
+    g_autofree char *quoted = g_strdup_printf("`%s`", group);
+    if (strcmp(group, "devices") == 0)
+        return model_find(entry->name) != NULL;
+    return strcmp(entry->name, group) == 0 || strstr(entry->help, quoted) != NULL;
+}
+
+/* Of a path as --set takes it, the entries with such a setting: those that the innermost of its
+ * groups names, "hosts.server.cache.llc_ways" that of cache; if none does, all that have it, but for paths
+ * into hosts, devices and entries without it. */
+static void find_setting(const GArray *entries, char **parts, guint n, GArray *answers)
+{
+    const bool named = n > 1 &&
+                       (find(entries, parts[n - 2]) != NULL || strcmp(parts[0], "hosts") == 0 ||
+                        strcmp(parts[0], "devices") == 0);
+    guint known_at = named ? 1 : 0; /* groups: 1 for the outermost */
+    for (guint i = 0; i < entries->len; i++) {
+        const struct describe_entry *entry = &g_array_index(entries, struct describe_entry, i);
+        const struct answer answer = { entry, find_key(entry, parts[n - 1]) };
+        guint at = n - 1;
+        while (at > 0 && !stands_in(entry, parts[at - 1]))
+            at--;
+        if (answer.key == NULL || at < known_at)
+            continue;
+        if (at > known_at)
+            g_array_set_size(answers, 0);
+        known_at = at;
+        g_array_append_val(answers, answer);
     }
-    return found;
+}
+
+/* "hosts.a.ports[0].lanes=8" -> "hosts", "a", "ports", "lanes" */
+static char **path_parts(const char *path)
+{
+    g_autofree char *names = g_strndup(path, strcspn(path, "="));
+    char **parts = g_strsplit(names, ".", -1);
+    for (char **part = parts; *part != NULL; part++)
+        (*part)[strcspn(*part, "[")] = '\0';
+    return parts;
+}
+
+static void add_keys(GPtrArray *keys, const struct describe_entry *entry)
+{
+    for (const struct param_desc *desc = entry->params; desc != NULL && desc->type != PARAM_END;
+         desc++)
+        g_ptr_array_add(keys, (gpointer)(uintptr_t)desc->key);
+}
+
+/* Of a path that no entry has: the nearest setting of the entry that its last group names, or of
+ * all. False without a message: there is none. */
+static bool report_setting(const GArray *entries, const char *name, char **parts, guint n)
+{
+    const struct describe_entry *group = find(entries, parts[n - 2]);
+    g_autoptr(GPtrArray) keys = g_ptr_array_new();
+    const bool of_device = group == NULL && strcmp(parts[0], "devices") == 0;
+    for (guint i = 0; i < entries->len; i++) {
+        const struct describe_entry *entry = &g_array_index(entries, struct describe_entry, i);
+        if (group != NULL ? entry == group : !of_device || stands_in(entry, parts[0]))
+            add_keys(keys, entry);
+    }
+    g_ptr_array_add(keys, NULL);
+    const char *nearest = sim_nearest_name(parts[n - 1], (const char *const *)keys->pdata);
+    if (nearest != NULL)
+        fprintf(stderr, "nudma describe: \"%s\": %s%s no such setting; did you mean \"%s\"?\n",
+                name, group != NULL ? group->name : "there is", group != NULL ? " has" : "",
+                nearest);
+    else if (group != NULL)
+        fprintf(stderr,
+                "nudma describe: \"%s\": %s has no such setting (nudma describe %s lists all)\n",
+                name, group->name, group->name);
+    return nearest != NULL || group != NULL;
+}
+
+static void report_unknown(const GArray *entries, const char *name, char **parts, guint n)
+{
+    g_autofree const char **names = g_new0(const char *, entries->len + 1);
+    for (guint i = 0; i < entries->len; i++)
+        names[i] = g_array_index(entries, struct describe_entry, i).name;
+    const bool is_path = n > 2 || (n == 2 && find(entries, parts[0]) != NULL);
+    if (is_path && report_setting(entries, name, parts, n))
+        return;
+    const char *nearest = sim_nearest_name(name, names);
+    if (nearest == NULL && n > 1)
+        nearest = sim_nearest_name(parts[n - 1], names); /* pcie.lnk: it is called link */
+    fprintf(stderr, "nudma describe: nothing is called \"%s\"%s%s%s\n", name,
+            nearest != NULL ? "; did you mean \"" : "", nearest != NULL ? nearest : "",
+            nearest != NULL ? "\"?" : " (nudma describe lists all)");
+}
+
+/* False with a message: it names nothing. */
+static bool add_answers(const GArray *entries, const char *name, GArray *answers)
+{
+    g_auto(GStrv) parts = path_parts(name);
+    const guint n = g_strv_length(parts);
+    g_autoptr(GArray) found = g_array_new(FALSE, FALSE, sizeof(struct answer));
+    struct answer whole = { find(entries, name), NULL };
+    if (whole.entry == NULL && n > 0)
+        find_setting(entries, parts, n, found);
+    if (whole.entry == NULL && found->len == 0 && n > 1)
+        whole.entry = find(entries, parts[n - 1]); /* a group: "hosts.server.cache" */
+    if (whole.entry != NULL)
+        g_array_append_val(found, whole);
+    if (found->len == 0)
+        report_unknown(entries, name, parts, n);
+    g_array_append_vals(answers, found->data, found->len);
+    return found->len > 0;
+}
+
+static void print_answer(const struct answer *answer)
+{
+    if (answer->key == NULL) {
+        print_entry(answer->entry);
+        return;
+    }
+    g_autofree char *title = g_strdup_printf("%s: %s", answer->entry->name, answer->entry->help);
+    cli_print_words(title, 4);
+    printf("\n");
+    print_params(answer->entry->params, answer->key);
 }
 
 static int describe_names(const GArray *entries, char **names, bool all)
 {
+    g_autoptr(GArray) answers = g_array_new(FALSE, FALSE, sizeof(struct answer));
     bool known = true;
     for (char **name = names; *name != NULL; name++)
-        known = find(entries, *name) != NULL && known;
+        known = add_answers(entries, *name, answers) && known;
     if (!known)
         return CLI_WRONG;
-    for (char **name = names; *name != NULL; name++) {
-        print_entry(find(entries, *name));
-        if (name[1] != NULL)
-            printf("\n");
+    for (guint i = 0; i < answers->len; i++) {
+        printf("%s", i > 0 ? "\n" : "");
+        print_answer(&g_array_index(answers, struct answer, i));
     }
     for (guint i = 0; all && i < entries->len; i++) {
         printf("%s", i > 0 ? "\n" : "");
@@ -290,7 +421,8 @@ int cli_describe(int argc, char **argv)
     if (cli_parse(&options, "[NAME...]",
                   "Describes device models, parts of a host and workloads: their parameters with "
                   "unit, default,\nrange, provenance and source, and their statistics.",
-                  "Without NAME: what there is.", entries, argc, argv, &status)) {
+                  "NAME may be a setting, as --set takes it. Without NAME: what there is.", entries,
+                  argc, argv, &status)) {
         g_autoptr(GArray) known = collect();
         status = describe_names(known, options.arguments, all);
     }

@@ -111,6 +111,16 @@ out=$("$nudma" run $size -j0 2>&1); is "-j0" $? 2
 out=$("$nudma" run $size --seeds x 2>&1); is "--seeds x" $? 2
 out=$("$nudma" describe pcie.requestor 2>&1); is "a model that is none" $? 2
 has "the nearest model" "$out" 'did you mean "pcie.requester"'
+out=$("$nudma" describe hosts.server.cache.llc_ways); is "a setting" $? 0
+is "is described alone" "$(sed 's/ .*//;/^$/d' <<<"$out" | xargs) $(grep -c 'associativity of LLC' <<<"$out") $(wc -l <<<"$out")" "cache: 1 4"
+is "of an element, with its value" "$("$nudma" describe 'hosts.a.ports[0].lanes=8' | head -n 1)" \
+    "ports: a root port: an element of the list \`ports\`"
+is "of a device, in all models that have it" \
+    "$("$nudma" describe devices.x.lanes | grep -c '^[a-z]*\.[a-z0-9_]*: ') $("$nudma" describe devices.x.lanes | grep -c '^ports: ')" \
+    "$("$nudma" describe --all | awk '/^[a-z0-9_.]*: / { of = $1 } $1 == "lanes" && of ~ /\./' | wc -l) 0"
+has "a group" "$("$nudma" describe hosts.server.cache)" '^ *llc_ways '
+out=$("$nudma" describe hosts.server.cache.lcl_ways 2>&1); is "a setting that is none" $? 2
+is "the nearest there" "$out" 'nudma describe: "hosts.server.cache.lcl_ways": cache has no such setting; did you mean "llc_ways"?'
 has "describe shows units and provenance" "$("$nudma" describe pcie.requester)" \
     '_ns +ns .*(datasheet|published|calibrated|estimate)'
 is "and what is one of several once" \
