@@ -163,8 +163,8 @@ void cli_name_scenario_files(struct cli_options *options)
     }
 }
 
-bool cli_refuse_scenario(const struct cli_options *options, const char *path, const char *list,
-                         const char *expected, struct sim_error_list *errors)
+/* By its settings; `list`: one that a scenario does not have. */
+static bool is_scenario(const struct cli_options *options, const char *path, const char *list)
 {
     struct sim_error_list ignored = { 0 };
     struct config *config = g_file_test(path, G_FILE_TEST_IS_REGULAR)
@@ -175,10 +175,17 @@ bool cli_refuse_scenario(const struct cli_options *options, const char *path, co
     const bool scenario = root != NULL && config_find(root, list) == NULL &&
                           (config_find(root, "workload") != NULL ||
                            config_find(root, "hosts") != NULL);
-    if (scenario)
-        sim_error_add(errors, path, 0, "is a scenario, expected %s", expected);
     config_free(config);
     sim_error_release(&ignored);
+    return scenario;
+}
+
+bool cli_refuse_scenario(const struct cli_options *options, const char *path, const char *list,
+                         const char *expected, struct sim_error_list *errors)
+{
+    const bool scenario = is_scenario(options, path, list);
+    if (scenario)
+        sim_error_add(errors, path, 0, "is a scenario, expected %s", expected);
     return scenario;
 }
 
@@ -303,6 +310,15 @@ char *cli_folder_of(const char *path, const char *file)
                                                                : g_strdup(path);
 }
 
+char *cli_file_beside(const char *scenario, const char *file)
+{
+    g_autofree char *folder = g_path_get_dirname(scenario);
+    char *path = strcmp(folder, ".") == 0 ? g_strdup(file) : g_build_filename(folder, file, NULL);
+    if (!g_file_test(path, G_FILE_TEST_IS_REGULAR))
+        g_clear_pointer(&path, g_free);
+    return path;
+}
+
 /* A folder, or a file in this one, with the nearest folder that has such a file. */
 static void report_missing(const struct cli_options *options, const char *file, const char *name,
                            struct sim_error_list *errors)
@@ -319,15 +335,22 @@ static void report_missing(const struct cli_options *options, const char *file, 
 }
 
 /* NULL with a mistake in errors. */
-static char *find_beside(const struct cli_options *options, const char *file, const char *argument,
-                         struct sim_error_list *errors)
+static char *find_beside(const struct cli_options *options, const char *file, const char *list,
+                         const char *argument, struct sim_error_list *errors)
 {
-    if (g_file_test(argument, G_FILE_TEST_IS_REGULAR))
-        return g_strdup(argument);
+    if (g_file_test(argument, G_FILE_TEST_IS_REGULAR)) {
+        char *beside = is_scenario(options, argument, list) ? cli_file_beside(argument, file)
+                                                            : NULL;
+        return beside != NULL ? beside : g_strdup(argument);
+    }
     g_autofree char *name = g_build_filename(argument, file, NULL);
     if (g_file_test(name, G_FILE_TEST_IS_REGULAR)) /* "scenarios/pcie_bench" */
         return g_strdup(name);
+    g_autofree char *as_scenario = g_strconcat(argument, ".cfg", NULL);
+    g_autofree char *scenario = cli_find_file(options, as_scenario);
     char *path = cli_find_file(options, name);
+    if (path == NULL && scenario != NULL) /* "pcie_bench/latency_size" */
+        path = cli_file_beside(scenario, file);
     if (path == NULL && strchr(argument, '/') == NULL && !g_file_test(argument, G_FILE_TEST_EXISTS))
         report_missing(options, file, argument, errors);
     else if (path == NULL)
@@ -335,8 +358,8 @@ static char *find_beside(const struct cli_options *options, const char *file, co
     return path;
 }
 
-GPtrArray *cli_files_beside(const struct cli_options *options, const char *file, char **arguments,
-                            struct sim_error_list *errors)
+GPtrArray *cli_files_beside(const struct cli_options *options, const char *file, const char *list,
+                            char **arguments, struct sim_error_list *errors)
 {
     if (*arguments == NULL) {
         GPtrArray *all = all_beside(options, file);
@@ -346,7 +369,7 @@ GPtrArray *cli_files_beside(const struct cli_options *options, const char *file,
     }
     GPtrArray *paths = g_ptr_array_new_with_free_func(g_free);
     for (; *arguments != NULL; arguments++) {
-        g_autofree char *path = find_beside(options, file, *arguments, errors);
+        g_autofree char *path = find_beside(options, file, list, *arguments, errors);
         bool known = path == NULL;
         for (guint i = 0; !known && i < paths->len; i++)
             known = cli_same_file(paths->pdata[i], path);

@@ -40,11 +40,13 @@ void cli_add_sound_scenario(const struct cli_options *options, GPtrArray *scenar
                             const char *name, unsigned *n_broken, struct sim_error_list *errors);
 
 /* ---- Files beside scenarios: claims.cfg, whatif.cfg ------------------------------------------ */
-/* The paths of the files that the arguments mean: a file, or a folder of scenarios that holds a
- * file called `file`; without arguments all such files, sorted. char *, owned. Mistakes go to
- * errors. */
-GPtrArray *cli_files_beside(const struct cli_options *options, const char *file, char **arguments,
-                            struct sim_error_list *errors);
+/* The paths of the files that the arguments mean: a file with such a list, a folder of scenarios
+ * that holds a file called `file`, or a scenario beside which it stands; without arguments all such
+ * files, sorted. char *, owned. Mistakes go to errors. */
+GPtrArray *cli_files_beside(const struct cli_options *options, const char *file, const char *list,
+                            char **arguments, struct sim_error_list *errors);
+/* The file of that name in the folder of a scenario's file; g_free(). NULL: there is none. */
+char *cli_file_beside(const char *scenario, const char *file);
 /* True with a mistake if the file is a scenario, where one with that list is expected. */
 bool cli_refuse_scenario(const struct cli_options *options, const char *path, const char *list,
                          const char *expected, struct sim_error_list *errors);

@@ -182,7 +182,7 @@ char *claim_missing_name(const struct claim *claim, const struct cli_options *op
         if ((message = failed_run(db, r)) != NULL)
             continue;
         if (!claim_scenario_has_results(db, r->scenario))
-            message = missing_scenario(db, r, scenario);
+            message = claim->has_scenario ? NULL : missing_scenario(db, r, scenario);
         else if ((message = missing_point(db, r, scenario)) == NULL)
             message = missing_metric(db, r);
     }

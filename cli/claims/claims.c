@@ -167,6 +167,14 @@ static void load_file(GPtrArray *files, const char *path, struct sim_error_list 
     g_ptr_array_add(files, file);
 }
 
+/* Also beside the claims: a scenario of one's own. */
+static bool is_there(const struct claims_file *file, const char *scenario, char **names)
+{
+    g_autofree char *name = g_strconcat(scenario, ".cfg", NULL);
+    g_autofree char *own = cli_file_beside(file->path, name);
+    return own != NULL || (names != NULL && g_strv_contains((const char *const *)names, scenario));
+}
+
 static void find_scenarios(GPtrArray *files, const struct cli_options *options)
 {
     static char *const none[] = { NULL };
@@ -178,10 +186,9 @@ static void find_scenarios(GPtrArray *files, const struct cli_options *options)
         for (guint k = 0; k < file->claims->len; k++) {
             g_autoptr(GArray) references = claim_references(claims_at(file, k));
             bool all = true;
-            for (guint r = 0; r < references->len && all; r++) {
-                const char *name = g_array_index(references, struct claim_reference, r).scenario;
-                all = names != NULL && g_strv_contains((const char *const *)names, name);
-            }
+            for (guint r = 0; r < references->len && all; r++)
+                all = is_there(file, g_array_index(references, struct claim_reference, r).scenario,
+                               names);
             claims_at(file, k)->has_scenario = all;
         }
     }
@@ -191,11 +198,33 @@ GPtrArray *claims_load(const struct cli_options *options, char **arguments,
                        struct sim_error_list *errors)
 {
     GPtrArray *files = g_ptr_array_new_with_free_func(free_file);
-    g_autoptr(GPtrArray) paths = cli_files_beside(options, CLAIMS_FILE, arguments, errors);
+    g_autoptr(GPtrArray) paths = cli_files_beside(options, CLAIMS_FILE, "claims", arguments,
+                                                  errors);
     for (guint i = 0; i < paths->len; i++)
-        load_file(files, paths->pdata[i], errors);
+        if (!cli_refuse_scenario(options, paths->pdata[i], "claims",
+                                 "a file of claims (docs/claims.md): the claims of a scenario "
+                                 "stand in a file " CLAIMS_FILE " beside it",
+                                 errors))
+            load_file(files, paths->pdata[i], errors);
     find_scenarios(files, options);
     return files;
+}
+
+static bool is_loaded(const GPtrArray *files, const char *path)
+{
+    for (guint i = 0; i < files->len; i++)
+        if (cli_same_file(((const struct claims_file *)files->pdata[i])->path, path))
+            return true;
+    return false;
+}
+
+void claims_load_beside(GPtrArray *files, const GPtrArray *scenarios, struct sim_error_list *errors)
+{
+    for (guint i = 0; i < scenarios->len; i++) {
+        g_autofree char *path = cli_file_beside(scenario_path(scenarios->pdata[i]), CLAIMS_FILE);
+        if (path != NULL && !is_loaded(files, path))
+            load_file(files, path, errors);
+    }
 }
 
 /* ---- Comparing ------------------------------------------------------------------------------- */

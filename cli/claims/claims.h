@@ -70,10 +70,14 @@ struct claim_reference {
     char *scenario, *point, *metric;
 };
 
-/* The files that the arguments name (a file, or a folder of scenarios that has one), or all
- * claims.cfg beside scenarios; struct claims_file, owned. Mistakes go to errors. */
+/* The files that the arguments name (a file, a folder of scenarios that has one, or a scenario that
+ * has one beside it), or all claims.cfg beside scenarios; struct claims_file, owned. Mistakes go to
+ * errors. */
 GPtrArray *claims_load(const struct cli_options *options, char **arguments,
                        struct sim_error_list *errors);
+/* Adds those beside the scenarios, struct scenario *, that are not among them. */
+void claims_load_beside(GPtrArray *files, const GPtrArray *scenarios,
+                        struct sim_error_list *errors);
 /* Sets value and verdict of every claim, or of those that stand with the scenario if it is not
  * NULL; invalid expressions go to errors. */
 void claims_evaluate(GPtrArray *files, const char *scenario, struct results_db *db,

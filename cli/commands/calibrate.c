@@ -366,6 +366,7 @@ static int prepare_and_calibrate(struct calibration *c)
     c->trials.scenarios = cli_load_scenarios(&c->options, c->options.arguments,
                                              (const char *const *)c->sets, &errors);
     c->files = claims_load(&c->options, (char **)(uintptr_t)none, &errors);
+    claims_load_beside(c->files, c->trials.scenarios, &errors);
     c->costs = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     c->fitted = g_ptr_array_new();
     c->all = g_ptr_array_new();

@@ -353,15 +353,6 @@ static int check(const struct check_request *request)
 {
     struct sim_error_list errors = { 0 };
     int status = CLI_WRONG;
-    for (char **path = request->options.arguments; *path != NULL; path++)
-        cli_refuse_scenario(&request->options, *path, "claims",
-                            "a file of claims (docs/claims.md): the claims of a scenario stand in "
-                            "a file " CLAIMS_FILE " beside it",
-                            &errors);
-    if (errors.n_messages > 0) {
-        cli_report(&errors);
-        return CLI_WRONG;
-    }
     g_autoptr(GPtrArray) files = claims_load(&request->options, request->options.arguments,
                                              &errors);
     if (errors.n_messages > 0) {
@@ -391,8 +382,8 @@ int cli_check(int argc, char **argv)
         request.options.default_db = "bands.db";
     if (cli_parse(
             &request.options, "[CLAIMS...]", "Compares results with published claims.",
-            "CLAIMS is a file of claims, or a folder of scenarios that has one; without, all "
-            "files claims.cfg\nbeside the scenarios. Use C: a baseline that may be "
+            "CLAIMS is a file of claims, a folder of scenarios that has one, or a scenario with a file\n"
+            "claims.cfg beside it; without, all of these beside the scenarios. Use C: a baseline that may be "
             "calibrated on; K: an outcome that has to come out\nby itself. Kind: how the "
             "outcome came about (docs/claims.md). Error: of the simulated value from the\n"
             "published one. Exit status 1 if a claim misses, known to or not, or has no data.",

@@ -31,7 +31,7 @@ static void list_folders(const struct cli_options *options, const char *file,
                          struct sim_error_list *errors)
 {
     char *none[] = { NULL };
-    g_autoptr(GPtrArray) paths = cli_files_beside(options, file, none, errors);
+    g_autoptr(GPtrArray) paths = cli_files_beside(options, file, "", none, errors);
     for (guint i = 0; i < paths->len; i++) {
         g_autofree char *folder = cli_folder_of(paths->pdata[i], file);
         puts(folder);

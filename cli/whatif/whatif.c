@@ -201,7 +201,8 @@ GPtrArray *whatif_load(const struct cli_options *options, char **arguments,
                        struct sim_error_list *errors)
 {
     GPtrArray *files = g_ptr_array_new_with_free_func(free_file);
-    g_autoptr(GPtrArray) paths = cli_files_beside(options, WHATIF_FILE, arguments, errors);
+    g_autoptr(GPtrArray) paths = cli_files_beside(options, WHATIF_FILE, "whatifs", arguments,
+                                                  errors);
     for (guint i = 0; i < paths->len; i++)
         if (!cli_refuse_scenario(options, paths->pdata[i], "whatifs",
                                  "a file of what-ifs (docs/whatif.md): those of a scenario stand "

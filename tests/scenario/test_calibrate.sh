@@ -143,5 +143,15 @@ has "is said" "$(cat refused.txt)" '^a trial failed: .*ddio_ways must not exceed
 has "what was found stays" "$(cat ways.cfg)" 'ddio_ways = \{ value = '
 has "and holds" "$out" "^$claim .* ok$"
 
+# Claims beside a scenario of one's own.
+mkdir own
+cp "$NUDMA_SCENARIOS/$window.cfg" own/mine.cfg
+cat >own/claims.cfg <<'END'
+claims = ( { id = "own.claim"; use = "C"; lo = 1.0; hi = 9999.0; published = "488"; text = "t";
+    expr = "v('mine','cache=cold window_bytes=4096','latency_mean_ns')"; } );
+END
+out=$("$nudma" calibrate own/mine.cfg "${few[@]}" -p $inbound -c own.claim --max-trials 1 -q 2>&1)
+has "a claim beside one's own scenario" "$out" '^own.claim +488 .* ok$'
+
 echo "1..$cases"
 [ $failed = 0 ]

@@ -112,6 +112,18 @@ missing "what is not run is no mistake" "v('pcie_bench/latency_size','op=read tr
 missing "a point that failed" "v('mine','memory=local transfer_bytes=2048','latency_mean_ns')" \
     'data: mine memory=local transfer_bytes=2048 failed: needed more than the 1 MiB of --run-memory'
 
+# ---- Beside a scenario of one's own ---------------------------------------------------------------
+mkdir own
+cp mine.cfg own/mine.cfg
+file own "$(claim a.x K 1.0 9999.0 600 "v('mine','$point','latency_mean_ns')" '')"
+out=$("$nudma" check own/mine.cfg --db mine.db); is "claims beside a scenario" $? 0
+has "are checked" "$out" '^a.x +K .* ok$'
+out=$("$nudma" check own/mine.cfg); is "not run yet" $? 1
+is "is no data, and no unknown name" "$(sed -n 's/^a.x .*- *//p' <<<"$out"), $(grep -c '^no data: ' <<<"$out")" "no data, 0"
+has "by its name" "$("$nudma" check pcie_bench/latency_size)" '^pcie_bench: '
+out=$("$nudma" check mine.cfg 2>&1); is "none there" $? 2
+has "is said" "$out" '^mine.cfg: is a scenario, expected a file of claims .*: the claims of a scenario stand in a file claims.cfg'
+
 # ---- Papers --------------------------------------------------------------------------------------
 file one "$(claim a.hold C 1.0 3.0 2 2 '')"
 file two "$(claim b.miss K 1.0 3.0 2 4 "$reason")" "$(claim b.hold K 1.0 3.0 2 2 '')"
