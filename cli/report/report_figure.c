@@ -431,6 +431,34 @@ static void append_results(struct report *report, const struct report_paper *pap
     plot_figure_release(&figure);
 }
 
+/* "; all 3 that ran failed, memory=local first: needed more than ...", or how many did beside n
+ * points with results. False: none did. */
+static bool append_failures(struct report *report, const char *name, unsigned n)
+{
+    g_autofree char *point = NULL, *error = NULL;
+    unsigned n_failed = 0;
+    struct results_cursor *cursor = results_failures(report->db, name);
+    for (const struct results_quantity *row; (row = results_next_quantity(cursor)) != NULL;) {
+        if (n_failed++ > 0)
+            continue;
+        point = g_strdup(row->name);
+        error = g_strdup(row->unit);
+    }
+    cli_end(cursor);
+    if (n_failed == 0)
+        return false;
+    if (n > 0)
+        g_string_append_printf(report->html, "; %u failed", n_failed);
+    else if (n_failed > 1)
+        g_string_append_printf(report->html, "; all %u that ran failed", n_failed);
+    else
+        g_string_append(report->html, "; the one that ran failed");
+    if (*point != '\0')
+        html_add(report->html, ", <code>", point, n_failed > 1 ? "</code> first" : "</code>", NULL);
+    html_add(report->html, ": ", error, NULL);
+    return true;
+}
+
 void report_scenario(struct report *report, const struct report_paper *paper,
                      struct scenario *scenario)
 {
@@ -448,8 +476,10 @@ void report_scenario(struct report *report, const struct report_paper *paper,
     g_snprintf(total, sizeof(total), "%zu", scenario_n_points(scenario));
     html_add(html, "<p class=\"meta\"><code>", name, "</code>, ", number, " of ", total, " points",
              NULL);
-    html_add(html, n > 0 ? "</p>\n" : ": no results yet; <code>nudma run ", n > 0 ? "" : name,
-             n > 0 ? "" : "</code> makes them</p>\n", NULL);
+    const bool failed = append_failures(report, name, n);
+    if (n == 0 && !failed)
+        html_add(html, ": no results yet; <code>nudma run ", name, "</code> makes them", NULL);
+    g_string_append(html, "</p>\n");
     g_autofree char *changes = n > 0 ? result_changes(report->db, name) : NULL;
     if (changes != NULL)
         html_add(html, "<p class=\"meta\">Changed by <code>", changes, "</code></p>\n", NULL);
