@@ -222,7 +222,32 @@ static bool take_trace(struct run_request *request)
     return in_range("--trace", n, 1, TRACE_STEPS_MAX);
 }
 
-/* Files, the way of an address, or steps: a run shows one of these. */
+/* What belongs to runs that are stored, or to several: the first that was given; NULL: none. */
+static const char *option_of_campaign(const struct run_request *request)
+{
+    const struct {
+        const char *option;
+        bool given;
+    } options[] = {
+        { "--bands", request->bands },
+        { "--until", request->until_text != NULL },
+        { "--missing", request->missing },
+        { "--force", request->force },
+        { "--timeout", request->timeout_s > 0.0 },
+        { "--run-memory", request->run_memory_text != NULL },
+        { "--memory", request->memory_text != NULL },
+        { "--stats", request->stats },
+        { "--progress", request->progress_s != 0 },
+        /* files say so themselves */
+        { "--seeds", request->n_seeds > 1 && !trace_files_wanted(&request->trace_files) },
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(options); i++)
+        if (options[i].given)
+            return options[i].option;
+    return NULL;
+}
+
+/* Files, the way of an address, or steps: a run shows one of these, and does nothing else. */
 static bool is_one_trace(const struct run_request *request)
 {
     const struct trace_files *files = &request->trace_files;
@@ -232,7 +257,7 @@ static bool is_one_trace(const struct run_request *request)
     const char *const chosen[] = { trace_files_wanted(files) ? file : NULL,
                                    request->trace_text != NULL ? "--trace-address" : NULL,
                                    request->n_steps != 0 ? "--trace N" : NULL };
-    const char *first = NULL;
+    const char *first = NULL, *without = option_of_campaign(request);
     for (size_t i = 0; i < G_N_ELEMENTS(chosen); i++) {
         if (chosen[i] != NULL && first != NULL) {
             fprintf(stderr, "nudma run: %s and %s: expected one of them\n", first, chosen[i]);
@@ -240,7 +265,11 @@ static bool is_one_trace(const struct run_request *request)
         }
         first = chosen[i] != NULL ? chosen[i] : first;
     }
-    return true;
+    if (first == NULL || without == NULL || request->list || request->print_config)
+        return true;
+    fprintf(stderr, "nudma run: %s: makes one run and stores nothing, expected no %s\n", first,
+            without);
+    return false;
 }
 
 /* What texts say; false with what is wrong printed. n_seeds is negative if nobody said. */

@@ -162,6 +162,10 @@ mistake "one file twice, the third" "--trace x.pftrace: expected another file th
 mistake "a file and steps" "--pcap and --trace N: expected one of them" net.cfg --pcap x.pcapng --trace 5
 mistake "a file and an address" "--tlp and --trace-address: expected one of them" net.cfg --tlp x.pcapng --trace-address
 mistake "an address and steps" "--trace-address and --trace N: expected one of them" net.cfg --trace-address --trace 5
+mistake "what is stored" "--tlp: makes one run and stores nothing, expected no --force" net.cfg --tlp x.tlp --force
+mistake "a limit of workers" "--pcap: makes one run and stores nothing, expected no --timeout" net.cfg --pcap x.pcapng --timeout 9
+mistake "their memory" "--trace-address: .* expected no --run-memory" net.cfg --trace-address --run-memory 1GiB
+mistake "seeds of steps" "--trace N: .* expected no --seeds" net.cfg --trace 5 --seeds 3
 mistake "an empty window" "--trace-from 9 is after --trace-until 3" net.cfg --pcap x.pcapng --trace-from 9 --trace-until 3
 is "nothing was written" "$(ls x.pcapng 2>/dev/null)" ""
 out=$("$nudma" run net.cfg --pcap early.pcapng --trace-from measurement --trace-until 5 2>&1)
