@@ -121,6 +121,17 @@ static bool read_typed(const struct param_desc *desc, const struct config_node *
     }
 }
 
+/* Like config_describe(), but a whole number where only an integer will do has its point: "4.0 (a
+ * number)". */
+static char *describe_misfit(const struct param_desc *desc, const struct config_node *node)
+{
+    char number[UNIT_TEXT_BYTES];
+    const bool is_float = node->kind == CONFIG_FLOAT && desc->type != PARAM_TIME;
+    const char *text = is_float ? unit_format_double(node->real, number) : ".";
+
+    return strpbrk(text, ".en") ? config_describe(node) : g_strdup_printf("%s.0 (a number)", text);
+}
+
 bool config_read_value(const struct param_desc *desc, const struct config_node *node,
                        struct param_value *value, struct sim_error_list *errors)
 {
@@ -136,7 +147,7 @@ bool config_read_value(const struct param_desc *desc, const struct config_node *
                                      ? g_strdup_printf("%s (%s)",
                                                        config_text((struct config_node *)node),
                                                        quantity_fault(status, UNIT_TIME, UNIT_TIME))
-                                     : config_describe(node);
+                                     : describe_misfit(desc, node);
         mistake(desc, node, found, errors);
         return false;
     }

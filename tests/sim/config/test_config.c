@@ -738,6 +738,8 @@ static void wrong_types(void **state)
              "x.cfg:2: dram.channels: found \"four\" (a string), expected an integer 1..16");
     mistaken(f, "channels = 2.5;",
              "x.cfg:2: dram.channels: found 2.5 (a number), expected an integer 1..16");
+    mistaken(f, "channels = 4.0;",
+             "x.cfg:2: dram.channels: found 4.0 (a number), expected an integer 1..16");
     mistaken(f, "channels = true;",
              "x.cfg:2: dram.channels: found true (a boolean), expected an integer 1..16");
     mistaken(f, "channels = ( 4 );",
