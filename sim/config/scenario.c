@@ -121,6 +121,9 @@ static void report_missing(const char *asked, const char *const *roots,
     g_ptr_array_add(all, NULL);
     g_ptr_array_add(bases, NULL);
     near = sim_nearest_name(name, (const char *const *)all->pdata);
+    if (near && g_ascii_strncasecmp(near, name, strlen(name)) == 0 &&
+        strchr(near + strlen(name), '/')) /* the beginning of a folder's name */
+        near = near_folder(name, all, folders);
     if (!near) {
         near = sim_nearest_name(base ? base + 1 : name, (const char *const *)bases->pdata);
         for (guint i = 0; near && i + 1 < bases->len; i++) {
@@ -200,7 +203,9 @@ static char *find_file(const char *name, const char *const *roots, struct sim_er
         path = find_in(roots[i], name);
     if (!path)
         path = find_in(NULL, name);
-    if (!path)
+    if (!path && g_file_test(name, G_FILE_TEST_EXISTS) && !g_file_test(name, G_FILE_TEST_IS_DIR))
+        sim_error_add(errors, name, 0, "cannot be read: it is no regular file");
+    else if (!path)
         report_missing(name, roots, errors);
     return path;
 }

@@ -54,7 +54,12 @@ has "a file that is none" "$("$nudma" run mnie.cfg 2>&1)" \
     '^no file "mnie.cfg", and no scenario of this name in /.*; did you mean "mine.cfg"'
 has "the one beside it" "$("$nudma" run ./mien 2>&1)" 'no scenario "./mien" in .*; did you mean "./mine"'
 has "or a scenario" "$("$nudma" run pcie_bench/latency_sise.cfg 2>&1)" 'did you mean "pcie_bench/latency_size"'
+is "a folder of scenarios" "$("$nudma" run pcie_benc 2>&1 | grep -o 'did.*')" 'did you mean "pcie_bench"?'
+is "and not one of them" "$("$nudma" run PCIE_BENCH 2>&1 | grep -o 'did.*')" 'did you mean "pcie_bench"?'
 rm mine.cfg
+mkfifo pipe.cfg
+is "what would never end" "$("$nudma" run pipe.cfg 2>&1)" "pipe.cfg: cannot be read: it is no regular file"
+rm pipe.cfg
 is "without the head of a table" "$(grep -c '^scenario' <<<"$out")" 0
 is "the beginning of names" "$("$nudma" list smartio/fig2 | grep -c '^smartio/fig2')" 9
 is "a name is itself" "$("$nudma" list smartio/fig33_vm_p2p | grep -c '^smartio/')" 1
