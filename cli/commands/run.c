@@ -185,6 +185,8 @@ int run_scenarios(struct run_request *request, char **arguments)
     return status;
 }
 
+#define LEAST_MEMORY (1u << 20) /* that a run may be given: none needs less */
+
 /* "512 MiB", or bytes; 0 without text. */
 static bool parse_size(const char *option, const char *text, uint64_t *n_bytes)
 {
@@ -192,12 +194,13 @@ static bool parse_size(const char *option, const char *text, uint64_t *n_bytes)
     if (text == NULL)
         return true;
     g_autofree char *digits = g_strdup_printf("%s B", text);
-    const bool good = (unit_parse_whole(text, UNIT_SIZE, n_bytes, NULL) == UNIT_OK ||
-                       unit_parse_whole(digits, UNIT_SIZE, n_bytes, NULL) == UNIT_OK) &&
-                      *n_bytes > 0;
-    if (!good)
-        fprintf(stderr, "nudma run: %s %s: expected a size such as \"512 MiB\"\n", option, text);
-    return good;
+    const bool is_size = unit_parse_whole(text, UNIT_SIZE, n_bytes, NULL) == UNIT_OK ||
+                         unit_parse_whole(digits, UNIT_SIZE, n_bytes, NULL) == UNIT_OK;
+    if (is_size && *n_bytes >= LEAST_MEMORY)
+        return true;
+    fprintf(stderr, "nudma run: %s %s: expected a size such as \"512 MiB\"%s\n", option, text,
+            is_size ? ", at least the 1 MiB that any run needs" : "");
+    return false;
 }
 
 /* A number of steps, or a file. */

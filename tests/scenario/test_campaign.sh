@@ -185,7 +185,9 @@ wait $pid; is "an idle worker that is killed" "$? $(wc -w <<<"$idle")" "1 1"
 is "costs no run" "$(query idle.db 'select point, status, coalesce(error, "") from run order by 1')" \
     "ends=no op=read transfer_bytes=64|failed|took longer than the 2 s of --timeout
 ends=yes op=read transfer_bytes=64|done|"
-for wrong in "--timeout=-1" "--memory=1x" "--run-memory=0" "--until=latency" "--until=a b%" \
+is "bytes that no run can do with" "$("$nudma" run $size --run-memory=4 --db wrong.db 2>&1)" \
+    'nudma run: --run-memory 4: expected a size such as "512 MiB", at least the 1 MiB that any run needs'
+for wrong in "--timeout=-1" "--memory=1x" "--memory=8" "--run-memory=0" "--until=latency" "--until=a b%" \
     "--until=latency_mean_ns 0%"; do
     "$nudma" run $size "$wrong" --db wrong.db 2>/dev/null >&2; is "$wrong" $? 2
 done
