@@ -74,8 +74,10 @@ struct scanner {
     struct config_place included; /* of the @include of the file that is read; line 0: none */
     unsigned n_again;             /* settings that replace what an included file set */
     enum expect expect;
-    bool after_string; /* the last token was a string */
-    bool may_separate; /* the last token ended a setting: ";" or "," may follow */
+    struct config_place long_string; /* where the last one of several lines began; line 0: none */
+    int long_string_ends;            /* its last line */
+    bool after_string;               /* the last token was a string */
+    bool may_separate;               /* the last token ended a setting: ";" or "," may follow */
 };
 
 static void scan_source(struct scanner *s, struct source *source);
@@ -88,7 +90,14 @@ syntax_error(struct scanner *s, struct config_place place, const char *fmt, ...)
     va_start(args, fmt);
     g_autofree char *text = g_strdup_vprintf(fmt, args);
     va_end(args);
-    sim_error_add(s->errors, place.file, place.line, "%s", text);
+    const bool in_string = s->long_string.line > 0 && s->long_string_ends == place.line &&
+                           s->long_string.file == place.file;
+    g_autofree char *where =
+        in_string ? g_strdup_printf("; a string that ends in this line began in line %d, where its "
+                                    "\" may be missing",
+                                    s->long_string.line)
+                  : g_strdup("");
+    sim_error_add(s->errors, place.file, place.line, "%s%s", text, where);
     s->scan->syntax_error = true;
 }
 
@@ -573,7 +582,12 @@ static void take_string(struct scanner *s, struct source *source)
         take_value(s, source->place, source->p, (size_t)(end - source->p));
     else if ((token = replaced(s, source, (size_t)(end - source->p))) != NULL)
         take_value(s, source->place, token, strlen(token));
+    const struct config_place begun = source->place;
     advance(source, end);
+    if (source->place.line > begun.line) {
+        s->long_string = begun;
+        s->long_string_ends = source->place.line;
+    }
 }
 
 /* A name, in a repetition with indices in braces: link{i+1}. */

@@ -263,6 +263,10 @@ static void syntax_errors_name_the_line(void **state)
         { "\na = 64GiB;", "x.cfg:2: a: found 64GiB: a quantity with its unit is a string, "
                           "\"64 GiB\"" },
         { "a = \"x", "x.cfg:1: a string that does not end" },
+        { "a = \"x;\nb = \"y\";\n",
+          "x.cfg:2: a string that does not end; a string that ends in this line began in line 1, "
+          "where its \" may be missing" },
+        { "a = \"x\ny\";\nb = ;", "x.cfg:3: syntax error: found \";\", expected a value" },
         { "a = 1; /* x", "x.cfg:1: a comment that does not end" },
         { "a = !;", "x.cfg:1: syntax error: found \"!\", expected a value" },
         { "a = \x01;", "x.cfg:1: syntax error: found a character 0x01 outside of a string" },
