@@ -153,5 +153,7 @@ void cli_print_words(const char *words, int column);
 void cli_print_lines(const char *lines);
 /* At most six digits, no trailing zeros: 541.1, 1.5e-05; buffer of 32, which is returned. */
 const char *cli_number(double value, char buffer[32]);
+/* Whether all of the text is a number, which stands on the right of a column. */
+bool cli_is_number(const char *text);
 
 #endif

@@ -233,3 +233,11 @@ const char *cli_number(double value, char buffer[32])
     g_snprintf(buffer, 32, "%.6g", value);
     return buffer;
 }
+
+bool cli_is_number(const char *text)
+{
+    char *end = NULL;
+    const bool begun = g_ascii_isdigit(text[*text == '-']);
+    g_ascii_strtod(text, &end);
+    return begun && *end == '\0';
+}

@@ -17,12 +17,20 @@ static void keep_points(struct result_set *set, const struct plan *plan,
     result_set_keep_points(set, (const char *const *)names->pdata);
 }
 
+static bool is_numeric(const struct result_set *set, guint axis)
+{
+    bool numeric = true;
+    for (guint i = 0; i < set->points->len && numeric; i++)
+        numeric = cli_is_number(((const struct result_point *)set->points->pdata[i])->axis[axis]);
+    return numeric;
+}
+
 static void print_all(const struct result_set *set)
 {
     bool any_overtaken = false;
     struct cli_table *table = cli_table_new(NULL);
     for (guint a = 0; a < set->axes->len; a++)
-        cli_table_column(table, set->axes->pdata[a], false);
+        cli_table_column(table, set->axes->pdata[a], is_numeric(set, a));
     cli_table_column(table, "metric", false);
     cli_table_column(table, "value", true);
     cli_table_column(table, "unit", false);

@@ -305,7 +305,7 @@ static int text_width(const char *text)
 }
 
 static void print_line(const struct grid *grid, guint line, guint first, guint end,
-                       const int *width)
+                       const int *width, const bool *right)
 {
     g_autoptr(GString) text = g_string_new(NULL);
     for (guint c = 0; c < end; c++) {
@@ -315,7 +315,7 @@ static void print_line(const struct grid *grid, guint line, guint first, guint e
         if (cell == NULL)
             cell = line >= grid->n_head ? "-" : "";
         const int padding = width[c] - text_width(cell);
-        if (c < grid->n_labels)
+        if (!right[c])
             g_string_append_printf(text, "%s%*s  ", cell, padding, "");
         else
             g_string_append_printf(text, "%*s%s  ", padding, "", cell);
@@ -326,12 +326,23 @@ static void print_line(const struct grid *grid, guint line, guint first, guint e
         puts(text->str);
 }
 
+/* A column of values is, one of an axis if each of its values is a number. */
+static bool is_right(const struct grid *grid, guint column)
+{
+    bool right = true;
+    for (guint line = grid->n_head; column < grid->n_labels && line < grid->n_lines; line++)
+        right = right && cli_is_number(*grid_at(grid, line, column));
+    return right;
+}
+
 /* In blocks of as many columns as the line is wide, the rows' axes on the left of each. */
 static void grid_print(const struct grid *grid, int line_width)
 {
     g_autofree int *width = g_new0(int, grid->n_columns + 1);
+    g_autofree bool *right = g_new0(bool, grid->n_columns + 1);
     int labels = 0;
     for (guint c = 0; c < grid->n_columns; c++) {
+        right[c] = is_right(grid, c);
         for (guint line = 0; line < grid->n_lines; line++) {
             const char *cell = *grid_at(grid, line, c);
             width[c] = MAX(width[c], cell != NULL ? text_width(cell) : 1);
@@ -346,7 +357,7 @@ static void grid_print(const struct grid *grid, int line_width)
         if (first > grid->n_labels)
             putchar('\n');
         for (guint line = 0; line < grid->n_lines; line++)
-            print_line(grid, line, first, end, width);
+            print_line(grid, line, first, end, width, right);
         first = end;
     }
 }

@@ -27,6 +27,13 @@ sqlite3 b.db "update metric_row set value = value + 10 where quantity_id =
     (select id from quantity where name = 'latency_mean_ns') and run_id = (select max(id) from run
     where point = 'op=read transfer_bytes=64')"
 
+# Numbers end below each other, words begin so.
+is "numbers of an axis stand on the right" "$("$nudma" results $size --db a.db | cut -c 1-26)" \
+    "$(printf '%s\n' 'pcie_bench/latency_size, 3' 'op          transfer_bytes' \
+        'read                    64' 'read                  2048' 'write_read              64' 'write_read            2048')"
+is "with all metrics, too" "$("$simulate" run $size --quick --stats --seeds 3 --db a.db -q | sed -n '2,3s/  metric.*\|  latency.*//p')" \
+    "$(printf '%s\n' 'op          transfer_bytes' 'read                    64')"
+
 # A run that fails leaves what is known of its point as it was, and marks it.
 cp a.db o.db
 long() { # long OPTION...: of one seed, too long for a time-out of a millisecond
