@@ -330,8 +330,10 @@ static void print_line(const struct grid *grid, guint line, guint first, guint e
 static bool is_right(const struct grid *grid, guint column)
 {
     bool right = true;
-    for (guint line = grid->n_head; column < grid->n_labels && line < grid->n_lines; line++)
-        right = right && cli_is_number(*grid_at(grid, line, column));
+    for (guint line = grid->n_head; column < grid->n_labels && line < grid->n_lines; line++) {
+        const char *cell = *grid_at(grid, line, column);
+        right = right && cell != NULL && cli_is_number(cell);
+    }
     return right;
 }
 
