@@ -266,7 +266,8 @@ static int map(struct lend_adapter *adapter, uint32_t node, uint64_t fabric, uin
                          (unsigned long long)(largest >> 20));
     if (beyond)
         return lend_fail(error, -ERANGE,
-                         "%s: %s reaches addresses below %#llx only, free windows begin at %#llx",
+                         "%s: %s reaches addresses below %#llx only, free windows begin at %#llx: "
+                         "an IOMMU of its host?",
                          adapter->pci->device.name, owner, (unsigned long long)limit,
                          (unsigned long long)address_of(adapter, from, 0));
     return table_full(adapter, &adapter->window[from], needed, owner, error);

@@ -258,7 +258,7 @@ static int shadow_map(struct k_device *device, struct kaddr at, size_t bytes,
     k_warn(
         device->kernel,
         "%s: host %u has its windows at %#llx, which the driver's DMA mask %#llx does not reach: "
-        "dma_bits of the lender?",
+        "dma_bits of the lender, or its IOMMU?",
         b->name, b->connection != NULL ? b->connection->peer : 0, (unsigned long long)*dma,
         (unsigned long long)k_dma_mask(device));
     if (b->translated)
