@@ -289,6 +289,22 @@ static bool draw(const struct plot_request *request, const struct scenario *scen
     return drawn;
 }
 
+/* Beyond the number of colours two curves look the same. */
+static void warn_of_many(const struct scenario *scenario, const struct plot_data *data)
+{
+    unsigned n = 0;
+    for (guint i = 0; i < data->curves->len; i++) {
+        const struct plot_curve *curve = data->curves->pdata[i];
+        n += curve->measured || curve->level ? 0 : 1;
+    }
+    if (n > PLOT_COLORS)
+        fprintf(
+            stderr,
+            "%s: %u curves share %u colours: fewer axes in `series`, or a `filter` of the plot, "
+            "would tell them apart\n",
+            scenario_name(scenario), n, PLOT_COLORS);
+}
+
 /* False if no panel has anything to show, or with mistakes in errors. Panels that have nothing are
  * left out, and said: a part of the points, as of --quick, may be none of theirs. */
 static bool collect_and_draw(const struct plot_request *request, struct scenario *scenario,
@@ -306,6 +322,7 @@ static bool collect_and_draw(const struct plot_request *request, struct scenario
         if (plot_data_collect(scenario, panel->spec, request->db, request->options, published,
                               &panel->data, errors)) {
             drawing.n_panels++;
+            warn_of_many(scenario, &panel->data);
             continue;
         }
         if (errors->n_messages == before)

@@ -9,9 +9,10 @@
 
 #include "cli/plot/plot_script_internal.h"
 
-static const char *const colors[] = { "#0072B2", "#D55E00", "#009E73", "#CC79A7",
-                                      "#E69F00", "#56B4E9", "#000000", "#7F7F7F",
-                                      "#F0E442", "#882255", "#44AA99", "#332288" };
+static const char *const colors[PLOT_COLORS] = { "#0072B2", "#D55E00", "#009E73", "#CC79A7",
+                                                 "#E69F00", "#56B4E9", "#000000", "#7F7F7F",
+                                                 "#F0E442", "#882255", "#44AA99", "#332288" };
+#define SEEN_BELOW 2u /* curves above it, around which the edges of one are seen */
 static const int filled_points[] = { 7, 5, 9, 11, 13, 15 };
 static const int open_points[] = { 6, 4, 8, 10, 12, 14 };
 
@@ -625,7 +626,8 @@ static const char *dash(const struct plot_curve *curve)
 void plot_append_line_style(GString *script, const struct plot_spec *spec,
                             const struct plot_curve *curve, bool small)
 {
-    const double below = 1.0 + 0.7 * curve->n_above; /* its edges are seen around those above */
+    /* Its edges are seen around those above, unless they are many. */
+    const double below = 1.0 + 0.7 * MIN(curve->n_above, SEEN_BELOW);
     if (is_dense(spec, curve))
         g_string_append_printf(script, "%s lc rgb '%s' lw %g%s ",
                                spec->kind == PLOT_CDF ? "steps" : "lines", COLOR(curve),

@@ -63,6 +63,7 @@ void plot_distribution_append(GString *script, const struct plot_panel *panel, i
                               const struct plot_output *output);
 /* For the files that write parts of the script: the curve's colour, "#0072B2"; `title 'label'`; a
  * string of gnuplot. */
+#define PLOT_COLORS 12u
 const char *plot_color(const struct plot_curve *curve);
 void plot_append_title(GString *script, const char *label);
 void plot_append_quoted(GString *script, const char *text);

@@ -620,5 +620,23 @@ has "the nearest" "$out" 'did you mean "read"|"read"'
 sed -i 's/op=raed/op=read/' slip/slip.cfg
 "$nudma" run slip/slip.cfg --list --set axes.op=write_read >/dev/null 2>&1; is "what --set left out is none" $? 0
 
+# ---- More curves than colours -----------------------------------------------------------------------
+cat >many.cfg <<'END'
+hosts = { server = { @include "platforms/t430.cfg"
+}; };
+devices = { nfp = { @include "devices/nfp6000.cfg"
+}; };
+cables = ( { from = "server.s0.rp0"; to = "nfp.p0"; } );
+workload = { type = "pcie_bench"; device = "nfp"; host = "server"; interface = "bulk"; };
+measure = { transactions = 20; };
+axes = ( { name = "op"; setting = "workload.op"; values = ["read", "write_read"]; },
+         { name = "gap"; setting = "workload.gap_ns"; values = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]; } );
+plot = { x = "op"; y = "latency_mean_ns"; series = ["gap"]; };
+END
+"$nudma" run many.cfg -q --db many.db >ran.txt 2>&1; is "13 curves" $? 0
+has "are too many" "$("$nudma" plot many.cfg --db many.db 2>&1)" '^many: 13 curves share 12 colours: fewer axes in `series`'
+out=$("$nudma" plot many.cfg --format gnuplot --db many.db 2>plot.txt)
+is "those that run over each other do not grow on" "$(grep -oE ' ps [0-9.]+' <<<"$out" | sort -u | tr -d '\n')" " ps 1.4 ps 2.4 ps 3.4"
+
 echo "1..$cases"
 [ $failed = 0 ]
