@@ -599,8 +599,7 @@ static void rc_interrupt(struct model *rc, struct tlp *tlp, sim_time at_ps)
 
 /* ---- Requests -------------------------------------------------------------------------------- */
 
-static void rc_to_peer(struct model *rc, struct tlp *tlp, struct hpa hpa, sim_time now_ps,
-                       sim_time translated_ps)
+static void rc_to_peer(struct model *rc, struct tlp *tlp, struct hpa hpa, sim_time translated_ps)
 {
     struct rc_state *state = rc_of(rc);
     struct model *out;
@@ -611,8 +610,10 @@ static void rc_to_peer(struct model *rc, struct tlp *tlp, struct hpa hpa, sim_ti
         return;
     }
     tlp->address = hpa.v;
+    /* Translated behind inbound_ps, like what goes to memory: whatever is left of the way follows. */
+    const sim_time inbound_ps = state->params.inbound_ps, p2p_ps = state->params.p2p_ps;
     rc_forward(rc, tlp->ingress, tlp, out, port,
-               SIM_MAX(translated_ps, now_ps + state->params.p2p_ps));
+               translated_ps + (p2p_ps > inbound_ps ? p2p_ps - inbound_ps : 0));
 }
 
 void rc_inbound_announce(struct model *rc, uint32_t port, const struct tlp *tlp)
@@ -671,7 +672,7 @@ void rc_inbound_request(struct model *rc, uint32_t port, struct tlp *tlp)
         state->stats.faults++;
         rc_refuse(rc, tlp, TLP_UR, to.done_ps);
     } else if (!physmem_contains(numa_physmem(state->host->numa), to.hpa, tlp->length_bytes)) {
-        rc_to_peer(rc, tlp, to.hpa, now_ps, to.done_ps);
+        rc_to_peer(rc, tlp, to.hpa, to.done_ps);
     } else if (SIM_UNLIKELY(tlp->poisoned)) {
         drop_poisoned(rc, tlp);
     } else if (write) {

@@ -410,6 +410,34 @@ static void test_peer_to_peer_across_ports_and_sockets(void **state)
     assert_int_equal(took_ps[1] - took_ps[0], 2 * 21000 + 417 + 4167);
 }
 
+/* What the page walk adds to a read of a peer. */
+static sim_time peer_walk_ps(const char *world)
+{
+    const struct iova iova = { UINT64_C(1) << 30 };
+    struct world_fixture f;
+    uint64_t value;
+    fixture_open(&f, world);
+    struct model *peer = world_device(f.world, "b");
+    const struct hpa bar = { cfg_bar_base(pcie_requester_config_space(peer), 0) };
+    assert_int_equal(iommu_map(host_domain_of(f.host, id_of(&f, "a")), iova, bar, 4096, 4096,
+                               IOMMU_READ | IOMMU_WRITE),
+                     0);
+    struct fixture_op cold = op_new(false, iova.v + 8, 8, (uint8_t *)&value), warm = cold;
+    assert_int_equal(fixture_dma(&f, "a", &cold), PCIE_DMA_OK);
+    assert_int_equal(fixture_dma(&f, "a", &warm), PCIE_DMA_OK);
+    fixture_close(&f);
+    return (cold.done_ps - cold.start_ps) - (warm.done_ps - warm.start_ps);
+}
+
+/* The way to the peer is known only when the address is: no part of it hides the walk. */
+static void test_peer_to_peer_follows_translation(void **unused)
+{
+    (void)unused;
+    const sim_time short_ps = peer_walk_ps(WORLD_WITH("true", "p2p_ns = 61;"));
+    assert_true(short_ps > 100 * SIM_PS_PER_NS);
+    assert_int_equal(peer_walk_ps(WORLD_WITH("true", "p2p_ns = 2000;")), short_ps);
+}
+
 /* ---- Interrupts ------------------------------------------------------------------------------ */
 
 struct seen_interrupt {
@@ -498,6 +526,7 @@ int main(void)
         WORLD_TEST(test_read_beyond_memory_is_unsupported, WORLD("false")),
         WORLD_TEST(test_iommu_blocks_what_is_not_mapped, WORLD("true")),
         WORLD_TEST(test_peer_to_peer_across_ports_and_sockets, WORLD("false")),
+        cmocka_unit_test(test_peer_to_peer_follows_translation),
         WORLD_TEST(test_interrupt_comes_after_the_data, WORLD("false")),
         WORLD_TEST(test_interrupt_crosses_to_another_socket, WORLD("false")),
     };
