@@ -634,7 +634,7 @@ axes = ( { name = "op"; setting = "workload.op"; values = ["read", "write_read"]
 plot = { x = "op"; y = "latency_mean_ns"; series = ["gap"]; };
 END
 "$nudma" run many.cfg -q --db many.db >ran.txt 2>&1; is "13 curves" $? 0
-has "are too many" "$("$nudma" plot many.cfg --db many.db 2>&1)" '^many: 13 curves share 12 colours: fewer axes in `series`'
+has "are too many" "$("$nudma" plot many.cfg --db many.db 2>&1)" '^many: 13 curves share 12 colours: fewer axes in .series.'
 out=$("$nudma" plot many.cfg --format gnuplot --db many.db 2>plot.txt)
 is "those that run over each other do not grow on" "$(grep -oE ' ps [0-9.]+' <<<"$out" | sort -u | tr -d '\n')" " ps 1.4 ps 2.4 ps 3.4"
 

@@ -610,7 +610,7 @@ static void rc_to_peer(struct model *rc, struct tlp *tlp, struct hpa hpa, sim_ti
         return;
     }
     tlp->address = hpa.v;
-    /* Translated behind inbound_ps, like what goes to memory: whatever is left of the way follows. */
+    /* Translated behind inbound_ps, like what goes to memory: what is left of the way follows. */
     const sim_time inbound_ps = state->params.inbound_ps, p2p_ps = state->params.p2p_ps;
     rc_forward(rc, tlp->ingress, tlp, out, port,
                translated_ps + (p2p_ps > inbound_ps ? p2p_ps - inbound_ps : 0));
