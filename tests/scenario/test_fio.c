@@ -534,6 +534,22 @@ static void test_iolog(void **state)
     g_free(original.step);
 }
 
+/* Each loop has the pauses of the trace, from its own beginning on. */
+static void test_iolog_loops(void **state)
+{
+    g_free(write_file(state, "loops.log",
+                      "fio version 2 iolog\n/dev/sda open\n/dev/sda read 0 4096\n"
+                      "/dev/sda wait 500 0\n/dev/sda read 4096 4096\n"));
+    struct steps steps = trace(state, "read_iolog=loops.log\nloops=3");
+    assert_int_equal(steps.n, 6);
+    for (unsigned i = 1; i < steps.n; i++) {
+        const uint64_t pause_us = steps.step[i].us - steps.step[i - 1].us;
+        if (i % 2 == 1 ? pause_us < 480 || pause_us > 520 : pause_us > 20)
+            fail_msg("request %u comes %lu us after the one before", i, (unsigned long)pause_us);
+    }
+    g_free(steps.step);
+}
+
 static void test_iolog_versions(void **state)
 {
     g_free(write_file(state, "v2.log",
@@ -840,6 +856,7 @@ int main(void)
         TEST(test_only_writes),
         TEST(test_part_of_a_block),
         TEST(test_iolog),
+        TEST(test_iolog_loops),
         TEST(test_iolog_versions),
         TEST(test_refused),
         TEST(test_keys),

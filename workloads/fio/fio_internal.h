@@ -177,6 +177,7 @@ struct fio_thread {
     bool full;                              /* has been: as many requests under way as may be */
     bool opened, ended, stopped;
     uint64_t begun_ps, counts_from_ps;             /* ramp_time is over */
+    uint64_t loop_ps;                              /* this loop has begun */
     uint64_t issued, issued_bytes[FIO_DIRECTIONS]; /* of this loop */
     uint64_t due_ps[FIO_DIRECTIONS];               /* rates */
     uint64_t completed, n_writes;                  /* for thinktime and fsync */

@@ -374,7 +374,7 @@ void fio_io_replay(struct fio_thread *thread)
     const struct fio_step *step = &thread->trace->step[thread->step++];
     const struct fio_options *options = thread->options;
     const uint64_t due_ps =
-        thread->begun_ps +
+        thread->loop_ps +
         (options->no_stall ? 0 : step->at_us * 100 / options->time_scale * SIM_PS_PER_US);
     uint64_t now_ps;
     while ((now_ps = k_now_ps(fio_kernel(thread))) < due_ps && !fio_stops(thread)) {

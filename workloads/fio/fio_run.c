@@ -86,6 +86,7 @@ static void read_back(struct fio_thread *thread)
 
 static void run_loop(struct fio_thread *thread)
 {
+    thread->loop_ps = k_now_ps(fio_kernel(thread));
     thread->issued = thread->step = 0;
     thread->issued_bytes[FIO_READ] = thread->issued_bytes[FIO_WRITE] = 0;
     fio_next_rewind(thread);
