@@ -472,6 +472,31 @@ static void test_memcached(void **unused)
     run_result_free(result);
 }
 
+/* Two hosts that do the same for each other, each a server and a client, some 90 requests either
+ * way: as much crosses the wire both ways if both draw the same GETs and SETs, else not. */
+static void test_memcached_programs_draw_apart(void **unused)
+{
+    (void)unused;
+    struct run_result *result = scenario_run(
+        "hosts = { server = " ONE_SOCKET "client = " ONE_SOCKET "};\n"
+        "devices = { nic = " NIC "client_nic = " NIC "};\n"
+        "cables = ( { from = \"server.s0.rp0\"; to = \"nic.p0\"; },"
+        " { from = \"client.s0.rp0\"; to = \"client_nic.p0\"; },"
+        " { from = \"nic.e0\"; to = \"client_nic.e0\"; } );\n"
+        "network = { server = { host = \"server\"; device = \"nic\"; };"
+        " client = { host = \"client\"; device = \"client_nic\"; }; };\n"
+        "workload = { type = \"programs\"; connect_within_us = 0; };\n"
+        "measure = { warmup_us = 0; duration_us = 10000; };\n"
+        "programs = { a = { type = \"memcached\"; clients = 1; workers = 1; items = 3; value_bytes = 65536;"
+        " set_pct = 50; client_first_core = 1; };"
+        " b = { type = \"memcached\"; clients = 1; workers = 1; items = 3; value_bytes = 65536;"
+        " set_pct = 50; client_first_core = 1; server = \"client\"; client = \"server\"; }; };");
+    const double in = scenario_value(result, "nic.pf0_rx_bytes"),
+                 out = scenario_value(result, "client_nic.pf0_rx_bytes");
+    assert_true(fabs(in - out) > 4 * 65536);
+    run_result_free(result);
+}
+
 /* Ranks of a graph in which every vertex has outgoing edges sum to one after any iteration; the
  * measurement ends with the program. */
 static void test_pagerank(void **unused)
@@ -697,6 +722,7 @@ int main(void)
         cmocka_unit_test(test_many_cores_of_a_team),
         cmocka_unit_test(test_breakdown),
         cmocka_unit_test(test_memcached),
+        cmocka_unit_test(test_memcached_programs_draw_apart),
         cmocka_unit_test(test_pagerank),
         cmocka_unit_test(test_not_ended),
         cmocka_unit_test(test_late_fault),

@@ -385,8 +385,10 @@ static void start_client(struct memcached *m, unsigned i)
     c->server_buffer = program_buffer(
         m->program, m->pair.server,
         program_cpu(m->pair.server, m->pair.server_socket, m->pair.first_core), line_bytes(m));
-    snprintf(name, sizeof(name), "memslap.%u", i);
+    /* The port is no other program's client's, and so is what is drawn. */
+    snprintf(name, sizeof(name), "memslap.%u", program_port(m->program, 0, i));
     sim_random_init(&c->random, sim_seed(m->program->workload->sim), name);
+    snprintf(name, sizeof(name), "memslap.%u", i);
     k_thread_new(m->pair.client->kernel, name, (int)cpu, client_body, c);
 }
 
