@@ -25,6 +25,7 @@ struct initiator_queue {
     uint16_t qid, entries;
     uint16_t sq_tail, sq_head; /* capsules sent; what the target has told */
     uint32_t in_capsule_bytes;
+    bool inlines; /* capsules without data lie in their work request */
     bool broken, polling;
     struct nvmeof_request **slot; /* by command identifier */
     uint16_t *free_cid;

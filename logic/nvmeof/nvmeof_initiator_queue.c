@@ -3,8 +3,9 @@
  *
  * What it does: A reliable connection per queue with a completion queue of its own; a receive for
  *   each response that can come; command capsules inline in their work request, or, with data in
- *   the capsule, gathered from the capsule and the caller's buffer. A capsule goes as long as the
- *   target has room by the SQ head of its responses and a command identifier is free.
+ *   the capsule, gathered from the capsule and the caller's buffer; from the capsule alone if the
+ *   adapter takes less inline. A capsule goes as long as the target has room by the SQ head of its
+ *   responses and a command identifier is free.
  * Leaves out: locks, time-outs of requests, SGLs of more than one descriptor.
  * Follows: NVM Express over Fabrics 1.0, 2.4 (flow control), 7.3; SPDK 19.01, lib/nvme/nvme_rdma.c.
  * Costs: nvmeof_initiator_cycles per request and per response; verbs as they are.
@@ -70,17 +71,19 @@ static int make_qp(struct initiator_queue *queue)
     struct rdma_drv *rdma = initiator->params.rdma;
     const uint32_t n_works = (SENDS_PER_ENTRY + 1) * queue->entries;
     int error = rdma_drv_cq_new(rdma, n_works, k_cpu(initiator->kernel), NULL, NULL, &queue->cq);
-    const struct rdma_drv_qp_params params = { .pd = initiator->pd,
-                                               .send_cq = queue->cq,
-                                               .receive_cq = queue->cq,
-                                               .n_sends = SENDS_PER_ENTRY * queue->entries,
-                                               .n_receives = queue->entries,
-                                               .send_sges = 2,
-                                               .receive_sges = 1,
-                                               .inline_bytes = NVMEOF_COMMAND_BYTES,
-                                               .access = RDMA_ACCESS_REMOTE_WRITE |
-                                                         RDMA_ACCESS_REMOTE_READ,
-                                               .blueflame = true };
+    queue->inlines = rdma_drv_limits(rdma).inline_bytes >= NVMEOF_COMMAND_BYTES;
+    const struct rdma_drv_qp_params params = {
+        .pd = initiator->pd,
+        .send_cq = queue->cq,
+        .receive_cq = queue->cq,
+        .n_sends = SENDS_PER_ENTRY * queue->entries,
+        .n_receives = queue->entries,
+        .send_sges = 2,
+        .receive_sges = 1,
+        .inline_bytes = queue->inlines ? NVMEOF_COMMAND_BYTES : 0,
+        .access = RDMA_ACCESS_REMOTE_WRITE | RDMA_ACCESS_REMOTE_READ,
+        .blueflame = true
+    };
     return error != 0 ? error : rdma_drv_qp_new(rdma, &params, &queue->qp);
 }
 
@@ -173,7 +176,7 @@ static uint16_t next_of(const struct initiator_queue *queue, uint16_t i)
     return (uint16_t)(i + 1u == queue->entries ? 0 : i + 1u);
 }
 
-/* Sends the capsule: inline if it is alone. */
+/* Sends the capsule: inline if it is alone, and the adapter can. */
 static int send_capsule(struct initiator_queue *queue, const struct nvmeof_request *request,
                         const struct nvme_sqe *sqe, bool in_capsule)
 {
@@ -182,10 +185,10 @@ static int send_capsule(struct initiator_queue *queue, const struct nvmeof_reque
         { request->buffer.at.v, (uint32_t)request->bytes, request->buffer.key },
     };
     struct rdma_drv_send send = { .id = sqe->cid, .opcode = RDMA_OP_SEND, .signaled = true };
-    if (in_capsule) {
+    if (in_capsule || !queue->inlines) {
         k_store(queue->initiator->kernel, capsule_at(queue, sqe->cid), sqe, sizeof *sqe);
         send.sge = sge;
-        send.n_sges = 2;
+        send.n_sges = in_capsule ? 2 : 1;
     } else {
         send.inline_data = sqe;
         send.inline_bytes = sizeof *sqe;

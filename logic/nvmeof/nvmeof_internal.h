@@ -75,6 +75,7 @@ struct target_queue {
     struct rdma_drv_qp *qp;
     struct target_memory *memory;
     uint16_t qid, entries, sq_head;
+    uint16_t response; /* which of the memory's the next one lies in, if it is not inline */
     enum target_queue_state state;
     struct target_controller *controller;
     struct nvme_user_qp *nvme; /* of an I/O queue */
@@ -96,6 +97,7 @@ struct nvmeof_target {
     struct target_queue *first;
     struct target_memory *memories;
     uint64_t data_bytes; /* of a request at most */
+    bool inlines;        /* the adapter takes responses inline */
     bool *nvme_used;     /* by number of the NVMe queue pair */
     unsigned n_queues, n_broken;
     struct target_controller controller[NVMEOF_CONTROLLERS];

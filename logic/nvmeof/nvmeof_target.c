@@ -4,8 +4,10 @@
  * What it does: One completion queue for all connections, polled in turn with the NVMe queue pairs
  *   that I/O queues are bound to. A request has a receive work request, a capsule and a data buffer
  *   for as long as its queue lives; its receive is posted again right before its response goes, so
- *   that an initiator that counts responses (SQ head) always finds one. A connection that fails, or
- *   whose controller's keep-alive expires, is freed once the device has ended its commands.
+ *   that an initiator that counts responses (SQ head) always finds one. Responses are inline in
+ *   their work request; if the adapter takes less, they are gathered from memory of the queue. A
+ *   connection that fails, or whose controller's keep-alive expires, is freed once the device has
+ *   ended its commands.
  * Leaves out: discovery, authentication, several subsystems and namespaces, several threads, shared
  *   receive queues, error and health log pages.
  * Follows: NVM Express over Fabrics 1.0, 7.3 (RDMA transport); SPDK 19.01, lib/nvmf/rdma.c;
@@ -26,6 +28,17 @@
 
 /* What the low bits of a work request's number say; the rest is its request's address. */
 enum work { WORK_RECEIVE = 0, WORK_RESPONSE = 1, WORK_READ = 2, WORK_WRITE = 3, WORK_MASK = 3 };
+
+/* Behind capsules and data, where responses are not inline. */
+static uint64_t responses_at(const struct nvmeof_target *target)
+{
+    return target_capsules_bytes(target) + target->params.entries_max * target->data_bytes;
+}
+
+static uint64_t whole_pages(uint64_t bytes)
+{
+    return (bytes + K_PAGE_BYTES - 1) & ~(uint64_t)(K_PAGE_BYTES - 1);
+}
 
 /* ---- Posting --------------------------------------------------------------------------------- */
 
@@ -58,6 +71,27 @@ static void post_send(struct target_request *request, const struct rdma_drv_send
         target_break(request->queue);
 }
 
+/* Places follow each other: when one comes again, the initiator has the response that was in it, as
+ * it has no more commands under way than the queue has entries. */
+static void respond_from_memory(struct target_request *request,
+                                const struct nvmeof_response *response)
+{
+    struct target_queue *queue = request->queue;
+    const struct nvmeof_target *target = queue->target;
+    const struct kaddr at =
+        kaddr_add(queue->memory->memory.at,
+                  responses_at(target) + (uint64_t)queue->response * sizeof *response);
+    const struct rdma_drv_sge sge = { at.v, sizeof *response, rdma_drv_key(queue->memory->mr) };
+    const struct rdma_drv_send send = { .id = id_of(request, WORK_RESPONSE),
+                                        .opcode = RDMA_OP_SEND,
+                                        .signaled = true,
+                                        .sge = &sge,
+                                        .n_sges = 1 };
+    queue->response = (uint16_t)((queue->response + 1u) % queue->entries);
+    k_store(target->kernel, at, response, sizeof *response);
+    post_send(request, &send);
+}
+
 void target_respond(struct target_request *request, uint16_t status, uint64_t result)
 {
     struct target_queue *queue = request->queue;
@@ -76,7 +110,10 @@ void target_respond(struct target_request *request, uint16_t status, uint64_t re
                                         .inline_bytes = sizeof response };
     if (!post_receive(request))
         target_break(queue);
-    post_send(request, &send);
+    if (queue->target->inlines)
+        post_send(request, &send);
+    else
+        respond_from_memory(request, &response);
 }
 
 void target_respond_data(struct target_request *request, uint32_t bytes, uint64_t result)
@@ -113,15 +150,14 @@ void target_fetch_data(struct target_request *request)
 
 uint64_t target_capsules_bytes(const struct nvmeof_target *target)
 {
-    const uint64_t bytes = (uint64_t)target->params.entries_max * NVMEOF_COMMAND_BYTES;
-    return (bytes + K_PAGE_BYTES - 1) & ~(uint64_t)(K_PAGE_BYTES - 1);
+    return whole_pages((uint64_t)target->params.entries_max * NVMEOF_COMMAND_BYTES);
 }
 
 static int memory_new(struct nvmeof_target *target, struct target_memory **out)
 {
     struct target_memory *made = k_zalloc(sizeof *made);
-    const uint64_t bytes = target_capsules_bytes(target) +
-                           target->params.entries_max * target->data_bytes;
+    const uint64_t n_responses = target->inlines ? 0 : target->params.entries_max;
+    const uint64_t bytes = responses_at(target) + whole_pages(n_responses * NVMEOF_RESPONSE_BYTES);
     int error = nvme_local_memory(target->params.nvme,
                                   nvme_local_pci(target->params.nvme)->device.node, bytes,
                                   &made->memory);
@@ -181,7 +217,8 @@ static int make_qp(struct target_queue *queue)
                                                .n_receives = queue->entries,
                                                .send_sges = 1,
                                                .receive_sges = 2,
-                                               .inline_bytes = NVMEOF_RESPONSE_BYTES,
+                                               .inline_bytes =
+                                                   target->inlines ? NVMEOF_RESPONSE_BYTES : 0,
                                                .blueflame = true };
     return rdma_drv_qp_new(target->params.rdma, &params, &queue->qp);
 }
@@ -390,7 +427,8 @@ static bool are_valid(const struct nvmeof_target_params *p)
     return p->entries_max >= 2 && p->entries_max <= NVMEOF_ENTRIES_MAX && p->queues_max >= 1 &&
            p->queues_max <= 1024 && p->in_capsule_bytes <= 8192 && p->in_capsule_bytes % 16 == 0 &&
            strlen(p->subsystem) < NVMEOF_NQN_BYTES &&
-           (!p->offload || nvme_local_n_queues(p->nvme) >= 2);
+           (!p->offload || (nvme_local_n_queues(p->nvme) >= 2 &&
+                            rdma_drv_limits(p->rdma).inline_bytes >= NVMEOF_RESPONSE_BYTES));
 }
 
 int nvmeof_target_new(const struct nvmeof_target_params *params, struct nvmeof_target **out)
@@ -400,6 +438,7 @@ int nvmeof_target_new(const struct nvmeof_target_params *params, struct nvmeof_t
     struct nvmeof_target *target = k_zalloc(sizeof *target);
     const uint16_t entries = nvme_local_qp(params->nvme, 0)->params.entries;
     target->params = *params;
+    target->inlines = rdma_drv_limits(params->rdma).inline_bytes >= NVMEOF_RESPONSE_BYTES;
     if (entries < params->entries_max)
         target->params.entries_max = entries;
     const uint32_t n_works = (SENDS_PER_REQUEST + 1) * target->params.entries_max *

@@ -321,6 +321,11 @@ const struct rdma_stats *rdma_stats(const struct model *model)
     return &((const struct rdma *)model->state)->stats;
 }
 
+uint32_t rdma_inline_bytes(const struct model *model)
+{
+    return ((const struct rdma *)model->state)->params.inline_bytes;
+}
+
 const struct model_ops rdma_ops = {
     .type = "rdma.adapter",
     .help = "an InfiniBand adapter: reliable connections with RDMA",

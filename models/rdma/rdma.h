@@ -19,5 +19,7 @@ struct rdma_stats {
     uint64_t offloaded, offload_polls;
 };
 const struct rdma_stats *rdma_stats(const struct model *model);
+/* Of a send at most. */
+uint32_t rdma_inline_bytes(const struct model *model);
 
 #endif

@@ -218,6 +218,23 @@ static char *replaced(const char *text, const char *part, const char *other)
     return g_strjoinv(other, parts);
 }
 
+/* The adapter that serves reads writes the queue's head into responses that it finds inline. */
+static void test_nvmeof_adapters(void **state)
+{
+    g_autofree char *text = NULL;
+    (void)state;
+    assert_true(g_file_get_contents("tests/scenario/settings/nvmeof.cfg", &text, NULL, NULL));
+    g_autofree char *gathered = replaced(text, "\"rdma.adapter\";",
+                                         "\"rdma.adapter\"; inline_bytes = 15;");
+    g_autofree char *offloaded = replaced(gathered, "adapter = \"r0\";",
+                                          "adapter = \"r0\"; offload = true;");
+    struct run_result *result = scenario_run(gathered);
+    assert_true(scenario_value(result, "iops") > 10000);
+    run_result_free(result);
+    scenario_refused(offloaded, "programs.p.offload: found true (a boolean), expected an adapter "
+                                "with inline_bytes of at least 16");
+}
+
 /* Names that the group `functions` defines: one message for a mistake, which says what the name
  * is. */
 static void test_names(const char *text)
@@ -713,6 +730,7 @@ int main(void)
         cmocka_unit_test(test_sync),
         cmocka_unit_test(test_engine),
         cmocka_unit_test(test_spdk),
+        cmocka_unit_test(test_nvmeof_adapters),
         cmocka_unit_test(test_virtual_functions),
         cmocka_unit_test(test_depth),
         cmocka_unit_test(test_few_operations),

@@ -11,7 +11,7 @@
 #define WORLD                                                                                                             \
     "hosts = { " HOST("server") HOST(                                                                                     \
         "client") "};\n"                                                                                                  \
-                  "devices = { r0 = { type = \"rdma.adapter\"; }; r1 = { type = \"rdma.adapter\"; };"                     \
+                  "devices = { r0 = { type = \"rdma.adapter\"; %s }; r1 = { type = \"rdma.adapter\"; %s };"               \
                   " ssd = { type = \"nvme.controller\"; payload = \"bytes\"; capacity_bytes = \"1 GiB\"; namespaces = 2;" \
                   " enable_latency_us = 10; queue_pairs = 8; }; };\n"                                                     \
                   "cables = ( { from = \"server.s0.rp0\"; to = \"r0.p0\"; },"                                             \
@@ -136,7 +136,7 @@ static void client_body(void *arg)
 /* Boots both hosts, runs `body` beside a target, shuts all down; nothing may be left. */
 void rig_run(void (*body)(void), const char *wire)
 {
-    g_autofree char *text = g_strdup_printf(WORLD, wire);
+    g_autofree char *text = g_strdup_printf(WORLD, rig.adapters, rig.adapters, wire);
     struct rig_side *const side[2] = { &rig.server, &rig.client };
     fixture_open(&rig.w, text);
     for (unsigned i = 0; i < 2; i++) {
@@ -162,6 +162,7 @@ void rig_run(void (*body)(void), const char *wire)
 int rig_set_up(void **state)
 {
     memset(&rig, 0, sizeof rig);
+    rig.adapters = "";
     rig.params = (struct nvmeof_target_params){ .subsystem = "nqn.test",
                                                 .entries_max = RIG_ENTRIES,
                                                 .queues_max = 9,

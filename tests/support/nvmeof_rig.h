@@ -27,6 +27,7 @@ struct rig {
     struct nvme_local *nvme;
     struct nvmeof_target *target;
     struct nvmeof_target_params params;
+    const char *adapters;             /* settings of both; "" */
     uint16_t nvme_entries;            /* of the controller's queues; 0: as by default */
     struct nvmeof_target_stats stats; /* at its end */
     struct rdma_stats adapter;        /* the target's, at the end */

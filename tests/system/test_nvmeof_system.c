@@ -126,6 +126,27 @@ static void test_several_initiators(void **state)
     assert_int_equal(rig.stats.broken, 0);
 }
 
+/* Adapters that take a response inline and no command, or neither: they are gathered. */
+static void test_data_without_inline(void **state)
+{
+    static const char *const adapters[] = { "inline_bytes = 63;", "inline_bytes = 15;",
+                                            "inline_bytes = 0;" };
+    for (size_t i = 0; i < SIM_N_ELEMENTS(adapters); i++) {
+        rig_set_up(state);
+        rig.adapters = adapters[i];
+        rig_run(rig_data_both_ways, i == 1 ? "loss_ratio = 0.01;" : "");
+        assert_int_equal(rig.stats.reads, SIM_N_ELEMENTS(rig_sizes));
+        assert_int_equal(rig.stats.in_capsule, 2);
+        assert_int_equal(rig.stats.failed, 0);
+        assert_int_equal(rig.stats.broken, 0);
+        rig_set_up(state);
+        rig.adapters = adapters[i];
+        rig_run(several, "");
+        assert_int_equal(rig.stats.failed, 0);
+        assert_int_equal(rig.stats.broken, 0);
+    }
+}
+
 /* ---- Refusals, errors ------------------------------------------------------------------------ */
 
 static void refusals(void)
@@ -520,6 +541,7 @@ int main(void)
         cmocka_unit_test_setup(test_data, rig_set_up),
         cmocka_unit_test_setup(test_data_of_any_mtu, rig_set_up),
         cmocka_unit_test_setup(test_queues_of_the_controller, rig_set_up),
+        cmocka_unit_test_setup(test_data_without_inline, rig_set_up),
         cmocka_unit_test_setup(test_data_over_a_bad_wire, rig_set_up),
         cmocka_unit_test_setup(test_several_initiators, rig_set_up),
         cmocka_unit_test_setup(test_refusals, rig_set_up),

@@ -81,7 +81,13 @@ static void target_check(struct program *program, struct sim_error_list *errors)
                                     errors);
     if (service->model != NULL)
         program_take_controller(program, service->model, service->device, errors);
-    program_device(program, "adapter", service->host, service->adapter, &rdma_ops, errors);
+    const struct model *adapter = program_device(program, "adapter", service->host,
+                                                 service->adapter, &rdma_ops, errors);
+    if (service->offload && adapter != NULL && rdma_inline_bytes(adapter) < NVMEOF_RESPONSE_BYTES)
+        program_mistake(program, "offload", errors,
+                        "an adapter with inline_bytes of at least 16: it tells the queue's head in"
+                        " the responses that the processor posts",
+                        NULL);
     if (service->host->params.nvme_driver)
         program_mistake(program, "on", errors,
                         "a host with nvme_driver = false: else the kernel has its controllers",
