@@ -381,6 +381,8 @@ struct k_pci_dev {
     const struct k_pci_driver *driver;
     const struct k_pci_ops *ops; /* its own, as a borrowed device is accessed in another way */
     void *private_data;          /* the kernel's */
+    bool configuring;            /* k_pci_configure_vfs(): others, and k_pci_remove(), wait */
+    struct k_wait_queue configured;
 };
 struct k_irq;
 typedef void k_irq_fn(void *arg); /* in a hard interrupt */
@@ -424,20 +426,21 @@ int k_pci_register(struct kernel *kernel, const struct k_pci_driver *driver);
  * `dev` and keeps it until k_pci_remove(). Returns 0, or -EEXIST if it is there already. From a
  * thread. */
 int k_pci_add(struct kernel *kernel, struct k_pci_dev *dev);
-/* Removes a device, calling remove() of its driver. gone: it does not answer any more. From a
- * thread. */
+/* Removes a device, calling remove() of its driver, once its driver is through with its virtual
+ * functions (k_pci_configure_vfs()). gone: it does not answer any more. From a thread. */
 void k_pci_remove(struct k_pci_dev *dev, bool gone);
 /* SR-IOV: enables `n` virtual functions, or disables all with 0. They are added and removed like
  * other devices, drivers included. Returns 0; -ENOSYS: the function has no such capability;
- * -ERANGE: it has fewer; -EBUSY: some are enabled already. Enabling takes 100 ms. Callers disable
- * the virtual functions before they remove the function, even one that is gone. From a thread. */
+ * -ERANGE: it has fewer; -EBUSY: some are enabled already, or another call has not returned yet.
+ * Enabling takes 100 ms. Callers disable the virtual functions before they remove the function,
+ * even one that is gone. From a thread. */
 int k_pci_set_vfs(struct k_pci_dev *dev, unsigned n);
 /* Virtual function v of a physical one; NULL: it is not enabled. */
 struct k_pci_dev *k_pci_vf(struct k_pci_dev *dev, unsigned v);
 /* What an administrator does by writing `n` to sriov_numvfs of a physical function: its driver
- * enables as many virtual functions as that, or disables all of them with 0. Returns what the
- * driver returns; -ENOENT: it has no driver; -ENOSYS: its driver knows of no virtual functions.
- * From a thread. */
+ * enables as many virtual functions as that, or disables all of them with 0, one call after the
+ * other. Returns what the driver returns; -ENOENT: it has no driver; -ENOSYS: its driver knows of
+ * no virtual functions. From a thread. */
 int k_pci_configure_vfs(struct k_pci_dev *dev, unsigned n);
 /* Offers a function that no driver has taken to the drivers once more (Linux: device_attach()).
  * True: one has it now. From a thread. */

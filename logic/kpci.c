@@ -47,9 +47,18 @@ unsigned k_pci_find_extended(struct k_pci_dev *dev, unsigned id)
 
 int k_pci_configure_vfs(struct k_pci_dev *dev, unsigned n)
 {
+    struct kernel *kernel = dev->device.kernel;
     if (dev->driver == NULL)
         return -ENOENT;
-    return dev->driver->configure_vfs != NULL ? dev->driver->configure_vfs(dev, n) : -ENOSYS;
+    if (dev->driver->configure_vfs == NULL)
+        return -ENOSYS;
+    while (dev->configuring)
+        k_wait(kernel, &dev->configured, UINT64_MAX);
+    dev->configuring = true;
+    const int error = dev->driver->configure_vfs(dev, n);
+    dev->configuring = false;
+    k_wake(kernel, &dev->configured);
+    return error;
 }
 
 void k_pci_write_bars(struct k_pci_dev *dev)

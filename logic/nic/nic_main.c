@@ -563,7 +563,7 @@ struct nic_drv_stats nic_dev_channel_stats(const struct net_device *dev, unsigne
 int nic_dev_set_vfs(struct net_device *dev, unsigned n)
 {
     struct nic_drv *nic = nic_drv_of(dev);
-    return nic->gone ? -ENODEV : set_vfs(nic, n);
+    return nic->gone ? -ENODEV : k_pci_configure_vfs(nic->pci, n);
 }
 
 int64_t nic_dev_query_drops(struct net_device *dev)

@@ -279,6 +279,8 @@ void k_pci_remove(struct k_pci_dev *dev, bool gone)
 {
     struct os_slot *slot = dev->private_data;
     slot->gone = gone;
+    while (dev->configuring)
+        k_wait(dev->device.kernel, &dev->configured, UINT64_MAX);
     if (dev->driver != NULL)
         dev->driver->remove(dev, gone);
     dev->driver = NULL;

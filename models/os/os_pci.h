@@ -101,6 +101,7 @@ struct os_slot {
 struct os_function {
     struct os_function *next_vf; /* of the same physical function */
     struct os_function *vfs;     /* of a physical function, by number */
+    bool setting_vfs;            /* a call of k_pci_set_vfs() has not returned */
     struct k_pci_dev dev;
     struct os_dma dma;
     char name[OS_PCI_NAME_BYTES];

@@ -108,14 +108,10 @@ static void appear(struct os_function *pf, struct os_function ***link, struct pc
     k_pci_add(kernel, &vf->dev);
 }
 
-int k_pci_set_vfs(struct k_pci_dev *dev, unsigned n)
+static int enable(struct os_function *pf, unsigned n)
 {
-    struct os_function *pf = function_of(dev);
-    if (pf != NULL && n == 0) {
-        disable(pf);
-        return 0;
-    }
-    unsigned cap = pf != NULL ? k_pci_find_extended(dev, PCI_ECAP_ID_SRIOV) : 0;
+    struct k_pci_dev *dev = &pf->dev;
+    unsigned cap = k_pci_find_extended(dev, PCI_ECAP_ID_SRIOV);
     if (cap == 0)
         return -ENOSYS;
     if (n > k_config_read(dev, cap + PCI_SRIOV_TOTAL_VFS, 2))
@@ -134,6 +130,23 @@ int k_pci_set_vfs(struct k_pci_dev *dev, unsigned n)
     for (unsigned v = 0; v < n; v++)
         appear(pf, &link, &vf0, v, stride);
     return 0;
+}
+
+int k_pci_set_vfs(struct k_pci_dev *dev, unsigned n)
+{
+    struct os_function *pf = function_of(dev);
+    int error = 0;
+    if (pf == NULL)
+        return -ENOSYS;
+    if (pf->setting_vfs)
+        return -EBUSY;
+    pf->setting_vfs = true;
+    if (n != 0)
+        error = enable(pf, n);
+    else
+        disable(pf);
+    pf->setting_vfs = false;
+    return error;
 }
 
 struct k_pci_dev *k_pci_vf(struct k_pci_dev *dev, unsigned v)

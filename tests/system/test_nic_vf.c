@@ -277,11 +277,68 @@ static void test_octonic(void **state)
     streams(with_firmware(text, sizeof(text), "octonic"));
 }
 
+/* ---- Several at once ------------------------------------------------------------------------- */
+
+static void enable_body(void *arg)
+{
+    struct side *s = arg;
+    struct net_device *pf = device(s, 0);
+    const sim_time before_ps = k_now_ps(s->kernel);
+    assert_int_equal(nic_dev_set_vfs(pf, 2), 0);
+    assert_true(k_now_ps(s->kernel) - before_ps < 110 * MS);
+    s->rig->count++;
+}
+
+/* While functions are being made nobody makes others, or takes them away; who comes then waits. */
+static void rival_body(void *arg)
+{
+    struct side *s = arg;
+    struct net_device *pf = device(s, 0);
+    struct k_pci_dev *pci = K_CONTAINER(pf->device, struct k_pci_dev, device);
+    k_sleep(s->kernel, 300 * MS);
+    assert_int_equal(nic_dev_set_vfs(pf, 0), 0);
+    k_thread_new(s->kernel, "enable", 0, enable_body, s);
+    k_sleep(s->kernel, 50 * MS);
+    assert_int_equal(k_pci_set_vfs(pci, 1), -EBUSY);
+    assert_int_equal(k_pci_set_vfs(pci, 0), -EBUSY);
+    assert_int_equal(nic_dev_set_vfs(pf, 1), -EBUSY);
+    assert_int_equal(s->rig->count, 1);
+    assert_non_null(nic_driver_device(s->driver, 2));
+    assert_null(nic_driver_device(s->driver, 3));
+    open_device(s, 2);
+    device(s, 2)->ops->stop(device(s, 2));
+    assert_int_equal(nic_dev_set_vfs(pf, 0), 0);
+    k_thread_new(s->kernel, "enable", 0, enable_body, s);
+    k_sleep(s->kernel, 50 * MS);
+    k_pci_remove(pci, false);
+    assert_int_equal(s->rig->count, 2);
+    assert_null(nic_driver_device(s->driver, 0));
+    nic_driver_free(s->driver);
+    net_free(s->net);
+    s->rig->count++;
+}
+
+static void test_several_at_once(void **state)
+{
+    char text[2048];
+    struct rig r = { .count = 0 };
+    (void)state;
+    rig_open(&r, with_firmware(text, sizeof(text), "standard"));
+    k_thread_new(r.side[0].kernel, "rival", 1, rival_body, &r.side[0]);
+    run_until(&r, 3, 2000 * MS);
+    k_thread_new(r.side[1].kernel, "down", 0, down_body, &r.side[1]);
+    run_until(&r, 1, 2000 * MS);
+    for (unsigned i = 0; i < 2; i++)
+        os_free(r.side[i].kernel);
+    fixture_close(&r.w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_streams),
         cmocka_unit_test(test_octonic),
+        cmocka_unit_test(test_several_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
