@@ -173,7 +173,7 @@ static bool may_send(const struct rdma_qp *qp)
         return false;
     const uint32_t psn = rdma_psn_add(send->first_psn,
                                       is_read(send) ? send->n_psns - 1 : qp->cursor_psns);
-    return rdma_psn_distance(qp->unacked_psn, psn) < RDMA_PSN_HALF - 1;
+    return rdma_psn_distance(qp->unacked_psn, psn) < RDMA_PSN_HALF; /* 9.7.2: half may be out */
 }
 
 /* What is left of a read, or an atomic. */
@@ -249,7 +249,8 @@ void rdma_requester_sent(struct rdma_qp *qp, const struct ib_packet *packet)
     uint32_t next = rdma_psn_add(packet->psn, 1);
     if (packet->opcode == IB_READ_REQUEST && packet->dma_bytes > qp->mtu_bytes)
         next = rdma_psn_add(packet->psn, (packet->dma_bytes - 1) / qp->mtu_bytes + 1);
-    if (rdma_psn_distance(qp->sent_psn, next) < RDMA_PSN_HALF)
+    const uint32_t out = rdma_psn_distance(qp->unacked_psn, next);
+    if (out <= RDMA_PSN_HALF && out > rdma_psn_distance(qp->unacked_psn, qp->sent_psn))
         qp->sent_psn = next;
     set_deadline(qp);
 }
@@ -337,14 +338,15 @@ void rdma_requester_drained(struct rdma_qp *qp)
 
 static void progress(struct rdma_qp *qp, uint32_t unacked)
 {
-    if (unacked == qp->unacked_psn)
+    const uint32_t n = rdma_psn_distance(qp->unacked_psn, unacked);
+    if (n == 0)
         return;
-    qp->unacked_psn = unacked;
-    if (rdma_psn_distance(qp->sent_psn, unacked) < RDMA_PSN_HALF)
+    if (n > rdma_psn_distance(qp->unacked_psn, qp->sent_psn))
         qp->sent_psn = unacked;
+    qp->unacked_psn = unacked;
     if (qp->cursor != NULL && qp->cursor == qp->send_head) { /* what was sent before going back */
-        const uint32_t n = rdma_psn_distance(qp->cursor->first_psn, unacked);
-        qp->cursor_psns = SIM_MAX(qp->cursor_psns, SIM_MIN(n, qp->cursor->n_psns - 1));
+        const uint32_t done = rdma_psn_distance(qp->cursor->first_psn, unacked);
+        qp->cursor_psns = SIM_MAX(qp->cursor_psns, SIM_MIN(done, qp->cursor->n_psns - 1));
     }
     qp->retries = qp->retries_max;
     qp->rnr_retries = qp->rnr_retries_max;
@@ -363,17 +365,18 @@ static void go_on(struct rdma_qp *qp)
 }
 
 /* All before `psn` have arrived. False: an answer with data of one of them is missing, or the queue
- * pair has ended. */
+ * pair has ended. What is under way, and the oldest message, can each be half of all numbers: which
+ * is older is asked of the oldest without an ACK. */
 static bool acknowledge(struct rdma_qp *qp, uint32_t psn)
 {
     while (qp->send_head != NULL) {
         struct rdma_send *send = qp->send_head;
-        const uint32_t behind = rdma_psn_distance(send->first_psn, psn);
-        if (behind == 0 || behind >= RDMA_PSN_HALF)
+        const uint32_t ahead = rdma_psn_distance(qp->unacked_psn, psn);
+        if (ahead == 0 || ahead > RDMA_PSN_HALF)
             return true;
         if (is_read(send)) /* what comes next of its data, and nothing else */
-            return psn == qp->unacked_psn;
-        if (behind < send->n_psns) {
+            return false;
+        if (rdma_psn_distance(send->first_psn, psn) < send->n_psns) {
             progress(qp, psn);
             return true;
         }

@@ -242,7 +242,7 @@ static void rr_join(struct rdma_rig *rig, const struct rr_qp qp[RR_ADAPTERS])
                                         .number = qp[a].number,
                                         .state = RDMA_QP_INIT,
                                         .access = 0xf,
-                                        .mtu = 5,
+                                        .mtu = rig->mtu,
                                         .rnr_timer = 1,
                                         .remote_reads = 16,
                                         .destination_qp = qp[1 - a].number,
@@ -366,7 +366,7 @@ void rr_open(struct rdma_rig *rig, double loss_ratio, const char *const *setting
 {
     const struct ib_wire_params wire = { .latency_ps = RR_WIRE_PS, .loss_ratio = loss_ratio };
     struct ib_port *end[RR_ADAPTERS];
-    *rig = (struct rdma_rig){ .sim = sim_new(5), .next_free = 1 << 20 };
+    *rig = (struct rdma_rig){ .sim = sim_new(5), .next_free = 1 << 20, .mtu = RDMA_MTU_CODE_MAX };
     rr_running = rig;
     rig->pcie = pcie_context_new(rig->sim);
     rig->memory = calloc(1, RR_MEMORY_BYTES);

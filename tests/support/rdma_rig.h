@@ -38,6 +38,7 @@ struct rdma_rig {
     struct model *adapter[RR_ADAPTERS];
     struct ib_wire *wire;
     uint64_t next_free, command[RR_ADAPTERS];
+    uint8_t mtu; /* code of the path MTU of rr_connect(); rr_open(): 4096 bytes */
     /* what arrived */
     sim_time last_write_ps; /* of memory */
     uint64_t n_writes, n_irqs, n_unsupported;

@@ -334,6 +334,77 @@ static void test_pages_through_the_smallest_cache(void **state)
     rr_close(&rig);
 }
 
+#define GIB        (1u << 30)
+#define ALIAS_LOG  21u
+#define ALIASES_AT (UINT64_C(8) << 20) /* of memory: what all pages of the region are */
+
+/* A region of 2 GiB on one side, of one page many times. */
+static uint32_t aliased_region(unsigned a)
+{
+    const uint64_t page = ALIASES_AT, n = 2 * (uint64_t)GIB >> ALIAS_LOG,
+                   table = rr_alloc(&rig, 8 * n);
+    for (uint64_t i = 0; i < n; i++)
+        memcpy(rig.memory + table + 8 * i, &page, sizeof(page));
+    return rr_ok(&rig, a,
+                 (struct rdma_command){ .opcode = RDMA_CREATE_MR,
+                                        .pd = qp[a].pd,
+                                        .bytes = 2 * (uint64_t)GIB,
+                                        .iova = table,
+                                        .access = 0xf,
+                                        .page_log = ALIAS_LOG })
+        .key;
+}
+
+#define SKIPPED ((1u << 23) - 5000)
+
+/* As if so many packets of the message had come and gone; those on the way are sent again. */
+static void skip_packets(void)
+{
+    struct rdma_qp *from = rdma_qp_find(rig.adapter[0]->state, qp[0].number);
+    struct rdma_qp *to = rdma_qp_find(rig.adapter[1]->state, qp[1].number);
+    from->cursor_psns += SKIPPED;
+    from->unacked_psn = rdma_psn_add(from->unacked_psn, SKIPPED);
+    from->sent_psn = rdma_psn_add(from->sent_psn, SKIPPED);
+    to->expected_psn = rdma_psn_add(to->expected_psn, SKIPPED);
+    to->received += (uint64_t)SKIPPED * RDMA_MTU_BYTES(RDMA_MTU_CODE_MIN);
+}
+
+static void post_longest(enum rdma_opcode opcode, uint32_t lkey, uint32_t rkey)
+{
+    const struct rdma_wqe_data more = { .bytes = GIB, .lkey = lkey, .va = GIB };
+    struct rr_wqe wqe = rr_wqe(&qp[0], opcode, 0, GIB, 0, rkey);
+    wqe.data.lkey = lkey;
+    wqe.control.n_segments = 4;
+    memcpy(wqe.rest, &more, sizeof(more));
+    rr_post(&rig, &qp[0], &wqe);
+    rr_doorbell(&rig, 0, &qp[0]);
+}
+
+/* The longest message in the smallest packets is half of all sequence numbers, and as many may be
+ * under way: a write comes to its end, a read begins. */
+static void test_half_of_all_sequence_numbers(void **state)
+{
+    struct rdma_cqe cqe;
+    (void)state;
+    rr_open(&rig, 0, NULL);
+    rig.mtu = RDMA_MTU_CODE_MIN;
+    rr_connect(&rig, qp, 6);
+    const uint32_t key = aliased_region(0);
+    post_longest(RDMA_OP_WRITE, key, aliased_region(1));
+    rr_run(&rig, 20 * SIM_PS_PER_US);
+    skip_packets();
+    rr_run(&rig, SIM_PS_PER_MS);
+    assert_true(rr_poll(&rig, &qp[0], &cqe));
+    assert_int_equal(cqe.status, RDMA_SUCCESS);
+    assert_in_range(rdma_stats(rig.adapter[0])->requests, 5000, 6000);
+    assert_int_equal(rdma_stats(rig.adapter[0])->timeouts, 0);
+    post_longest(RDMA_OP_READ, key, qp[1].key); /* of a region that is too small */
+    rr_run(&rig, SIM_PS_PER_MS);
+    assert_true(rr_poll(&rig, &qp[0], &cqe));
+    assert_int_equal(cqe.status, RDMA_REMOTE_ACCESS);
+    rr_close(&rig);
+}
+
 static void post_from(struct rr_qp *from, uint32_t lkey, uint64_t va)
 {
     struct rr_wqe wqe = rr_wqe(from, RDMA_OP_WRITE, va, 64, BUFFERS, qp[1].key);
@@ -802,6 +873,7 @@ int main(void)
         cmocka_unit_test(test_blueflame_blocks_in_any_order),
         cmocka_unit_test(test_a_doorbell_takes_two_reads_more),
         cmocka_unit_test(test_pages_through_the_smallest_cache),
+        cmocka_unit_test(test_half_of_all_sequence_numbers),
         cmocka_unit_test(test_regions_share_a_cached_translation),
         cmocka_unit_test(test_what_was_asked_for_before_a_refusal),
         cmocka_unit_test(test_a_completion_queue_overruns),
