@@ -217,38 +217,72 @@ void import_dmidecode(struct import_machine *machine, const char *file, const ch
 
 /* ---- numactl -H ------------------------------------------------------------------------------ */
 
+#define NODES_MAX 1024u
+
+struct numa_nodes {
+    bool has_cpus[NODES_MAX];
+    unsigned n, n_with_cpus, line;
+    uint64_t bytes, bytes_with_cpus; /* the most of one */
+    unsigned bytes_line, bytes_with_cpus_line;
+};
+
+static void take_node_bytes(struct reader *r, struct numa_nodes *nodes, unsigned node,
+                            uint64_t bytes)
+{
+    nodes->n += bytes > 0;
+    nodes->line = nodes->line == 0 && bytes > 0 ? r->line : nodes->line;
+    if (bytes > nodes->bytes) {
+        nodes->bytes = bytes;
+        nodes->bytes_line = r->line;
+    }
+    if (bytes > nodes->bytes_with_cpus && nodes->has_cpus[node]) {
+        nodes->bytes_with_cpus = bytes;
+        nodes->bytes_with_cpus_line = r->line;
+    }
+}
+
+static void take_node_line(struct reader *r, struct numa_nodes *nodes, const char *line)
+{
+    char text[64], *end = NULL;
+    unsigned node;
+    if (sscanf(line, "node %u cpus: %60[0-9]", &node, text) == 2 && node < NODES_MAX) {
+        nodes->n_with_cpus += !nodes->has_cpus[node];
+        nodes->has_cpus[node] = true;
+    }
+    if (sscanf(line, "node %u size: %60[^\n]", &node, text) != 2)
+        return;
+    const guint64 mbytes = g_ascii_strtoull(text, &end, 10);
+    if (end == text || strcmp(end, " MB") != 0 || mbytes > (UINT64_C(1) << 40) || node >= NODES_MAX)
+        mistake(r, line, "\"node 0 size: 64324 MB\"");
+    else
+        take_node_bytes(r, nodes, node, mbytes << 20);
+}
+
+/* A socket's node has its processors, even if it has no memory; one without processors is memory of
+ * another kind. Where no processors are shown, nodes are those with memory. */
 void import_numactl(struct import_machine *machine, const char *file, const char *text,
                     struct sim_error_list *errors)
 {
     struct reader r = { machine, errors, file, 0 };
     g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
-    unsigned n, node;
-    uint64_t with_memory = 0, largest = 0;
-    unsigned largest_line = 0, first_line = 0;
+    struct numa_nodes nodes = { .n = 0 };
     for (char **line = lines; *line != NULL; line++) {
-        char size[64], *end = NULL;
+        unsigned n;
         r.line++;
         g_strchomp(*line);
         if (g_str_has_prefix(*line, "available: ") && sscanf(*line, "available: %u nodes", &n) != 1)
             mistake(&r, *line, "\"available: 2 nodes (0-1)\"");
-        if (sscanf(*line, "node %u size: %60[^\n]", &node, size) != 2)
-            continue;
-        const guint64 mbytes = g_ascii_strtoull(size, &end, 10);
-        if (end == size || strcmp(end, " MB") != 0 || mbytes > (UINT64_C(1) << 40)) {
-            mistake(&r, *line, "\"node 0 size: 64324 MB\"");
-        } else if (mbytes > 0) {
-            with_memory++;
-            first_line = first_line == 0 ? r.line : first_line;
-            if (mbytes << 20 > largest) {
-                largest = mbytes << 20;
-                largest_line = r.line;
-            }
-        }
+        take_node_line(&r, &nodes, *line);
     }
-    if (with_memory > 0) {
-        import_fact_set(&machine->nodes, with_memory, file, first_line);
-        import_fact_set(&machine->node_bytes, largest, file, largest_line);
-    }
+    if (nodes.n == 0)
+        return;
+    import_fact_set(&machine->nodes, nodes.n_with_cpus != 0 ? nodes.n_with_cpus : nodes.n, file,
+                    nodes.line);
+    if (nodes.bytes_with_cpus != 0)
+        import_fact_set(&machine->node_bytes, nodes.bytes_with_cpus, file,
+                        nodes.bytes_with_cpus_line);
+    else
+        import_fact_set(&machine->node_bytes, nodes.bytes, file, nodes.bytes_line);
 }
 
 /* ---- /proc/cpuinfo: a paragraph for each thread ---------------------------------------------- */

@@ -206,6 +206,35 @@ static void test_numactl(void **state)
     import_machine_release(&m);
 }
 
+/* A node is one of a socket if it has processors, with or without memory. */
+static void test_numactl_nodes(void **state)
+{
+    static const struct {
+        const char *text;
+        unsigned nodes, gib;
+    } cases[] = {
+        { "available: 2 nodes (0-1)\nnode 0 cpus: 0 2 4\nnode 0 size: 65536 MB\n"
+          "node 1 cpus: 1 3 5\nnode 1 size: 0 MB\n",
+          2, 64 }, /* no modules in one socket */
+        { "available: 3 nodes (0-2)\nnode 0 cpus: 0 2 4\nnode 0 size: 65536 MB\n"
+          "node 1 cpus: 1 3 5\nnode 1 size: 65536 MB\nnode 2 cpus:\nnode 2 size: 131072 MB\n",
+          2, 64 }, /* memory of a device */
+        { "available: 1 nodes (0)\nnode 0 cpus: 0 1 2 3 4 5\nnode 0 size: 131072 MB\n", 1, 128 },
+        { "available: 2 nodes (0-1)\nnode 0 size: 1024 MB\nnode 1 size: 1024 MB\n", 2, 1 },
+    };
+    (void)state;
+    for (size_t i = 0; i < SIM_N_ELEMENTS(cases); i++) {
+        struct import_machine m;
+        struct sim_error_list errors = { 0 };
+        import_machine_init(&m);
+        read_text(&m, cases[i].text, &errors);
+        assert_int_equal(errors.n_messages, 0);
+        assert_int_equal(m.nodes.value, cases[i].nodes);
+        assert_true(m.node_bytes.value == (uint64_t)cases[i].gib << 30);
+        import_machine_release(&m);
+    }
+}
+
 /* ---- Damage ---------------------------------------------------------------------------------- */
 
 static void expect_mistake(const char *text, const char *line, const char *words)
@@ -285,6 +314,7 @@ int main(void)
         cmocka_unit_test(test_hwloc_1),
         cmocka_unit_test(test_dmidecode),
         cmocka_unit_test(test_numactl),
+        cmocka_unit_test(test_numactl_nodes),
         cmocka_unit_test(test_mistakes),
         cmocka_unit_test(test_truncated),
     };
