@@ -354,7 +354,7 @@ static bool victim_choose(struct ftl *ftl, struct ftl_die *die, uint32_t least)
     return true;
 }
 
-static void victim_erase(struct ftl *ftl, struct ftl_die *die, struct ftl_work *work)
+static void victim_erase(struct ftl *ftl, struct ftl_die *die, struct ftl_collection *work)
 {
     struct ftl_block *block = &die->block[die->victim];
     SIM_ASSERT(block->n_valid == 0, "a block with %u valid pages is to be erased", block->n_valid);
@@ -385,7 +385,7 @@ static uint32_t victim_next(const struct ftl *ftl, struct ftl_die *die)
     return FTL_NONE;
 }
 
-static void move_page(struct ftl *ftl, uint32_t number, struct ftl_work *work)
+static void move_page(struct ftl *ftl, uint32_t number, struct ftl_collection *work)
 {
     struct ftl_die *die = &ftl->die[number];
     struct ftl_block *block = &die->block[die->victim];
@@ -405,13 +405,23 @@ static void move_page(struct ftl *ftl, uint32_t number, struct ftl_work *work)
     ftl->n_moved++;
 }
 
+/* What this write has had collected on the die. */
+static struct ftl_collection *collection_on(struct ftl *ftl, uint32_t die)
+{
+    for (uint32_t i = 0; i < ftl->n_collections; i++)
+        if (ftl->collection[i].die == die)
+            return &ftl->collection[i];
+    ftl->collection[ftl->n_collections] = (struct ftl_collection){ .die = die };
+    return &ftl->collection[ftl->n_collections++];
+}
+
 /* For n pages that the host has filled on the die. False: nothing can be collected. */
-static bool collect(struct ftl *ftl, uint32_t number, uint32_t n, uint32_t least,
-                    struct ftl_work *work)
+static bool collect(struct ftl *ftl, uint32_t number, uint32_t n, uint32_t least)
 {
     struct ftl_die *die = &ftl->die[number];
     if (die->victim == FTL_NONE && !victim_choose(ftl, die, least))
         return false;
+    struct ftl_collection *work = collection_on(ftl, number);
     const uint32_t reclaimed = ftl->block_pages - die->victim_valid;
     die->debt += (uint64_t)n * die->victim_valid;
     for (; die->block[die->victim].n_valid != 0 && die->debt >= reclaimed; die->debt -= reclaimed)
@@ -422,13 +432,13 @@ static bool collect(struct ftl *ftl, uint32_t number, uint32_t n, uint32_t least
 }
 
 /* The die has an open block for the host's pages; false: of no block `least` are not valid. */
-static bool open_for_host(struct ftl *ftl, uint32_t number, uint32_t least, struct ftl_work *work)
+static bool open_for_host(struct ftl *ftl, uint32_t number, uint32_t least)
 {
     struct ftl_die *die = die_made(ftl, number);
     if (SIM_LIKELY(die->open[FTL_HOST] != FTL_NONE))
         return true;
     while (die->n_free < FREE_MIN)
-        if (!collect(ftl, number, ftl->block_pages, least, work))
+        if (!collect(ftl, number, ftl->block_pages, least))
             return false;
     block_open(ftl, die, FTL_HOST);
     return true;
@@ -437,11 +447,11 @@ static bool open_for_host(struct ftl *ftl, uint32_t number, uint32_t least, stru
 void ftl_write(struct ftl *ftl, uint32_t page, struct ftl_work *work)
 {
     const uint32_t n_dies = ftl->geometry.n_dies, unit_pages = ftl->geometry.unit_pages;
-    *work = (struct ftl_work){ .program = false };
+    *work = (struct ftl_work){ .collection = ftl->collection };
+    ftl->n_collections = 0;
     ftl->n_written++;
     /* Where no die has a block that is worth it, any will have to do. */
-    for (uint32_t i = 0; !open_for_host(ftl, ftl->host_die, i < n_dies ? unit_pages : 1, work);
-         i++) {
+    for (uint32_t i = 0; !open_for_host(ftl, ftl->host_die, i < n_dies ? unit_pages : 1); i++) {
         SIM_ASSERT(i < 2 * n_dies, "flash is full of valid pages");
         ftl->host_die = (ftl->host_die + 1) % n_dies;
     }
@@ -449,12 +459,13 @@ void ftl_write(struct ftl *ftl, uint32_t page, struct ftl_work *work)
     struct ftl_die *die = &ftl->die[number];
     invalidate(ftl, page, where(ftl, page));
     work->unit = die->open[FTL_HOST] * ftl->geometry.block_units + die->next[FTL_HOST] / unit_pages;
-    if (!append(ftl, number, FTL_HOST, page))
-        return;
-    work->program = true;
-    ftl->host_die = (number + 1) % n_dies;
-    if (die->victim != FTL_NONE || die->n_free <= ftl->geometry.gc_blocks)
-        collect(ftl, number, unit_pages, unit_pages, work);
+    if (append(ftl, number, FTL_HOST, page)) {
+        work->program = true;
+        ftl->host_die = (number + 1) % n_dies;
+        if (die->victim != FTL_NONE || die->n_free <= ftl->geometry.gc_blocks)
+            collect(ftl, number, unit_pages, unit_pages);
+    }
+    work->n_collections = ftl->n_collections;
 }
 
 /* ---- Set-up ---------------------------------------------------------------------------------- */
@@ -468,6 +479,7 @@ void ftl_init(struct ftl *ftl, struct sim *sim, const struct ftl_geometry *geome
     ftl->blocks = sim_pool_new(sim, "nvme flash block", ftl->block_pages * sizeof(uint32_t));
     ftl->chunks = sim_pool_new(sim, "nvme flash map", sizeof(struct ftl_chunk));
     ftl->die = sim_zalloc(geometry->n_dies, sizeof(*ftl->die));
+    ftl->collection = sim_zalloc(geometry->n_dies, sizeof(*ftl->collection));
     for (uint32_t i = 0; i < geometry->n_dies; i++)
         ftl->die[i].open[FTL_HOST] = ftl->die[i].open[FTL_MOVED] = ftl->die[i].victim = FTL_NONE;
     ftl->n_chunks = geometry->n_pages / CHUNK_PAGES + 1;
@@ -488,6 +500,7 @@ void ftl_release(struct ftl *ftl)
     if (ftl->nowhere != NULL)
         sim_pool_put(ftl->chunks, ftl->nowhere);
     free(ftl->die);
+    free(ftl->collection);
     free(ftl->chunk);
 }
 

@@ -60,17 +60,26 @@ struct ftl {
     uint32_t n_blocks, block_pages; /* of a die; of a block */
     uint32_t host_die;              /* whose unit is being filled */
     struct ftl_die *die;
+    struct ftl_collection *collection; /* n_collections of the last write; room for all dies */
+    uint32_t n_collections;
     struct ftl_chunk **chunk, *nowhere; /* nowhere: of pages that were deallocated; shared */
     uint32_t n_chunks;
     uint64_t n_written, n_moved, n_erased; /* pages by the host; by collection; blocks */
+};
+
+/* What collection did on a die. */
+struct ftl_collection {
+    uint32_t die, n_reads, n_programs, n_erases; /* units, units, blocks */
+    uint32_t n_moved;                            /* pages */
 };
 
 /* What follows from a write. */
 struct ftl_work {
     bool program;       /* the unit `unit` of die `die` is full of the host's pages */
     uint32_t die, unit; /* unit: of the die */
-    uint32_t n_reads, n_programs, n_erases; /* units, units, blocks of that die, for collection */
-    uint32_t n_moved;                       /* pages */
+    /* n_collections of them, until the next write: on the die, and on those that had no room */
+    const struct ftl_collection *collection;
+    uint32_t n_collections;
 };
 
 /* Where a page is. */

@@ -287,11 +287,12 @@ static sim_time nand_read_path(struct nvme_subsystem *sub, const struct nvme_med
 
 /* ---- Writes ---------------------------------------------------------------------------------- */
 
-static void collection_adds(struct nvme_subsystem *sub, struct nand_die *die,
-                            const struct ftl_work *work, sim_time now_ps)
+static void collection_adds(struct nvme_subsystem *sub, const struct ftl_collection *work,
+                            sim_time now_ps)
 {
     const struct nvme_media_params *params = &sub->params.media;
     const struct nand *nand = sub->media_state;
+    struct nand_die *die = &nand->die[work->die];
     const sim_time page_ps = nvme_media_wire_ps(params, NVME_PAGE_BYTES);
     if (work->n_reads != 0)
         die_add(die, now_ps,
@@ -355,8 +356,8 @@ static sim_time nand_write(struct nvme_subsystem *sub, const struct nvme_media_a
     ftl_write(&nand->ftl, page, &work);
     if (work.program)
         unit_full(sub, &work, now_ps);
-    if (work.n_moved != 0 || work.n_erases != 0)
-        collection_adds(sub, &nand->die[work.die], &work, now_ps);
+    for (uint32_t i = 0; i < work.n_collections; i++)
+        collection_adds(sub, &work.collection[i], now_ps);
     sub->stats.media_buffer_waits += room_ps > now_ps;
     return SIM_MAX(nand->write_path_ps, room_ps) + sub->params.write_ps;
 }

@@ -7,17 +7,21 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #include "models/nvme/nvme_ftl.h"
 
-#define PAGES 25600u
+#define PAGES    25600u
+#define DIES_MAX 128u
 
 struct rig {
     struct sim *sim;
     struct sim_random random, writes;
     struct ftl ftl;
+    uint32_t last_die;                    /* that was written */
+    uint64_t n_moved, n_erases[DIES_MAX]; /* as writes said: pages; blocks of each die */
 };
 
 static struct ftl_geometry geometry(double spare_ratio)
@@ -33,15 +37,30 @@ static struct ftl_geometry geometry(double spare_ratio)
 static void open_rig(struct rig *r, const struct ftl_geometry *g)
 {
     r->sim = sim_new(1);
+    r->n_moved = 0;
+    memset(r->n_erases, 0, sizeof(r->n_erases));
     sim_random_init(&r->random, 1, "media");
     sim_random_init(&r->writes, 1, "writes");
     assert_true(ftl_fits(g));
     ftl_init(&r->ftl, r->sim, g, &r->random);
 }
 
+/* What was collected was said, and where. */
+static void check_work(const struct rig *r)
+{
+    for (uint32_t d = 0; d < r->ftl.geometry.n_dies; d++) {
+        uint64_t n_erases = 0;
+        for (uint32_t b = 0; r->ftl.die[d].block != NULL && b < r->ftl.n_blocks; b++)
+            n_erases += r->ftl.die[d].block[b].n_erases;
+        assert_int_equal(r->n_erases[d], n_erases);
+    }
+    assert_int_equal(r->n_moved, r->ftl.n_moved);
+}
+
 static void close_rig(struct rig *r)
 {
     assert_true(ftl_consistent(&r->ftl));
+    check_work(r);
     ftl_release(&r->ftl);
     sim_free(r->sim);
 }
@@ -50,6 +69,11 @@ static void write_page(struct rig *r, uint32_t page)
 {
     struct ftl_work work;
     ftl_write(&r->ftl, page, &work);
+    r->last_die = work.die;
+    for (uint32_t i = 0; i < work.n_collections; i++) {
+        r->n_erases[work.collection[i].die] += work.collection[i].n_erases;
+        r->n_moved += work.collection[i].n_moved;
+    }
 }
 
 static void write_random(struct rig *r, uint32_t among, uint32_t n)
@@ -317,6 +341,27 @@ static void test_large_units(void **state)
     }
 }
 
+/* A die that collects and still has no room leaves the write to the next one: each does its own
+ * work (close_rig()). */
+static void test_work_of_several_dies(void **state)
+{
+    struct ftl_geometry g = geometry(0.06);
+    struct rig r;
+    unsigned n_several = 0;
+    (void)state;
+    g.n_dies = 4;
+    g.block_units = 6;
+    g.gc_blocks = 1;
+    open_rig(&r, &g);
+    write_all(&r);
+    for (uint32_t i = 0; i < 4 * PAGES; i++) {
+        write_page(&r, (uint32_t)sim_random_below(&r.writes, PAGES));
+        n_several += r.ftl.n_collections != 0 && r.ftl.collection[0].die != r.last_die;
+    }
+    assert_true(n_several > 0);
+    close_rig(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -331,6 +376,7 @@ int main(void)
         cmocka_unit_test(test_steady),
         cmocka_unit_test(test_full),
         cmocka_unit_test(test_large_units),
+        cmocka_unit_test(test_work_of_several_dies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
