@@ -16,7 +16,7 @@ const struct openmx_options openmx_options_default = { .reply_bytes = MX_REPLY_B
                                                        .replies_per_block = MX_REPLIES_PER_BLOCK,
                                                        .blocks = OPENMX_BLOCKS_MAX,
                                                        .pull_resend_ps = K_S,
-                                                       .pull_resends_max = 1000,
+                                                       .pull_resends_max = 500,
                                                        .grace_ps = 12 * K_MS,
                                                        .local_bytes = 4096,
                                                        .ioat_message_bytes = 65536,

@@ -346,6 +346,16 @@ static void test_pull_given_up(void **state)
     run_free(run);
 }
 
+/* The driver has the library's patience: its library passes it 1000 times its own 0.5 s. */
+static void test_patience(void **state)
+{
+    const struct openmx_options *driver = &openmx_options_default;
+    const struct mx_options *library = &mx_options_default;
+    (void)state;
+    assert_true(library->resends_max * library->resend_ps == 500 * K_S);
+    assert_true(driver->pull_resends_max * driver->pull_resend_ps == 500 * K_S);
+}
+
 /* ---- One that comes again -------------------------------------------------------------------- */
 
 static void comes_again(struct omx_process *p)
@@ -772,11 +782,17 @@ static void test_nonsense(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_too_short),         cmocka_unit_test(test_matching),
-        cmocka_unit_test(test_connections),       cmocka_unit_test(test_peers_that_go),
-        cmocka_unit_test(test_pull_given_up),     cmocka_unit_test(test_one_that_comes_again),
-        cmocka_unit_test(test_who_waits_notices), cmocka_unit_test(test_connected_again),
-        cmocka_unit_test(test_both_ends_end),     cmocka_unit_test(test_cut_now_and_then),
+        cmocka_unit_test(test_too_short),
+        cmocka_unit_test(test_matching),
+        cmocka_unit_test(test_connections),
+        cmocka_unit_test(test_peers_that_go),
+        cmocka_unit_test(test_pull_given_up),
+        cmocka_unit_test(test_patience),
+        cmocka_unit_test(test_one_that_comes_again),
+        cmocka_unit_test(test_who_waits_notices),
+        cmocka_unit_test(test_connected_again),
+        cmocka_unit_test(test_both_ends_end),
+        cmocka_unit_test(test_cut_now_and_then),
         cmocka_unit_test(test_nonsense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
