@@ -563,21 +563,30 @@ static void remove_function(struct k_pci_dev *pci, bool gone)
     dma_device_unregister(&f->dma, gone, function_freed);
 }
 
+static const struct k_pci_id ids[] = {
+    { IOAT_VENDOR_ID, IOAT_DEVICE_ID_5000 },
+    { IOAT_VENDOR_ID, IOAT_DEVICE_ID_BDX },
+    { IOAT_VENDOR_ID, IOAT_DEVICE_ID_BDX + 1 },
+    { IOAT_VENDOR_ID, IOAT_DEVICE_ID_BDX + 2 },
+    { IOAT_VENDOR_ID, IOAT_DEVICE_ID_BDX + 3 },
+    { IOAT_VENDOR_ID, IOAT_DEVICE_ID_BDX + 4 },
+    { IOAT_VENDOR_ID, IOAT_DEVICE_ID_BDX + 5 },
+    { IOAT_VENDOR_ID, IOAT_DEVICE_ID_BDX + 6 },
+    { IOAT_VENDOR_ID, IOAT_DEVICE_ID_BDX + 7 },
+    { IOAT_VENDOR_ID, IOAT_DEVICE_ID_SKX },
+    { 0, 0 },
+};
+
+bool ioat_drv_knows(uint16_t device_id)
+{
+    for (const struct k_pci_id *id = ids; id->vendor_id != 0; id++)
+        if (id->device_id == device_id)
+            return true;
+    return false;
+}
+
 struct ioat_drv *ioat_drv_new(struct dma_core *core, const struct ioat_drv_options *options)
 {
-    static const struct k_pci_id ids[] = {
-        { IOAT_VENDOR_ID, IOAT_DEVICE_ID_5000 },
-        { IOAT_VENDOR_ID, IOAT_DEVICE_ID_BDX },
-        { IOAT_VENDOR_ID, IOAT_DEVICE_ID_BDX + 1 },
-        { IOAT_VENDOR_ID, IOAT_DEVICE_ID_BDX + 2 },
-        { IOAT_VENDOR_ID, IOAT_DEVICE_ID_BDX + 3 },
-        { IOAT_VENDOR_ID, IOAT_DEVICE_ID_BDX + 4 },
-        { IOAT_VENDOR_ID, IOAT_DEVICE_ID_BDX + 5 },
-        { IOAT_VENDOR_ID, IOAT_DEVICE_ID_BDX + 6 },
-        { IOAT_VENDOR_ID, IOAT_DEVICE_ID_BDX + 7 },
-        { IOAT_VENDOR_ID, IOAT_DEVICE_ID_SKX },
-        { 0, 0 },
-    };
     if (options->ring < 4 || options->ring > 32768 || (options->ring & (options->ring - 1)) != 0 ||
         options->interrupt_delay_us > IOAT_INTRDELAY_US_MASK || options->poll_ps == 0)
         return NULL;

@@ -15,7 +15,8 @@
 
 #include "models/ioat/ioat_internal.h"
 
-#define SOURCE "docs/sources.md#ioat"
+#define DEVICE_ID_MAX 65534u
+#define SOURCE        "docs/sources.md#ioat"
 #define IOAT_PARAM(KEY, TYPE, FIELD, DEF, LO, HI, PROV, HELP) \
     PARAM(KEY, TYPE, struct ioat_engine, params.FIELD, DEF, LO, HI, PROV, SOURCE, HELP)
 
@@ -28,7 +29,8 @@ static const struct param_desc ioat_params_table[] = {
                          /* reads */ 0),
     PARAM_ONE_OF("version", struct ioat_engine, params.version, IOAT_1_2, version_names,
                  PROV_DATASHEET, SOURCE, "of the registers (CBVER)"),
-    IOAT_PARAM("device_id", PARAM_U32, device_id, IOAT_DEVICE_ID_5000, 1, 65534, PROV_DATASHEET,
+    IOAT_PARAM("device_id", PARAM_U32, device_id, IOAT_DEVICE_ID_5000, 1, DEVICE_ID_MAX,
+               PROV_DATASHEET,
                "PCI device of function 0; those of others follow, but for 2021h (Skylake-SP)"),
     IOAT_PARAM("functions", PARAM_U32, n_functions, 1, 1, IOAT_FUNCTIONS_MAX, PROV_DATASHEET,
                "PCI functions"),
@@ -105,19 +107,23 @@ static void function_stop(struct pcie_function *function)
     each_channel(function, ioat_channel_gone);
 }
 
+uint16_t ioat_device_id(const struct model *model, unsigned n)
+{
+    const struct ioat_params *params = &((const struct ioat_engine *)model->state)->params;
+    return (uint16_t)(params->device_id + (params->device_id != IOAT_DEVICE_ID_SKX ? n : 0));
+}
+
 static void function_init(struct ioat_engine *engine, unsigned n)
 {
     static const struct pcie_function_ops ops = { .reset = function_reset, .stop = function_stop };
     const struct ioat_params *params = &engine->params;
     const bool v1 = ioat_is_v1(engine);
-    const uint32_t id = params->device_id == IOAT_DEVICE_ID_SKX ? params->device_id
-                                                                : params->device_id + n;
     struct ioat_func *func = &engine->func[n];
     const struct pcie_function_desc desc = {
         .ops = &ops,
         .params = &params->pcie,
         .identity = { .vendor_id = IOAT_VENDOR_ID,
-                      .device_id = (uint16_t)id,
+                      .device_id = ioat_device_id(engine->model, n),
                       .subsystem_vendor_id = IOAT_VENDOR_ID,
                       .class_code = IOAT_CLASS,
                       .multi_function = params->n_functions > 1 },
@@ -143,10 +149,14 @@ struct pcie_function *ioat_function(struct model *model, unsigned n)
     return n < engine->params.n_functions ? &engine->func[n].function : NULL;
 }
 
+unsigned ioat_functions(const struct model *model)
+{
+    return ((const struct ioat_engine *)model->state)->params.n_functions;
+}
+
 unsigned ioat_channels(const struct model *model)
 {
-    const struct ioat_engine *engine = model->state;
-    return engine->params.n_functions * engine->params.n_channels;
+    return ((const struct ioat_engine *)model->state)->params.n_channels;
 }
 
 bool ioat_delays_interrupts(const struct model *model)
@@ -166,6 +176,10 @@ static void ioat_init(struct model *model, struct sim_error_list *errors)
     if (ioat_is_v1(engine) && IOAT_CHANNEL(params->n_channels) > IOAT_BAR_BYTES_V1)
         model_mistake(model, errors, ".channels: found %u, expected at most %u with version 1.2",
                       params->n_channels, IOAT_BAR_BYTES_V1 / IOAT_CHANNEL_BYTES - 1);
+    if (params->device_id + params->n_functions - 1 > DEVICE_ID_MAX)
+        model_mistake(model, errors, ".device_id: found %u, expected at most %u with %u functions",
+                      params->device_id, DEVICE_ID_MAX + 1 - params->n_functions,
+                      params->n_functions);
     pcie_function_ports(model, 1, &params->pcie, errors);
     if (errors->n_messages != before)
         return;

@@ -10,7 +10,9 @@ struct pcie_function;
 /* The n-th function; NULL: there are fewer. For tests. */
 struct pcie_function *ioat_function(struct model *model, unsigned n);
 
-/* Of all its functions. */
+unsigned ioat_functions(const struct model *model);
+uint16_t ioat_device_id(const struct model *model, unsigned n); /* of the n-th */
+/* Of each. */
 unsigned ioat_channels(const struct model *model);
 /* It has INTRDELAY: version 3.2. */
 bool ioat_delays_interrupts(const struct model *model);

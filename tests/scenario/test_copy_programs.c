@@ -74,6 +74,44 @@ static void test_functions(void **state)
     }
 }
 
+/* Numbers of functions follow each other, and the driver does not know all: an engine that it does
+ * not take is none, and one of which it takes some functions has their channels. */
+static void test_device_ids(void **state)
+{
+    static const struct {
+        unsigned id, functions, channels;
+        const char *message; /* NULL: it copies */
+    } cases[] = {
+        { 65534, 1, 1, "whose device_id the driver knows: 6712, 8225, or 28448 to 28455" },
+        { 65534, 8, 1, "engine.device_id: found 65534, expected at most 65527 with 8 functions" },
+        { 65528, 8, 1, "engine.device_id: found 65528" },
+        { 65527, 8, 1, "whose device_id the driver knows" },
+        { 6711, 2, 2, "at most 1, the channels of copy engines of the host" },
+        { 6711, 2, 1, NULL },
+        { 8225, 8, 8, NULL },
+    };
+    (void)state;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(cases); i++) {
+        char text[3000];
+        snprintf(
+            text, sizeof(text),
+            HOST_WITH(
+                "", "100") "devices = { engine = { type = \"ioat.engine\";"
+                           " integrated = \"server.s0\"; version = \"cb3.2\";"
+                           " channels = 1; device_id = %u; functions = %u; }; };\n" PROGRAM(
+                               "type = \"dma_copy\"; message_bytes = 65536; buffer_bytes = 1048576;"
+                               " channels = %u;"),
+            cases[i].id, cases[i].functions, cases[i].channels);
+        if (cases[i].message != NULL) {
+            scenario_refused(text, cases[i].message);
+            continue;
+        }
+        struct run_result *result = scenario_run(text);
+        assert_true(scenario_value(result, "engine.bytes") > 0);
+        run_result_free(result);
+    }
+}
+
 /* What an engine does not take at once is told by its name and the setting's. */
 static void test_pieces(void **state)
 {
@@ -219,7 +257,7 @@ int main(void)
         cmocka_unit_test(test_overlap),        cmocka_unit_test(test_pollution),
         cmocka_unit_test(test_messages),       cmocka_unit_test(test_refused),
         cmocka_unit_test(test_without_effect), cmocka_unit_test(test_functions),
-        cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_device_ids),     cmocka_unit_test(test_pieces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

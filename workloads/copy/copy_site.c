@@ -30,7 +30,11 @@ static void check_channels(struct program *program, const struct copy_settings *
     char text[160];
     if (found->n_ioat + found->n_dsa == 0) {
         program_mistake(program, "on", errors,
-                        "a host with a copy engine: ioat.engine or dsa.accelerator", NULL);
+                        found->n_unknown == 0
+                            ? "a host with a copy engine: ioat.engine or dsa.accelerator"
+                            : "a host with an ioat.engine whose device_id the driver knows: 6712,"
+                              " 8225, or 28448 to 28455",
+                        NULL);
     } else if (found->n_channels == 0) {
         snprintf(text, sizeof(text),
                  "at most %u, the work_queues of dsa.accelerator, unless queue = \"shared\"",

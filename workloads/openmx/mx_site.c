@@ -80,8 +80,11 @@ void mx_site_check(struct program *program, struct network_host *host,
     }
     if (lending == NULL ||
         copy_engines_find(program->workload->world, lending, &engine_params).n_ioat == 0) {
-        program_mistake(program, "ioat", errors,
-                        "hosts of the group `lending` with an ioat.engine each", NULL);
+        program_mistake(
+            program, "ioat", errors,
+            "hosts of the group `lending` with an ioat.engine each that the driver knows"
+            " by its device_id",
+            NULL);
         return;
     }
     if (lending->copy_engines == NULL) {

@@ -33,6 +33,18 @@ static void add_dsa(struct copy_engines_found *found, const struct model *device
         found->n_channels += params->queues;
 }
 
+/* Functions that the driver takes. */
+static void add_ioat(struct copy_engines_found *found, const struct model *device)
+{
+    unsigned n_taken = 0;
+    for (unsigned n = 0; n < ioat_functions(device); n++)
+        n_taken += ioat_drv_knows(ioat_device_id(device, n));
+    found->n_channels += n_taken * ioat_channels(device);
+    found->n_unknown += n_taken == 0;
+    found->n_ioat += n_taken != 0;
+    found->delays_interrupts |= n_taken != 0 && ioat_delays_interrupts(device);
+}
+
 struct copy_engines_found copy_engines_find(struct world *world, const struct lending_host *host,
                                             const struct copy_engines_params *params)
 {
@@ -43,11 +55,8 @@ struct copy_engines_found copy_engines_find(struct world *world, const struct le
             continue;
         if (device->ops == &dsa_ops)
             add_dsa(&found, device, params);
-        if (device->ops != &ioat_ops)
-            continue;
-        found.n_ioat++;
-        found.n_channels += ioat_channels(device);
-        found.delays_interrupts |= ioat_delays_interrupts(device);
+        if (device->ops == &ioat_ops)
+            add_ioat(&found, device);
     }
     return found;
 }

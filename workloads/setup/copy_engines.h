@@ -41,6 +41,7 @@ const char *copy_engines_differ(const struct copy_engines_params *a,
 /* What engines a host has, by the scenario. */
 struct copy_engines_found {
     unsigned n_ioat, n_dsa;
+    unsigned n_unknown;     /* ioat.engines that the driver does not take, which do not count */
     unsigned n_channels;    /* that drivers with the settings make of them */
     unsigned dsa_queues;    /* work queues of the smallest DSA; 0: there is none */
     bool delays_interrupts; /* there is an I/OAT 3.2 */
