@@ -120,6 +120,7 @@ void rdma_drv_qp_free(struct rdma_drv_qp *qp);
 struct rdma_drv_endpoint {
     uint16_t lid;
     uint32_t qp, psn;
+    uint8_t reads; /* RDMA reads and atomics that it serves at once, at most */
 };
 struct rdma_drv_endpoint rdma_drv_endpoint(const struct rdma_drv_qp *qp);
 struct rdma_drv_connection {
@@ -127,7 +128,7 @@ struct rdma_drv_connection {
     uint8_t timeout;              /* 4.096 us << this; 0: never */
     uint8_t retries, rnr_retries; /* RDMA_RNR_RETRIES_ALWAYS */
     uint8_t rnr_timer;            /* RDMA_RNR_TIMERS_10US */
-    uint8_t reads;                /* in flight, each way; at most the adapter's */
+    uint8_t reads; /* in flight, each way; at most the adapter's, and what the peer serves */
 };
 extern const struct rdma_drv_connection rdma_drv_connection_default;
 /* [thread] To state RTS. Receives may be posted before. */

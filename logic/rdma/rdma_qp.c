@@ -134,7 +134,10 @@ void rdma_drv_qp_free(struct rdma_drv_qp *qp)
 
 struct rdma_drv_endpoint rdma_drv_endpoint(const struct rdma_drv_qp *qp)
 {
-    return (struct rdma_drv_endpoint){ .lid = qp->rdma->lid, .qp = qp->number, .psn = qp->psn };
+    return (struct rdma_drv_endpoint){ .lid = qp->rdma->lid,
+                                       .qp = qp->number,
+                                       .psn = qp->psn,
+                                       .reads = (uint8_t)qp->rdma->limits.reads };
 }
 
 static uint8_t mtu_code(uint32_t bytes)
@@ -165,6 +168,7 @@ int rdma_drv_qp_modify(struct rdma_drv_qp *qp, enum rdma_qp_state state)
 int rdma_drv_connect(struct rdma_drv_qp *qp, const struct rdma_drv_endpoint *peer,
                      const struct rdma_drv_connection *c)
 {
+    const uint8_t reads = reads_of(qp, c->reads);
     struct rdma_command to_rtr = { .opcode = RDMA_MODIFY_QP,
                                    .number = qp->number,
                                    .state = RDMA_QP_RTR,
@@ -173,7 +177,7 @@ int rdma_drv_connect(struct rdma_drv_qp *qp, const struct rdma_drv_endpoint *pee
                                    .lid = peer->lid,
                                    .destination_qp = peer->qp,
                                    .receive_psn = peer->psn,
-                                   .remote_reads = reads_of(qp, c->reads),
+                                   .remote_reads = reads,
                                    .rnr_timer = c->rnr_timer };
     struct rdma_command to_rts = { .opcode = RDMA_MODIFY_QP,
                                    .number = qp->number,
@@ -182,7 +186,7 @@ int rdma_drv_connect(struct rdma_drv_qp *qp, const struct rdma_drv_endpoint *pee
                                    .timeout = c->timeout,
                                    .retries = c->retries,
                                    .rnr_retries = c->rnr_retries,
-                                   .reads = reads_of(qp, c->reads) };
+                                   .reads = reads < peer->reads ? reads : peer->reads };
     int error = rdma_drv_qp_modify(qp, RDMA_QP_INIT);
     if (error == 0)
         error = rdma_drv_command(qp->rdma, &to_rtr);

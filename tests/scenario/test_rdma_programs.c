@@ -52,6 +52,30 @@ static void test_every_test_runs(void **state)
         }
 }
 
+/* An adapter that serves fewer reads at once than the other one could ask for is asked for as many,
+ * on a good wire and on a bad one. */
+static void test_reads_that_the_peer_serves(void **state)
+{
+    static const char text[] =
+        SCENARIO(PERF("p", "test = \"read_bw\"; bytes = 4097; mtu_bytes = 256; queue_depth = 64;"));
+    static const char *const more[] = { "inline_bytes = 256;", "reads_in_flight = 4;",
+                                        "reads_in_flight = 1;" };
+    double mpps[SIM_N_ELEMENTS(more)];
+    (void)state;
+    for (unsigned i = 0; i < 2 * SIM_N_ELEMENTS(more); i++) {
+        g_autoptr(GString) changed = g_string_new(text);
+        g_autofree char *r1 = g_strdup_printf("r1 = { type = \"rdma.adapter\"; %s", more[i / 2]);
+        g_string_replace(changed, "r1 = { type = \"rdma.adapter\";", r1, 1);
+        if (i % 2 == 1)
+            g_string_replace(changed, "to = \"r1.i0\";", "to = \"r1.i0\"; loss_ratio = 0.005;", 1);
+        const double is = run(changed->str, "message_rate_mpps");
+        if (i % 2 == 0)
+            mpps[i / 2] = is;
+    }
+    assert_true(mpps[0] > 1.2 * mpps[2]);
+    assert_true(mpps[1] > 1.2 * mpps[2]);
+}
+
 /* Sends find their receive, which costs more than a byte in memory; a read goes there and back. */
 static void test_order_of_latencies(void **state)
 {
@@ -97,6 +121,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_test_runs),
+        cmocka_unit_test(test_reads_that_the_peer_serves),
         cmocka_unit_test(test_order_of_latencies),
         cmocka_unit_test(test_two_programs_share_the_wire),
         cmocka_unit_test(test_wrong_settings),
