@@ -235,6 +235,23 @@ static void test_nvmeof_adapters(void **state)
                                 "with inline_bytes of at least 16");
 }
 
+/* A packet that is lost near the end is sent again after its time-out, and the target is still
+ * there to answer. */
+static void test_nvmeof_loss(void **state)
+{
+    g_autofree char *text = NULL;
+    (void)state;
+    assert_true(g_file_get_contents("tests/scenario/settings/nvmeof.cfg", &text, NULL, NULL));
+    g_autofree char *lossy = replaced(text, "to = \"r1.i0\";",
+                                      "to = \"r1.i0\"; loss_ratio = 0.001;");
+    g_autofree char *alone = replaced(lossy, "queue_depth = 24;",
+                                      "queue_depth = 1; laid_out = true;");
+    g_autofree char *longer = replaced(alone, "duration_us = 300;", "duration_us = 2000;");
+    struct run_result *result = scenario_run(longer);
+    assert_true(scenario_value(result, "iops") > 1000);
+    run_result_free(result);
+}
+
 /* Names that the group `functions` defines: one message for a mistake, which says what the name
  * is. */
 static void test_names(const char *text)
@@ -731,6 +748,7 @@ int main(void)
         cmocka_unit_test(test_engine),
         cmocka_unit_test(test_spdk),
         cmocka_unit_test(test_nvmeof_adapters),
+        cmocka_unit_test(test_nvmeof_loss),
         cmocka_unit_test(test_virtual_functions),
         cmocka_unit_test(test_depth),
         cmocka_unit_test(test_few_operations),

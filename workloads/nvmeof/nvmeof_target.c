@@ -13,7 +13,6 @@
 #include "models/rdma/rdma.h"
 
 #define LOOK_PS (2 * SIM_PS_PER_US)
-#define BYE_PS  (5 * SIM_PS_PER_MS) /* that initiators have to disconnect at the end */
 
 struct nvmeof_service {
     /* parameters */
@@ -218,6 +217,14 @@ static void close_target(struct nvmeof_service *service)
         nvme_local_close(nvme);
 }
 
+/* At the end initiators disconnect. One of which nothing has come for so long has gone: a
+ * connection is given up when the last retry has had its time. */
+static uint64_t bye_ps(void)
+{
+    const struct rdma_drv_connection *c = &rdma_drv_connection_default;
+    return (c->retries + UINT64_C(1)) * (RDMA_TIMEOUT_UNIT_NS * SIM_PS_PER_NS << c->timeout);
+}
+
 static void target_body(void *arg)
 {
     struct nvmeof_service *service = arg;
@@ -228,15 +235,16 @@ static void target_body(void *arg)
     service->ready = error == 0;
     uint64_t until_ps = UINT64_MAX;
     while (error == 0 && k_now_ps(kernel) < until_ps) {
+        unsigned n = 0;
         answer(service);
         if (nvmeof_target_n_queues(service->target) != 0)
-            nvmeof_target_poll(service->target);
+            n = nvmeof_target_poll(service->target);
         else if (!program_ending(service->program))
             k_sleep(kernel, LOOK_PS);
         else
             break;
-        if (until_ps == UINT64_MAX && program_ending(service->program))
-            until_ps = k_now_ps(kernel) + BYE_PS;
+        if ((until_ps == UINT64_MAX || n != 0) && program_ending(service->program))
+            until_ps = k_now_ps(kernel) + bye_ps();
     }
     close_target(service);
 }
