@@ -258,7 +258,7 @@ static void test_spdk(void **state)
 static void test_shared(void **state)
 {
     static const struct row rows[] = {
-        { LOSS "data", "after everything was returned", 0, NULL, 0, 0 },
+        { LOSS "data", "after everything was returned|Input/output error", 0, NULL, 0, 0 },
         { LOSS "registers", NULL, 0.8, NULL, 0, 0 },
         { SPURIOUS, NULL, 0.8, NULL, 0, 0 },
         { SILENCE, "after everything was returned", 0, NULL, 0, 0 },

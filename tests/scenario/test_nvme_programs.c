@@ -229,7 +229,7 @@ static void test_nvmeof_adapters(void **state)
     g_autofree char *offloaded = replaced(gathered, "adapter = \"r0\";",
                                           "adapter = \"r0\"; offload = true;");
     struct run_result *result = scenario_run(gathered);
-    assert_true(scenario_value(result, "iops") > 10000);
+    assert_true(scenario_value(result, "iops") > 1000);
     run_result_free(result);
     scenario_refused(offloaded, "programs.p.offload: found true (a boolean), expected an adapter "
                                 "with inline_bytes of at least 16");
@@ -246,7 +246,7 @@ static void test_nvmeof_loss(void **state)
                                       "to = \"r1.i0\"; loss_ratio = 0.001;");
     g_autofree char *alone = replaced(lossy, "queue_depth = 24;",
                                       "queue_depth = 1; laid_out = true;");
-    g_autofree char *longer = replaced(alone, "duration_us = 300;", "duration_us = 2000;");
+    g_autofree char *longer = replaced(alone, "duration_us = 300;", "duration_us = 120000;");
     struct run_result *result = scenario_run(longer);
     assert_true(scenario_value(result, "iops") > 1000);
     run_result_free(result);
