@@ -381,7 +381,7 @@ struct k_pci_dev {
     const struct k_pci_driver *driver;
     const struct k_pci_ops *ops; /* its own, as a borrowed device is accessed in another way */
     void *private_data;          /* the kernel's */
-    bool configuring;            /* k_pci_configure_vfs(): others, and k_pci_remove(), wait */
+    bool configuring;            /* k_pci_configure_vfs(), or k_pci_remove(): others wait */
     struct k_wait_queue configured;
 };
 struct k_irq;
@@ -439,8 +439,8 @@ int k_pci_set_vfs(struct k_pci_dev *dev, unsigned n);
 struct k_pci_dev *k_pci_vf(struct k_pci_dev *dev, unsigned v);
 /* What an administrator does by writing `n` to sriov_numvfs of a physical function: its driver
  * enables as many virtual functions as that, or disables all of them with 0, one call after the
- * other. Returns what the driver returns; -ENOENT: it has no driver; -ENOSYS: its driver knows of
- * no virtual functions. From a thread. */
+ * other, and none while the function is being removed. Returns what the driver returns; -ENOENT: it
+ * has no driver (any more); -ENOSYS: its driver knows of no virtual functions. From a thread. */
 int k_pci_configure_vfs(struct k_pci_dev *dev, unsigned n);
 /* Offers a function that no driver has taken to the drivers once more (Linux: device_attach()).
  * True: one has it now. From a thread. */

@@ -48,12 +48,12 @@ unsigned k_pci_find_extended(struct k_pci_dev *dev, unsigned id)
 int k_pci_configure_vfs(struct k_pci_dev *dev, unsigned n)
 {
     struct kernel *kernel = dev->device.kernel;
+    while (dev->configuring) /* afterwards the driver may have left */
+        k_wait(kernel, &dev->configured, UINT64_MAX);
     if (dev->driver == NULL)
         return -ENOENT;
     if (dev->driver->configure_vfs == NULL)
         return -ENOSYS;
-    while (dev->configuring)
-        k_wait(kernel, &dev->configured, UINT64_MAX);
     dev->configuring = true;
     const int error = dev->driver->configure_vfs(dev, n);
     dev->configuring = false;

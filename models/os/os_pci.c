@@ -281,9 +281,12 @@ void k_pci_remove(struct k_pci_dev *dev, bool gone)
     slot->gone = gone;
     while (dev->configuring)
         k_wait(dev->device.kernel, &dev->configured, UINT64_MAX);
+    dev->configuring = true;
     if (dev->driver != NULL)
         dev->driver->remove(dev, gone);
     dev->driver = NULL;
+    dev->configuring = false;
+    k_wake(dev->device.kernel, &dev->configured);
     os_resources_end(&dev->device);
     if (slot->irqs != NULL)
         k_warn(dev->device.kernel, "%s: its driver left interrupts behind", dev->device.name);

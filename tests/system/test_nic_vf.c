@@ -289,6 +289,16 @@ static void enable_body(void *arg)
     s->rig->count++;
 }
 
+/* Finds no driver when its turn comes. */
+static void late_body(void *arg)
+{
+    struct side *s = arg;
+    struct net_device *pf = device(s, 0);
+    k_sleep(s->kernel, 70 * MS);
+    assert_int_equal(nic_dev_set_vfs(pf, 0), -ENOENT);
+    s->rig->count++;
+}
+
 /* While functions are being made nobody makes others, or takes them away; who comes then waits. */
 static void rival_body(void *arg)
 {
@@ -309,9 +319,11 @@ static void rival_body(void *arg)
     device(s, 2)->ops->stop(device(s, 2));
     assert_int_equal(nic_dev_set_vfs(pf, 0), 0);
     k_thread_new(s->kernel, "enable", 0, enable_body, s);
+    k_thread_new(s->kernel, "late", 2, late_body, s);
     k_sleep(s->kernel, 50 * MS);
     k_pci_remove(pci, false);
-    assert_int_equal(s->rig->count, 2);
+    k_sleep(s->kernel, MS);
+    assert_int_equal(s->rig->count, 3);
     assert_null(nic_driver_device(s->driver, 0));
     nic_driver_free(s->driver);
     net_free(s->net);
@@ -325,7 +337,7 @@ static void test_several_at_once(void **state)
     (void)state;
     rig_open(&r, with_firmware(text, sizeof(text), "standard"));
     k_thread_new(r.side[0].kernel, "rival", 1, rival_body, &r.side[0]);
-    run_until(&r, 3, 2000 * MS);
+    run_until(&r, 4, 2000 * MS);
     k_thread_new(r.side[1].kernel, "down", 0, down_body, &r.side[1]);
     run_until(&r, 1, 2000 * MS);
     for (unsigned i = 0; i < 2; i++)
