@@ -167,12 +167,24 @@ static void load_file(GPtrArray *files, const char *path, struct sim_error_list 
     g_ptr_array_add(files, file);
 }
 
-/* Also beside the claims: a scenario of one's own. */
-static bool is_there(const struct claims_file *file, const char *scenario, char **names)
+/* Also beside the claims: a scenario of one's own. One below the roots has its folder's name before
+ * its own. */
+static bool is_there(const struct claims_file *file, const struct cli_options *options,
+                     const char *scenario, char **names)
 {
     g_autofree char *name = g_strconcat(scenario, ".cfg", NULL);
     g_autofree char *own = cli_file_beside(file->path, name);
-    return own != NULL || (names != NULL && g_strv_contains((const char *const *)names, scenario));
+    if (names != NULL && g_strv_contains((const char *const *)names, scenario))
+        return true;
+    if (own == NULL)
+        return false;
+    struct sim_error_list ignored = { 0 };
+    struct scenario *loaded = scenario_load(own, (const char *const *)options->roots, NULL,
+                                            &ignored);
+    const bool there = loaded == NULL || strcmp(scenario_name(loaded), scenario) == 0;
+    scenario_free(loaded);
+    sim_error_release(&ignored);
+    return there;
 }
 
 static void find_scenarios(GPtrArray *files, const struct cli_options *options)
@@ -187,7 +199,8 @@ static void find_scenarios(GPtrArray *files, const struct cli_options *options)
             g_autoptr(GArray) references = claim_references(claims_at(file, k));
             bool all = true;
             for (guint r = 0; r < references->len && all; r++)
-                all = is_there(file, g_array_index(references, struct claim_reference, r).scenario,
+                all = is_there(file, options,
+                               g_array_index(references, struct claim_reference, r).scenario,
                                names);
             claims_at(file, k)->has_scenario = all;
         }

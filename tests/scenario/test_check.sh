@@ -121,6 +121,9 @@ has "are checked" "$out" '^a.x +K .* ok$'
 out=$("$nudma" check own/mine.cfg); is "not run yet" $? 1
 is "is no data, and no unknown name" "$(sed -n 's/^a.x .*- *//p' <<<"$out"), $(grep -c '^no data: ' <<<"$out")" "no data, 0"
 has "by its name" "$("$nudma" check pcie_bench/latency_size)" '^pcie_bench: '
+mkdir -p below/p && cp mine.cfg below/p/mine.cfg
+file below/p "$(claim a.x K 1.0 9999.0 600 "v('mine','$point','latency_mean_ns')" '')"
+has "below the roots its name has the folder's before it" "$("$nudma" check p --scenarios below)" '^a.x .* no scenario$'
 out=$("$nudma" check mine.cfg 2>&1); is "none there" $? 2
 has "is said" "$out" '^mine.cfg: is a scenario, expected a file of claims .*: the claims of a scenario stand in a file claims.cfg'
 
