@@ -275,14 +275,33 @@ static bool stands_in(const struct describe_entry *entry, const char *group)
     return strcmp(entry->name, group) == 0 || strstr(entry->help, quoted) != NULL;
 }
 
-/* Of a path as --set takes it, the entries with such a setting: those that the innermost of its
- * groups names, "hosts.server.cache.llc_ways" that of cache; if none does, all that have it, but for paths
- * into hosts, devices and entries without it. */
+/* What stands before the setting's own name: the entry of that name ("pcie.requester" of
+ * "pcie.requester.lanes"), or the innermost group's; NULL: none, or a device, whose name is the
+ * scenario's. */
+static const struct describe_entry *find_group(const GArray *entries, char **parts, guint n)
+{
+    if (n < 2)
+        return NULL;
+    g_autofree char *path = g_strjoinv(".", parts);
+    path[strlen(path) - strlen(parts[n - 1]) - 1] = '\0';
+    const struct describe_entry *entry = find(entries, path);
+    const bool is_device = n == 3 && strcmp(parts[0], "devices") == 0;
+    return entry != NULL || is_device ? entry : find(entries, parts[n - 2]);
+}
+
+/* Of a path as --set takes it, the entries with such a setting: that of find_group(), so
+ * "hosts.server.cache.llc_ways" that of cache; else those that the innermost of its groups names;
+ * if none does, all that have it, but for paths into hosts, devices and entries without it. */
 static void find_setting(const GArray *entries, char **parts, guint n, GArray *answers)
 {
-    const bool named = n > 1 &&
-                       (find(entries, parts[n - 2]) != NULL || strcmp(parts[0], "hosts") == 0 ||
-                        strcmp(parts[0], "devices") == 0);
+    const struct describe_entry *group = find_group(entries, parts, n);
+    const struct answer own = { group, group != NULL ? find_key(group, parts[n - 1]) : NULL };
+    const bool named = n > 1 && (group != NULL || strcmp(parts[0], "hosts") == 0 ||
+                                 strcmp(parts[0], "devices") == 0);
+    if (own.key != NULL) {
+        g_array_append_val(answers, own);
+        return;
+    }
     guint known_at = named ? 1 : 0; /* groups: 1 for the outermost */
     for (guint i = 0; i < entries->len; i++) {
         const struct describe_entry *entry = &g_array_index(entries, struct describe_entry, i);
@@ -320,7 +339,7 @@ static void add_keys(GPtrArray *keys, const struct describe_entry *entry)
  * all. False without a message: there is none. */
 static bool report_setting(const GArray *entries, const char *name, char **parts, guint n)
 {
-    const struct describe_entry *group = find(entries, parts[n - 2]);
+    const struct describe_entry *group = find_group(entries, parts, n), *owner = NULL;
     g_autoptr(GPtrArray) keys = g_ptr_array_new();
     const bool of_device = group == NULL && strcmp(parts[0], "devices") == 0;
     for (guint i = 0; i < entries->len; i++) {
@@ -330,10 +349,13 @@ static bool report_setting(const GArray *entries, const char *name, char **parts
     }
     g_ptr_array_add(keys, NULL);
     const char *nearest = sim_nearest_name(parts[n - 1], (const char *const *)keys->pdata);
+    for (guint i = 0; nearest != NULL && strcmp(nearest, parts[n - 1]) == 0 && owner == NULL; i++)
+        if (find_key(&g_array_index(entries, struct describe_entry, i), nearest) != NULL)
+            owner = &g_array_index(entries, struct describe_entry, i); /* it stands elsewhere */
     if (nearest != NULL)
-        fprintf(stderr, "nudma describe: \"%s\": %s%s no such setting; did you mean \"%s\"?\n",
+        fprintf(stderr, "nudma describe: \"%s\": %s%s no such setting; did you mean \"%s%s%s\"?\n",
                 name, group != NULL ? group->name : "there is", group != NULL ? " has" : "",
-                nearest);
+                owner != NULL ? owner->name : "", owner != NULL ? "." : "", nearest);
     else if (group != NULL)
         fprintf(stderr,
                 "nudma describe: \"%s\": %s has no such setting (nudma describe %s lists all)\n",

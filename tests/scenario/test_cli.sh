@@ -124,6 +124,11 @@ is "of a device, in all models that have it" \
     "$("$nudma" describe devices.x.lanes | grep -c '^[a-z]*\.[a-z0-9_]*: ') $("$nudma" describe devices.x.lanes | grep -c '^ports: ')" \
     "$("$nudma" describe --all | awk '/^[a-z0-9_.]*: / { of = $1 } $1 == "lanes" && of ~ /\./' | wc -l) 0"
 has "a group" "$("$nudma" describe hosts.server.cache)" '^ *llc_ways '
+is "of a model by its name" "$("$nudma" describe pcie.requester.lanes | grep '^[a-z._]*: ' | sed 's/:.*//' | xargs)" pcie.requester
+is "of a group that is left out" "$("$nudma" describe hosts.server.cores_per_socket 2>&1)" \
+    'nudma describe: "hosts.server.cores_per_socket": there is no such setting; did you mean "cpu.cores_per_socket"?'
+has "of a device that is called like something else" "$("$nudma" describe devices.fio.queue_pair 2>&1)" \
+    'there is no such setting; did you mean "queue_pairs"'
 out=$("$nudma" describe hosts.server.cache.lcl_ways 2>&1); is "a setting that is none" $? 2
 is "the nearest there" "$out" 'nudma describe: "hosts.server.cache.lcl_ways": cache has no such setting; did you mean "llc_ways"?'
 has "describe shows units and provenance" "$("$nudma" describe pcie.requester)" \
