@@ -215,6 +215,7 @@ static void test_engine(void **state)
 static char *replaced(const char *text, const char *part, const char *other)
 {
     g_auto(GStrv) parts = g_strsplit(text, part, -1);
+    assert_true(g_strv_length(parts) > 1); /* else the test is one of something else */
     return g_strjoinv(other, parts);
 }
 
@@ -229,16 +230,17 @@ static void test_nvmeof_adapters(void **state)
     g_autofree char *offloaded = replaced(gathered, "adapter = \"r0\";",
                                           "adapter = \"r0\"; offload = true;");
     struct run_result *result = scenario_run(gathered);
-    assert_true(scenario_value(result, "iops") > 1000);
+    assert_true(scenario_value(result, "iops") > 10000);
     run_result_free(result);
     scenario_refused(offloaded, "programs.p.offload: found true (a boolean), expected an adapter "
                                 "with inline_bytes of at least 16");
 }
 
 /* A packet that is lost near the end is sent again after its time-out, and the target is still
- * there to answer. */
+ * there to answer. Two thirds of the time is such time-outs: of three ends one lies in one. */
 static void test_nvmeof_loss(void **state)
 {
+    static const char *const duration[] = { "80000", "120000", "170000" };
     g_autofree char *text = NULL;
     (void)state;
     assert_true(g_file_get_contents("tests/scenario/settings/nvmeof.cfg", &text, NULL, NULL));
@@ -246,10 +248,13 @@ static void test_nvmeof_loss(void **state)
                                       "to = \"r1.i0\"; loss_ratio = 0.001;");
     g_autofree char *alone = replaced(lossy, "queue_depth = 24;",
                                       "queue_depth = 1; laid_out = true;");
-    g_autofree char *longer = replaced(alone, "duration_us = 300;", "duration_us = 120000;");
-    struct run_result *result = scenario_run(longer);
-    assert_true(scenario_value(result, "iops") > 1000);
-    run_result_free(result);
+    for (size_t i = 0; i < SIM_N_ELEMENTS(duration); i++) {
+        g_autofree char *measure = g_strdup_printf("duration_us = %s;", duration[i]);
+        g_autofree char *longer = replaced(alone, "duration_us = 300;", measure);
+        struct run_result *result = scenario_run(longer);
+        assert_true(scenario_value(result, "iops") > 500);
+        run_result_free(result);
+    }
 }
 
 /* Names that the group `functions` defines: one message for a mistake, which says what the name
