@@ -246,7 +246,7 @@ has "that is said" alone/results/report.html 'None of these scenarios has claims
 
 # ---- Runs that failed ----------------------------------------------------------------------------
 "$nudma" init mine.cfg >/dev/null
-"$simulate" run mine.cfg -q --db failed.db --run-memory '1 MiB' -f transfer_bytes=64 >/dev/null 2>&1
+"$simulate" run mine.cfg -j 1 -q --db failed.db --run-memory '1 MiB' -f transfer_bytes=64 >/dev/null 2>&1
 "$nudma" report mine.cfg --db failed.db -o failed.html >/dev/null
 has "all that ran failed" failed.html 'code>mine</code>, 0 of 8 points; all 2 that ran failed, <code>memory=local transfer_bytes=64</code> first: needed more than the 1 MiB of --run-memory'
 is "is not said to have no results yet" "$(grep -c 'no results yet' failed.html)" 0
