@@ -471,18 +471,20 @@ static bool is_same(const char *a, const char *b)
     return n == (y != NULL ? (size_t)(y - b) : strlen(b)) && strncmp(a, b, n) == 0;
 }
 
-/* A faster root port has more credits, too: where these alone do nearly as much, or help while the
- * link as it is has room, they are the limit. */
+/* A faster root port has more credits, too: where these alone do nearly as much, or a good part of
+ * it while the link as it is has room, they are the limit. */
 static const struct explain_effect *credits_of_link(const GArray *effects, double threshold,
-                                                    const struct run_result *base,
+                                                    const struct run_result *base, const char *but,
                                                     const struct explain_effect *best)
 {
     if (best == NULL || !g_str_has_prefix(best->resource->name, "PCIe link "))
         return best;
-    const double nearly = is_busy_link(best->resource, base) ? 0.8 * best->gain_ratio : threshold;
+    const double part = is_busy_link(best->resource, base) ? 0.8 : 0.25;
+    const double nearly = fmax(threshold, part * best->gain_ratio);
     for (guint i = 0; i < effects->len; i++) {
         const struct explain_effect *effect = &g_array_index(effects, struct explain_effect, i);
         if (g_str_has_prefix(effect->resource->name, "receive credits of root ports ") &&
+            (but == NULL || strcmp(effect->resource->name, but) != 0) &&
             effect->gain_ratio > nearly)
             return effect;
     }
@@ -504,7 +506,7 @@ static const struct explain_resource *best_limit(const GArray *effects, double t
         if (*best == NULL)
             *best = effect;
     }
-    single = credits_of_link(effects, threshold, base, single);
+    single = credits_of_link(effects, threshold, base, but, single);
     if (joint != NULL && (single == NULL || joint->gain_ratio > 2.0 * single->gain_ratio))
         return joint->resource;
     return single != NULL ? single->resource : NULL;

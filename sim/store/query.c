@@ -587,7 +587,7 @@ bool results_evaluate(struct results_db *db, const char *expression, double *val
     const int most_bytes = sqlite3_limit(db->sqlite, SQLITE_LIMIT_LENGTH, MOST_BYTES);
     sqlite3_progress_handler(db->sqlite, STEPS_AT_A_TIME, count_steps, &n_times);
     if (stray != NULL)
-        *message = g_strdup_printf("found \"%s\", a bracket that nothing opens, expected one "
+        *message = g_strdup_printf("found \"%.40s\", a bracket that nothing opens, expected one "
                                    "expression",
                                    stray);
     else if (code != SQLITE_OK || statement == NULL)

@@ -57,7 +57,7 @@ limit "3a lines of reads" '^  lines of reads that a stack of server has under wa
     --set hosts.server.root_complex.read_lines=8
 limit "3b credits, while the wire has room, though a faster link brings more of them" '^  receive credits of root ports of server' \
     "${a[@]}" --set workload.transfer_bytes=64 --set workload.cache=cold --set workload.window_bytes=16777216 \
-    --set devices.nic.writes_in_flight=256
+    --set devices.nic.writes_in_flight=256 --set devices.nic.tx_align_bytes=4 --set hosts.server.root_complex.inbound_ns=150
 limit "4 DDIO ways" '^  DDIO ways of server' pcie_bench/latency_window --set measure.transactions=200 \
     --set measure.duration_us=200 --point 'cache=device_warm window_bytes=3145728'
 # shellcheck disable=SC2086 # words
