@@ -110,7 +110,7 @@ static void fails(struct nudma_scenario *scenario, size_t point, const char *mes
 static void test_errors(void **unused)
 {
     const char *const wrong[] = { "workload.device=nobody", "measure.warmup_us=-1", NULL };
-    const char *const large[] = { "workload.window_bytes=1000000000000", NULL };
+    const char *const large[] = { "workload.window_bytes=68000000000", NULL };
     struct nudma_scenario *scenario = load(wrong);
 
     (void)unused;
@@ -119,7 +119,7 @@ static void test_errors(void **unused)
     fails(scenario, 28, "has 28 points, and none of index 28");
     nudma_scenario_free(scenario);
     scenario = load(large);
-    fails(scenario, 0, "no memory for a window of 1000000000000 bytes");
+    fails(scenario, 0, "no memory for a window of 68000000000 bytes");
     nudma_scenario_free(scenario);
 }
 
