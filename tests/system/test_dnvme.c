@@ -179,7 +179,7 @@ static void test_death(void **state)
                               .lender_iommu = i != 0,
                               .duration_us = 12000,
                               .manager = "lease_ms = 5.0;",
-                              .clients = "clients = 2; dies = 2; dies_us = 100;" });
+                              .clients = "clients = 2; dies = 2; dies_us = 150;" });
         assert_true(scenario_value(result, "m.leases_expired") == 1);
         assert_true(scenario_value(result, "m.queues_reclaimed") == 1);
         assert_true(scenario_value(result, "p.others_after_death") == 1);
