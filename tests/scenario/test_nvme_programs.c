@@ -219,14 +219,19 @@ static char *replaced(const char *text, const char *part, const char *other)
     return g_strjoinv(other, parts);
 }
 
+static char *nvmeof_with(const char *part, const char *other)
+{
+    g_autofree char *text = NULL;
+    assert_true(g_file_get_contents("tests/scenario/settings/nvmeof.cfg", &text, NULL, NULL));
+    return replaced(text, part, other);
+}
+
 /* The adapter that serves reads writes the queue's head into responses that it finds inline. */
 static void test_nvmeof_adapters(void **state)
 {
-    g_autofree char *text = NULL;
     (void)state;
-    assert_true(g_file_get_contents("tests/scenario/settings/nvmeof.cfg", &text, NULL, NULL));
-    g_autofree char *gathered = replaced(text, "\"rdma.adapter\";",
-                                         "\"rdma.adapter\"; inline_bytes = 15;");
+    g_autofree char *gathered = nvmeof_with("\"rdma.adapter\";",
+                                            "\"rdma.adapter\"; inline_bytes = 15;");
     g_autofree char *offloaded = replaced(gathered, "adapter = \"r0\";",
                                           "adapter = \"r0\"; offload = true;");
     struct run_result *result = scenario_run(gathered);
@@ -241,11 +246,8 @@ static void test_nvmeof_adapters(void **state)
 static void test_nvmeof_loss(void **state)
 {
     static const char *const duration[] = { "80000", "120000", "170000" };
-    g_autofree char *text = NULL;
     (void)state;
-    assert_true(g_file_get_contents("tests/scenario/settings/nvmeof.cfg", &text, NULL, NULL));
-    g_autofree char *lossy = replaced(text, "to = \"r1.i0\";",
-                                      "to = \"r1.i0\"; loss_ratio = 0.001;");
+    g_autofree char *lossy = nvmeof_with("to = \"r1.i0\";", "to = \"r1.i0\"; loss_ratio = 0.001;");
     g_autofree char *alone = replaced(lossy, "queue_depth = 24;",
                                       "queue_depth = 1; laid_out = true;");
     for (size_t i = 0; i < SIM_N_ELEMENTS(duration); i++) {
