@@ -471,15 +471,17 @@ static bool is_same(const char *a, const char *b)
     return n == (y != NULL ? (size_t)(y - b) : strlen(b)) && strncmp(a, b, n) == 0;
 }
 
-/* A faster root port has more credits, too: where these alone do nearly as much, or a good part of
- * it while the link as it is has room, they are the limit. */
+/* A faster root port has more credits, too. They are the limit where they alone do nearly as much, or
+ * a part of it while the link as it is has room: it stands still for want of them. */
+#define NEARLY_ALL 0.8
+#define A_PART     0.25
 static const struct explain_effect *credits_of_link(const GArray *effects, double threshold,
                                                     const struct run_result *base, const char *but,
                                                     const struct explain_effect *best)
 {
     if (best == NULL || !g_str_has_prefix(best->resource->name, "PCIe link "))
         return best;
-    const double part = is_busy_link(best->resource, base) ? 0.8 : 0.25;
+    const double part = is_busy_link(best->resource, base) ? NEARLY_ALL : A_PART;
     const double nearly = fmax(threshold, part * best->gain_ratio);
     for (guint i = 0; i < effects->len; i++) {
         const struct explain_effect *effect = &g_array_index(effects, struct explain_effect, i);
