@@ -471,8 +471,8 @@ static bool is_same(const char *a, const char *b)
     return n == (y != NULL ? (size_t)(y - b) : strlen(b)) && strncmp(a, b, n) == 0;
 }
 
-/* A faster root port has more credits, too. They are the limit where they alone do nearly as much, or
- * a part of it while the link as it is has room: it stands still for want of them. */
+/* A faster root port has more credits, too. They are the limit where they alone do nearly as much,
+ * or a part of it while the link as it is has room: it stands still for want of them. */
 #define NEARLY_ALL 0.8
 #define A_PART     0.25
 static const struct explain_effect *credits_of_link(const GArray *effects, double threshold,
