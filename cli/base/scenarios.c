@@ -103,8 +103,7 @@ char **cli_scenario_names(const struct cli_options *options, char **arguments, b
     return (char **)g_ptr_array_free(names, FALSE);
 }
 
-/* One that cannot be read counts as one: whoever uses it hears why. */
-static bool is_machine(const struct cli_options *options, const char *name)
+bool cli_is_machine(const struct cli_options *options, const char *name)
 {
     g_autofree char *file = g_strconcat("platforms/", name, ".cfg", NULL);
     g_autofree char *path = cli_find_file(options, file);
@@ -122,7 +121,7 @@ char **cli_machine_names(const struct cli_options *options)
 {
     char **names = cli_names_in(options, "platforms"), **kept = names;
     for (char **name = names; *name != NULL; name++) {
-        if (is_machine(options, *name))
+        if (cli_is_machine(options, *name))
             *kept++ = *name;
         else
             g_free(*name);

@@ -20,6 +20,9 @@ void cli_name_scenario_files(struct cli_options *options);
 /* The names of the files root/folder/NAME.cfg of all roots, sorted, NULL-terminated;
  * g_strfreev(). */
 char **cli_names_in(const struct cli_options *options, const char *folder);
+/* The platform of that name is one machine, which a host includes. One that cannot be read counts
+ * as one: whoever uses it hears why. */
+bool cli_is_machine(const struct cli_options *options, const char *name);
 /* The names of those platforms that are one machine, which a host includes; the others are whole
  * set-ups of hosts and devices. The same. */
 char **cli_machine_names(const struct cli_options *options);

@@ -39,9 +39,9 @@ static char *find(const struct cli_options *options, const char *option, const c
  * for. */
 static bool is_machine(const struct cli_options *options, const char *platform)
 {
-    g_auto(GStrv) machines = cli_machine_names(options);
-    if (g_strv_contains((const char *const *)machines, platform))
+    if (cli_is_machine(options, platform))
         return true;
+    g_auto(GStrv) machines = cli_machine_names(options);
     g_autofree char *file = g_strconcat("platforms/", platform, ".cfg", NULL);
     g_autofree char *all = g_strjoinv(", ", machines);
     g_auto(GStrv) users = cli_scenarios_that_name(options, file, USERS_SHOWN);
