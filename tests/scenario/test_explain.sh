@@ -139,10 +139,10 @@ is "that is as many as there are" "$((planned))" "$(grep -c '^\[[0-9]*/[0-9]*\]'
 has "cores that cannot be twice as fast" "$out" '^  cores of server \(clock\)\. With$'
 has "are as fast as they can be" "$out" '^    hosts.server.cpu.clock_ghz = 6 instead of 3\.3 \(the most that its range allows\)$'
 has "which is listed" "$out" '^  With what the range allows, less than twice as much: cores of server \(clock\), clock_ghz at most 6$'
-out=$(explain fio.cfg --point 'engine=libaio depth=16' --set hosts.server.cpu.clock_ghz=6)
-has "at the end of the range they are not tried" "$out" '^  Not tried, as the range ends there: hosts.server.cpu.clock_ghz = 6$'
-is "nor listed" "$(grep -c 'cores of server' <<<"$out")" 0
 if [ "$(stride 2)" = 1 ]; then
+    out=$(explain fio.cfg --point 'engine=libaio depth=16' --set hosts.server.cpu.clock_ghz=6)
+    has "at the end of the range they are not tried" "$out" '^  Not tried, as the range ends there: hosts.server.cpu.clock_ghz = 6$'
+    is "nor listed" "$(grep -c 'cores of server' <<<"$out")" 0
     sed 's/^hosts = {/& other = {\n@include "platforms\/gold6234.cfg"\n};/' fio.cfg >two.cfg
     has "of two they are" "$(explain two.cfg --point 'engine=libaio depth=16')" '^ +[0-9.]+ %  cpu of server$'
 fi
@@ -189,7 +189,9 @@ is "one more is no help" "$(grep -cE '\((3\.1|[0-2]\.[0-9]) % better\)' <<<"$out
 has "three more are" "$out" '^  PCIe link server.s0.rp1 to ssd.p0 \(Gen3 x4\): 1[0-9]+ \([0-9.]+ % better\)$'
 has "what is tried again" "$out" 'change it by no more than 3\.1 %\.$'
 has "a rate of their bytes, too" "$(explain few.cfg -m throughput_gbyte_s)" '^32 were counted for it in 220 us'
-is "of many nothing is said" "$(explain few.cfg --set measure.duration_us=22000 | grep -c 'were counted')" 0
+if [ "$(stride 2)" = 1 ]; then
+    is "of many nothing is said" "$(explain few.cfg --set measure.duration_us=22000 | grep -c 'were counted')" 0
+fi
 
 # ---- Noise ---------------------------------------------------------------------------------------
 chance=(pcie_bench/latency_window --set measure.transactions=30 --point 'cache=device_warm window_bytes=3145728' -m throughput_gbit_s)

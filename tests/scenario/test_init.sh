@@ -36,7 +36,7 @@ for workload in netperf pcie_bench memory fio; do
     suited=
     for machine in $machines; do
         rm -f m.cfg
-        "$nudma" init m.cfg --workload $workload --platform "$machine" >out.txt 2>&1 &&
+        "$simulate" init m.cfg --workload $workload --platform "$machine" >out.txt 2>&1 &&
             grep -q "platforms/$machine.cfg" m.cfg && suited="$suited$machine "
         [ "$(grep -c '^Without the variant "remote"' out.txt) $(grep -c remote m.cfg)" = "1 0" ] && alone=${alone/$machine}
     done
