@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/base/blame.h"
 #include "cli/base/point_name.h"
 #include "cli/campaign/plan.h"
 #include "workloads/experiment.h"
@@ -63,20 +64,31 @@ static void check_point(struct plan_point *point, bool print, struct sim_error_l
     config_free(config);
 }
 
-/* mistaken: the points that have each message, GArray of guint; NULL: nobody asks. */
+static void note_mistaken(GHashTable *mistaken, guint point, const struct sim_error_list *errors)
+{
+    for (size_t i = 0; i < errors->n_messages; i++) {
+        GArray *points = g_hash_table_lookup(mistaken, errors->message[i]);
+        if (points == NULL) {
+            points = g_array_new(FALSE, FALSE, sizeof(guint));
+            g_hash_table_insert(mistaken, g_strdup(errors->message[i]), points);
+        }
+        g_array_append_val(points, point);
+    }
+}
+
+/* mistaken: the points that have each message, GArray of guint; NULL: nobody asks, and the messages
+ * need not say which --set they are of. */
 static void check_part(const struct plan *plan, const struct part *part, bool print,
                        GHashTable *mistaken, struct sim_error_list *errors)
 {
+    g_autoptr(GHashTable) places = cli_places_new();
     for (guint i = part->first; i < part->end; i++) {
+        const struct plan_point *point = plan_point(plan, i);
         struct sim_error_list own = { 0 };
         check_point(plan_point(plan, i), print, &own);
-        for (size_t k = 0; mistaken != NULL && k < own.n_messages; k++) {
-            GArray *points = g_hash_table_lookup(mistaken, own.message[k]);
-            if (points == NULL) {
-                points = g_array_new(FALSE, FALSE, sizeof(guint));
-                g_hash_table_insert(mistaken, g_strdup(own.message[k]), points);
-            }
-            g_array_append_val(points, i);
+        if (mistaken != NULL) {
+            cli_blame_sets(point->scenario, point->index, places, &own);
+            note_mistaken(mistaken, i, &own);
         }
         sim_error_move(errors, &own);
         if (errors->n_messages > SIM_ERRORS_PRINTED) /* nobody reads those of the other points */
@@ -265,20 +277,26 @@ static bool take_hashes(const struct plan *plan, const struct part *part)
     return n_read == n_bytes;
 }
 
+static void free_points(gpointer points)
+{
+    g_array_free(points, TRUE);
+}
+
+static GHashTable *mistaken_new(void)
+{
+    return g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_points);
+}
+
 void plan_check_first(const struct plan *plan, struct sim_error_list *errors)
 {
+    g_autoptr(GHashTable) mistaken = mistaken_new();
     const struct scenario *last = NULL;
     for (guint i = 0; i < plan->points->len; i++) {
         const struct part part = { .first = i, .end = i + 1 };
         if (plan_point(plan, i)->scenario != last)
-            check_part(plan, &part, false, NULL, errors);
+            check_part(plan, &part, false, mistaken, errors);
         last = plan_point(plan, i)->scenario;
     }
-}
-
-static void free_points(gpointer points)
-{
-    g_array_free(points, TRUE);
 }
 
 void plan_check(struct plan *plan, unsigned n_processes, bool print, struct sim_error_list *errors)
@@ -286,8 +304,7 @@ void plan_check(struct plan *plan, unsigned n_processes, bool print, struct sim_
     const guint n_points = plan->points->len;
     const guint n_parts = print ? 1 : CLAMP(n_points / PART_POINTS, 1, n_processes);
     g_autofree struct part *parts = g_new0(struct part, n_parts);
-    g_autoptr(GHashTable) mistaken = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
-                                                           free_points);
+    g_autoptr(GHashTable) mistaken = mistaken_new();
     for (guint i = 0; i < n_parts; i++) {
         parts[i].first = (guint)((guint64)n_points * i / n_parts);
         parts[i].end = (guint)((guint64)n_points * (i + 1) / n_parts);

@@ -3,10 +3,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/base/blame.h"
 #include "cli/base/scenarios.h"
 #include "cli/campaign/stop.h"
 #include "cli/commands/calibrate.h"
-#include "workloads/experiment.h"
 
 /* ---- What was asked for ---------------------------------------------------------------------- */
 
@@ -124,11 +124,9 @@ static void read_params(struct calibration *c, struct sim_error_list *errors)
 {
     for (guint i = 0; i < c->trials.points->len; i++) {
         const struct trial_point *point = &g_array_index(c->trials.points, struct trial_point, i);
-        struct config *config = scenario_point(point->scenario, point->index, errors);
-        if (config != NULL && experiment_check(config, errors)) {
-            for (guint k = 0; k < c->trials.params->len; k++)
-                look_up(calibration_param(c, k), config, point, errors);
-        }
+        struct config *config = cli_checked_point(point->scenario, point->index, errors);
+        for (guint k = 0; config != NULL && k < c->trials.params->len; k++)
+            look_up(calibration_param(c, k), config, point, errors);
         config_free(config);
     }
     for (guint k = 0; k < c->trials.params->len; k++)

@@ -2,11 +2,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include "cli/base/blame.h"
 #include "cli/base/cli.h"
 #include "cli/base/scenarios.h"
 #include "cli/topology/topology.h"
 #include "sim/config/filter.h"
-#include "workloads/experiment.h"
 
 static const char *const format_names[] = { "text", "dot", "svg", "hwloc", NULL };
 
@@ -115,11 +115,9 @@ static char *draw_all(GPtrArray *scenarios, const struct wanted *wanted,
         struct scenario *scenario = scenarios->pdata[i];
         const size_t before = errors->n_messages, point = choose_point(scenario, wanted, errors);
         struct config *config = errors->n_messages == before
-                                    ? scenario_point(scenario, point, errors)
+                                    ? cli_checked_point(scenario, point, errors)
                                     : NULL;
-        struct topology *topology = config != NULL && experiment_check(config, errors)
-                                        ? topology_new(config, errors)
-                                        : NULL;
+        struct topology *topology = config != NULL ? topology_new(config, errors) : NULL;
         const bool sound = topology != NULL && read_results(topology, scenario, point, wanted);
         g_autofree char *drawn = sound
                                      ? draw(topology, scenario, wanted, scenarios->len > 1, errors)

@@ -49,6 +49,20 @@ static struct config *parse_bare(const char *text, const char *path, struct conf
     return config;
 }
 
+/* The text is scanned as the setting "value" of a file: messages get the path of the real one. */
+static void move_with_path(struct sim_error_list *more, const char *path, struct config_place place,
+                           struct sim_error_list *errors)
+{
+    for (size_t i = 0; i < more->n_messages; i++) {
+        const char *text = sim_error_text(more, i);
+        const bool named = g_str_has_prefix(text, "value") && strchr(".:", text[strlen("value")]);
+
+        sim_error_add(errors, place.file, place.line, "%s%s%s", path, named ? "" : ": ",
+                      text + (named ? strlen("value") : 0));
+    }
+    sim_error_release(more);
+}
+
 struct config *config_parse_value(const char *text, const char *path, struct config_place place,
                                   struct sim_error_list *errors)
 {
@@ -59,13 +73,15 @@ struct config *config_parse_value(const char *text, const char *path, struct con
         sim_error_add(errors, place.file, place.line,
                       "%s: no value after \"=\"; the empty string is \"\"", path);
     } else if (strchr("\"([{", *trimmed)) {
-        g_autofree char *setting = g_strdup_printf("value = %s;", trimmed);
+        g_autofree char *setting = g_strdup_printf("value = %s", trimmed);
+        struct sim_error_list own = { 0 };
         struct config_scan scan;
 
-        config_scan(&scan, NULL, setting, place, NULL, errors);
+        config_scan(&scan, NULL, setting, place, NULL, &own);
         if (!scan.syntax_error)
-            config = config_load_scanned(&scan, errors);
+            config = config_load_scanned(&scan, &own);
         config_scan_release(&scan);
+        move_with_path(&own, path, place, errors);
         if (config && config_count(config->root) != 1) {
             sim_error_add(errors, place.file, place.line, "%s: found %.60s, expected one value",
                           path, trimmed);

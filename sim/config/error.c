@@ -72,14 +72,41 @@ bool sim_error_move(struct sim_error_list *errors, struct sim_error_list *more)
     return any;
 }
 
+/* Takes the text over. */
+static void replace(struct sim_error_list *errors, size_t i, char *text)
+{
+    g_hash_table_remove(errors->known, errors->message[i]);
+    g_hash_table_add(errors->known, text);
+    g_free(errors->message[i]);
+    errors->message[i] = text;
+}
+
 void sim_error_append(struct sim_error_list *errors, size_t i, const char *text)
 {
-    char *longer = g_strconcat(errors->message[i], text, NULL);
+    replace(errors, i, g_strconcat(errors->message[i], text, NULL));
+}
 
-    g_hash_table_remove(errors->known, errors->message[i]);
-    g_hash_table_add(errors->known, longer);
-    g_free(errors->message[i]);
-    errors->message[i] = longer;
+const char *sim_error_text(const struct sim_error_list *errors, size_t i)
+{
+    const char *message = errors->message[i];
+    const size_t n_file = errors->place[i].n_file;
+    const char *end = n_file > 0 ? strstr(message + n_file, ": ") : NULL;
+
+    return end ? end + 2 : message;
+}
+
+void sim_error_set_place(struct sim_error_list *errors, size_t i, const char *place)
+{
+    const char *message = errors->message[i], *rest = sim_error_text(errors, i);
+    char *text;
+
+    if (rest > message)
+        text = g_strdup_printf("%s: %s (%.*s)", place, rest, (int)(rest - message - 2), message);
+    else
+        text = g_strdup_printf("%s: %s", place, message);
+    make_printable(text);
+    errors->place[i] = (struct sim_error_place){ .n_file = strlen(place) };
+    replace(errors, i, text);
 }
 
 void sim_error_release(struct sim_error_list *errors)

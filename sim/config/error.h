@@ -28,6 +28,10 @@ void sim_error_add(struct sim_error_list *errors, const char *file, int line, co
 bool sim_error_move(struct sim_error_list *errors, struct sim_error_list *more);
 /* Appends the text to message i. */
 void sim_error_append(struct sim_error_list *errors, size_t i, const char *text);
+/* Message i without its place; of the list. */
+const char *sim_error_text(const struct sim_error_list *errors, size_t i);
+/* The mistake of message i is at `place`, and no line of a file: "place: message (file:line)". */
+void sim_error_set_place(struct sim_error_list *errors, size_t i, const char *place);
 void sim_error_release(struct sim_error_list *errors);
 #define SIM_ERRORS_PRINTED 200
 /* One message a line, by file and line, then in the order in which they were found; those of no

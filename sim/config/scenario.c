@@ -441,6 +441,8 @@ void scenario_sample(struct scenario *scenario, const char *text, struct sim_err
     const struct config_place place = { .file = "--precision", .origin = "--precision" };
     struct config_node *root = scenario->base->root;
 
+    g_free(scenario->precision);
+    scenario->precision = g_strdup(text);
     if (config_find(root, precision) || scenario_axis_naming(scenario, precision) ||
         scenario_where_sets(scenario, precision) || config_find(root, counted) ||
         scenario_axis_naming(scenario, counted) || scenario_where_sets(scenario, counted))
@@ -497,6 +499,9 @@ static struct scenario *load(const char *name_or_path, const char *const *roots,
     scenario = g_new0(struct scenario, 1);
     scenario->name = name;
     scenario->path = path;
+    scenario->asked = g_strdup(name_or_path);
+    scenario->roots = g_strdupv((char **)(uintptr_t)roots);
+    scenario->sets = g_strdupv((char **)(uintptr_t)sets);
     scenario->has_root = roots && roots[root];
     scenario->is_outline = is_outline;
     scenario->base = base;
@@ -536,6 +541,22 @@ struct scenario *scenario_load(const char *name_or_path, const char *const *root
     return load(name_or_path, roots, sets, false, errors);
 }
 
+const char *const *scenario_sets(const struct scenario *scenario)
+{
+    return (const char *const *)scenario->sets;
+}
+
+struct scenario *scenario_with_sets(const struct scenario *scenario, const char *const *sets,
+                                    struct sim_error_list *errors)
+{
+    struct scenario *other = scenario_load(scenario->asked, (const char *const *)scenario->roots,
+                                           sets, errors);
+
+    if (other && scenario->precision)
+        scenario_sample(other, scenario->precision, errors);
+    return other;
+}
+
 struct scenario *scenario_load_outline(const char *name_or_path, const char *const *roots,
                                        struct sim_error_list *errors)
 {
@@ -555,6 +576,10 @@ void scenario_free(struct scenario *scenario)
     g_ptr_array_free(scenario->axes, TRUE);
     g_ptr_array_free(scenario->parsed, TRUE);
     config_free(scenario->base);
+    g_strfreev(scenario->roots);
+    g_strfreev(scenario->sets);
+    g_free(scenario->asked);
+    g_free(scenario->precision);
     g_free(scenario->changes);
     g_free(scenario->digest);
     g_free(scenario->title);

@@ -26,6 +26,11 @@ struct scenario;
  */
 struct scenario *scenario_load(const char *name_or_path, const char *const *roots,
                                const char *const *sets, struct sim_error_list *errors);
+/* The `sets` that it was loaded with; NULL: none. */
+const char *const *scenario_sets(const struct scenario *scenario);
+/* Loads it once more, with these. NULL with messages, as scenario_load(). */
+struct scenario *scenario_with_sets(const struct scenario *scenario, const char *const *sets,
+                                    struct sim_error_list *errors);
 /* Names, title, axes and points alone: the platforms that `set` and variants name ("@FILE") are not
  * read unless they mention any of these, nor are mistakes in them. scenario_point() and
  * scenario_digest() are not for it. */

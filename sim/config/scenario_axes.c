@@ -384,6 +384,11 @@ bool scenario_override_axis(struct scenario *scenario, const char *name, const c
     old = *axis;
     axis->values = g_ptr_array_new_with_free_func(axis_value_free);
     g_auto(GStrv) texts = g_strsplit(values, ",", -1);
+    if (*values != '\0' && strchr("[({", *values))
+        sim_error_add(errors, place.file, 0,
+                      "axes.%s: found %.60s, expected values with \",\" between them, without "
+                      "brackets",
+                      name, values);
     if (g_strv_length(texts) > AXIS_MAX_VALUES)
         sim_error_add(errors, place.file, 0, "axes.%s: more than %d values", name, AXIS_MAX_VALUES);
     for (char **text = texts; *text && errors->n_messages == before; text++) {

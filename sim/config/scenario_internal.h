@@ -43,8 +43,9 @@ struct where {
 
 struct scenario {
     char *name, *path, *title, *text, *changes, *digest;
-    bool has_root;   /* the file is below one of the roots */
-    bool is_outline; /* "@FILE"s have been left out */
+    char *asked, **roots, **sets, *precision; /* what scenario_load() and _sample() were given */
+    bool has_root;                            /* the file is below one of the roots */
+    bool is_outline;                          /* "@FILE"s have been left out */
     char **include_dirs;
     struct config *base;
     GPtrArray *axes;   /* of struct axis, owned */

@@ -189,6 +189,21 @@ programs.p.cpu: found 77 (an integer), expected a CPU of the host, 0..47 (at pla
 devices.engine.reads_in_flight: unknown setting (at platform=spr)"
 out=$("$simulate" run pcie_bench/latency_size --set "axes.transfer_bytes=$(seq -s, 8001 8400)" 2>&1)
 has "of many values the first" "$out" '\(at transfer_bytes=8193,[0-9,]{30,50} and [0-9]+ more\)$'
+ways=hosts.server.iommu.iotlb_ways
+why="hosts.server: the entries of a cache must be a multiple of its ways ($NUDMA_SCENARIOS/$size.cfg:7)"
+for command in run explain topology "run --trace 1" "calibrate --param hosts.server.os.copy_line_cycles --claim pcb.lat.rd.64"; do
+    # shellcheck disable=SC2086
+    out=$("$nudma" $command $size --set $ways=7 --set workload.gap_ns=5 2>&1 | sed -n "/entries/p")
+    is "$command: the --set that models find wrong is the place" "$out" "--set $ways=7: $why"
+done
+out=$("$nudma" run $size --set $ways=7 --set hosts.server.iommu.iotlb_entries=20 --set workload.gap_ns=5 2>&1)
+is "of several each that is wrong alone" "$out" "--set $ways=7, --set hosts.server.iommu.iotlb_entries=20: $why"
+out=$("$nudma" run $size --set $ways=32 --set hosts.server.iommu.iotlb_entries=48 2>&1)
+is "and of those that are wrong together" "$out" "--set $ways=32, --set hosts.server.iommu.iotlb_entries=48: $why"
+sed 's/^measure = {/& cool_us = 3;/' "$NUDMA_SCENARIOS/$size.cfg" >own.cfg
+is "not what is wrong without it" "$("$nudma" run own.cfg --set workload.gap_ns=5 2>&1 | cut -d' ' -f1-4)" \
+    "own.cfg:21: measure.cool_us: unknown setting;"
+rm own.cfg
 is "nothing has been written so far" "$(find . -name '*.db*')" ""
 
 is "an option before a command that may not have it" "$("$nudma" --set a.b=1 plot X 2>&1)" \

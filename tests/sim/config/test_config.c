@@ -1128,8 +1128,12 @@ static void set_refuses_what_cannot_be(void **state)
         { "a.b", "", "--set: a.b: no value after \"=\"; the empty string is \"\"" },
         { "a.b", "99999999999999999999",
           "--set: a.b: found 99999999999999999999, expected an integer of at most 64 bits" },
-        { "a.b", "\"x", "--set: a string that does not end" },
-        { "a.b", "[1, ", "--set: syntax error: found \";\", expected a value" },
+        { "a.b", "\"x", "--set: a.b: a string that does not end" },
+        { "a.b", "[1, ", "--set: a.b: syntax error: \"[\" without its end" },
+        { "a.b", "[1, x]",
+          "--set: a.b: syntax error: found x, expected a value; strings stand in quotes: \"x\"" },
+        { "a", "{ b = 012; }",
+          "--set: a.b: found 012, expected an integer without a zero before it" },
         { "a.b", "\"x\"; c = 1", "--set: a.b: found \"x\"; c = 1, expected one value" },
     };
 

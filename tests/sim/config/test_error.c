@@ -29,6 +29,23 @@ static void messages_carry_their_place(void **state)
     sim_error_release(&errors);
 }
 
+static void another_place_takes_the_line_to_the_end(void **state)
+{
+    struct sim_error_list errors = { 0 };
+
+    (void)state;
+    sim_error_add(&errors, "a: b.cfg", 12, "x: found %d", 3);
+    sim_error_add(&errors, NULL, 0, "z: y");
+    assert_string_equal(sim_error_text(&errors, 0), "x: found 3");
+    assert_string_equal(sim_error_text(&errors, 1), "z: y");
+    sim_error_set_place(&errors, 0, "--set x=3");
+    sim_error_set_place(&errors, 1, "--set y=4");
+    assert_string_equal(errors.message[0], "--set x=3: x: found 3 (a: b.cfg:12)");
+    assert_string_equal(errors.message[1], "--set y=4: z: y");
+    assert_string_equal(sim_error_text(&errors, 0), "x: found 3 (a: b.cfg:12)");
+    sim_error_release(&errors);
+}
+
 /* A terminal does what they say: neither ESC nor the CSI of U+009B reaches it. */
 static void messages_have_no_control_characters(void **state)
 {
@@ -181,6 +198,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_carry_their_place),
+        cmocka_unit_test(another_place_takes_the_line_to_the_end),
         cmocka_unit_test(messages_have_no_control_characters),
         cmocka_unit_test(messages_are_printed_in_order),
         cmocka_unit_test(many_messages_are_printed_at_once),

@@ -749,6 +749,26 @@ static void axes_are_replaced_by_name(void **state)
                 "transfer_bytes has no values");
     refuse_sets(f, two_axes, "axes.transfer_bytes=1,,2",
                 "--set: axis transfer_bytes: no value after \"=\"; the empty string is \"\"");
+    refuse_sets(f, two_axes, "axes.transfer_bytes=[1,2]",
+                "--set: axes.transfer_bytes: found [1,2], expected values with \",\" between them, "
+                "without brackets");
+}
+
+/* As it was, but for the values that are given with it. */
+static void is_loaded_again_with_other_sets(void **state)
+{
+    struct fixture *f = *state;
+    struct scenario *s = load_good(f, two_axes, SETS("axes.memory=remote", "workload.gap_ns=5"));
+    struct scenario *other = scenario_with_sets(s, SETS("axes.memory=local"), &f->errors);
+
+    assert_string_equal(scenario_sets(s)[1], "workload.gap_ns=5");
+    assert_null(scenario_sets(s)[2]);
+    assert_string_equal(scenario_name(other), scenario_name(s));
+    assert_string_equal(scenario_axis_value(other, scenario_axis_find(other, "memory"), 0),
+                        "local");
+    assert_string_equal(scenario_changes(other), "");
+    scenario_free(other);
+    scenario_free(s);
 }
 
 /* ---- Mistakes in axes ------------------------------------------------------------------------ */
@@ -1040,6 +1060,7 @@ int main(void)
         TEST(a_file_for_another_host_is_refused),
         TEST(set_of_a_setting_that_an_axis_sets),
         TEST(axes_are_replaced_by_name),
+        TEST(is_loaded_again_with_other_sets),
         TEST(mistakes_in_axes),
         TEST(several_mistakes_are_reported_together),
         TEST(too_many_points),
