@@ -101,7 +101,6 @@ static void check_details(const struct workload *workload, struct config_node *r
 static bool workload_build(struct workload *workload, struct config *config, uint64_t seed,
                            struct sim_error_list *errors)
 {
-    static const char *const type[] = { "type", NULL };
     struct config_node *root = config_root(config);
     struct sim_error_list own = { 0 };
     *workload = (struct workload){ .config = config };
@@ -112,7 +111,7 @@ static bool workload_build(struct workload *workload, struct config *config, uin
     read_measure(workload, root, &own);
     if (workload->ops != NULL) {
         workload->state = g_malloc0(workload->ops->state_bytes);
-        config_allow(workload->group, type);
+        config_allow_settings(workload->group, workload_settings);
         config_read_params(config, workload->group, "workload", workload->ops->params,
                            workload->state, &own);
         workload->ops->check(workload, &own);

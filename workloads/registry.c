@@ -85,42 +85,75 @@ const struct workload_ops *workload_at(unsigned index)
                : NULL;
 }
 
-static bool memory_system_entry(unsigned index, struct describe_entry *entry)
+static struct describe_entry part(const char *name, const char *help,
+                                  const struct param_desc *params)
 {
-    const struct numa_param_group *group = &numa_param_groups[index];
-    *entry = (struct describe_entry){ group->name,  "memory system: a group of a host",
-                                      group->table, NULL,
-                                      NULL,         NULL };
-    return true;
+    return (struct describe_entry){ .name = name, .help = help, .params = params };
 }
 
-static bool host_entry(unsigned index, struct describe_entry *entry)
+static struct describe_entry program_entry(const struct program_ops *ops)
 {
-    const struct host_param_group *group = &host_param_groups[index];
-    *entry = (struct describe_entry){ group->name, group->help, group->table, NULL, NULL, NULL };
-    return true;
+    struct describe_entry entry = part(ops->type, ops->help, ops->params);
+    entry.kind = DESCRIBE_PROGRAM;
+    entry.records = ops->records;
+    return entry;
 }
 
-static bool program_entry(unsigned index, struct describe_entry *entry)
+static struct describe_entry workload_entry(const struct workload_ops *ops)
 {
-    const struct program_ops *ops = program_registry[index];
-    *entry = (struct describe_entry){ ops->type, ops->help, ops->params, NULL, ops->records, NULL };
-    return true;
+    struct describe_entry entry = part(ops->type, ops->help, ops->params);
+    entry.kind = DESCRIBE_WORKLOAD;
+    entry.stats = ops->stats;
+    entry.records = ops->records;
+    entry.world = workload_world_records;
+    return entry;
 }
 
-static bool workload_entry(unsigned index, struct describe_entry *entry)
+static struct describe_entry cable_entry(const struct cable_kind *kind)
 {
-    const struct workload_ops *ops = workload_at(index);
-    *entry = (struct describe_entry){ ops->type,  ops->help,    ops->params,
-                                      ops->stats, ops->records, workload_world_records };
-    return true;
+    struct describe_entry entry = part(kind->type, kind->help, kind->params);
+    entry.stats = kind->stats;
+    return entry;
 }
 
-static bool cable_entry(unsigned index, struct describe_entry *entry)
+static bool other_entry(unsigned index, struct describe_entry *entry)
 {
-    const struct cable_kind *kind = cable_registry[index];
-    *entry =
-        (struct describe_entry){ kind->type, kind->help, kind->params, kind->stats, NULL, NULL };
+    const struct describe_entry others[] = {
+        { .name = "host", .help = "a group of `hosts`", .settings = host_settings },
+        { .name = "device",
+          .help = "what every device has: settings of a group of `devices`",
+          .settings = world_device_settings,
+          .types = DESCRIBE_DEVICE },
+        { .name = "program",
+          .help = "what every program has: settings of a group of `programs`",
+          .settings = program_settings,
+          .types = DESCRIBE_PROGRAM },
+        { .name = "workload",
+          .help = "what every workload has: settings of the group `workload`",
+          .settings = workload_settings,
+          .types = DESCRIBE_WORKLOAD },
+        part(os_param_group.name, os_param_group.help, os_param_group.table),
+        part("network", "a host of the group `network`", network_params_table),
+        { .name = "lending",
+          .help = "a host of the group `lending`",
+          .settings = lending_settings,
+          .params = lending_params_table },
+        part("lending.vm", "the virtual machine of a host: group `vm`", lending_vm_params_table),
+        { .name = "vm",
+          .help = "a virtual machine: what it costs, settings of the group `vm`; statistics "
+                  "HOST.vm.exits and so on",
+          .params = vm_params_table,
+          .stats = vm_stats_table },
+        { .name = "cable",
+          .help = "a cable: settings of `cables` beside its link's",
+          .settings = world_cable_settings,
+          .params = world_cable_params },
+        part("engine", "the engine: group `engine`", engine_params_table),
+        part("measure", "how long a point is measured", measure_params_table),
+    };
+    if (index >= SIM_N_ELEMENTS(others))
+        return false;
+    *entry = others[index];
     return true;
 }
 
@@ -128,43 +161,35 @@ bool describe_entry(unsigned index, struct describe_entry *entry)
 {
     unsigned n;
     for (n = 0; numa_param_groups[n].name != NULL; n++)
-        if (index == n)
-            return memory_system_entry(n, entry);
+        if (index == n) {
+            const struct numa_param_group *group = &numa_param_groups[n];
+            *entry = part(group->name, "memory system: a group of a host", group->table);
+            return true;
+        }
     index -= n;
     for (n = 0; host_param_groups[n].name != NULL; n++)
-        if (index == n)
-            return host_entry(n, entry);
+        if (index == n) {
+            const struct host_param_group *group = &host_param_groups[n];
+            *entry = part(group->name, group->help, group->table);
+            return true;
+        }
     index -= n;
     for (n = 0; workload_at(n) != NULL; n++)
-        if (index == n)
-            return workload_entry(n, entry);
+        if (index == n) {
+            *entry = workload_entry(workload_at(n));
+            return true;
+        }
     index -= n;
     for (n = 0; program_registry[n] != NULL; n++)
-        if (index == n)
-            return program_entry(n, entry);
+        if (index == n) {
+            *entry = program_entry(program_registry[n]);
+            return true;
+        }
     index -= n;
     for (n = 0; cable_registry[n] != NULL; n++)
-        if (index == n)
-            return cable_entry(n, entry);
-    index -= n;
-    const struct describe_entry others[] = {
-        { os_param_group.name, os_param_group.help, os_param_group.table, NULL, NULL, NULL },
-        { "network", "a host of the group `network`", network_params_table, NULL, NULL, NULL },
-        { "lending", "a host of the group `lending`, beside `lend` and `borrow`: lists of devices",
-          lending_params_table, NULL, NULL, NULL },
-        { "lending.vm", "the virtual machine of a host: group `vm`", lending_vm_params_table, NULL,
-          NULL, NULL },
-        { "vm",
-          "a virtual machine: what it costs, settings of the group `vm`; statistics HOST.vm.exits "
-          "and so on",
-          vm_params_table, vm_stats_table, NULL, NULL },
-        { "cable", "a cable: settings of `cables` beside its link's", world_cable_params, NULL,
-          NULL, NULL },
-        { "engine", "the engine: group `engine`", engine_params_table, NULL, NULL, NULL },
-        { "measure", "how long a point is measured", measure_params_table, NULL, NULL, NULL },
-    };
-    if (index >= SIM_N_ELEMENTS(others))
-        return false;
-    *entry = others[index];
-    return true;
+        if (index == n) {
+            *entry = cable_entry(cable_registry[n]);
+            return true;
+        }
+    return other_entry(index - n, entry);
 }

@@ -20,8 +20,11 @@ static GArray *collect(void)
         g_array_append_val(entries, part);
     const struct model_ops *ops;
     for (unsigned i = 0; (ops = model_at(i)) != NULL; i++) {
-        const struct describe_entry entry = { ops->type,  ops->help, ops->params,
-                                              ops->stats, NULL,      NULL };
+        const struct describe_entry entry = { .name = ops->type,
+                                              .help = ops->help,
+                                              .kind = DESCRIBE_DEVICE,
+                                              .params = ops->params,
+                                              .stats = ops->stats };
         g_array_append_val(entries, entry);
     }
     return entries;
@@ -65,12 +68,36 @@ static char *range_text(const struct param_desc *desc)
     return g_strdup_printf("%s..%s", lo, hi);
 }
 
+static bool any_params(const struct describe_entry *entry)
+{
+    return entry->settings != NULL || (entry->params != NULL && entry->params->type != PARAM_END);
+}
+
 /* key NULL: all. */
-static void print_params(const struct param_desc *params, const char *key)
+static void add_settings(struct cli_table *table, const struct setting_desc *settings,
+                         const char *key)
+{
+    for (; settings != NULL && settings->key != NULL; settings++) {
+        if (key != NULL && strcmp(settings->key, key) != 0)
+            continue;
+        cli_table_cell(table, "%s", settings->key);
+        cli_table_cell(table, "-");
+        cli_table_cell(table, "%s", settings->def);
+        cli_table_cell(table, "%s", settings->expected);
+        cli_table_cell(table, "-");
+        cli_table_cell(table, "-");
+        cli_table_cell(table, "%s", settings->help);
+    }
+}
+
+/* The same. */
+static void print_params(const struct describe_entry *entry, const char *key)
 {
     struct cli_table *table =
         cli_table_new("parameter|unit|default|range|provenance|source|meaning");
-    for (const struct param_desc *desc = params; desc->type != PARAM_END; desc++) {
+    const struct param_desc *desc = entry->params;
+    add_settings(table, entry->settings, key);
+    for (; desc != NULL && desc->type != PARAM_END; desc++) {
         if (key != NULL && strcmp(desc->key, key) != 0)
             continue;
         g_autofree char *def = default_text(desc), *range = range_text(desc);
@@ -200,13 +227,50 @@ static void print_records(const struct describe_entry *entry)
     cli_table_free(table);
 }
 
-static void print_entry(const struct describe_entry *entry)
+/* What a `type` may be. */
+static void print_types(const GArray *entries, enum describe_kind kind)
+{
+    struct cli_table *table = cli_table_new("type|what it is");
+    for (guint i = 0; i < entries->len; i++) {
+        const struct describe_entry *entry = &g_array_index(entries, struct describe_entry, i);
+        if (entry->kind != kind)
+            continue;
+        cli_table_cell(table, "%s", entry->name);
+        cli_table_cell(table, "%s", entry->help);
+    }
+    cli_table_print(table, "  ", stdout);
+    cli_table_free(table);
+}
+
+/* "and what every device has: type, integrated (nudma describe device)" */
+static void print_common(const GArray *entries, const struct describe_entry *entry)
+{
+    for (guint i = 0; i < entries->len; i++) {
+        const struct describe_entry *of_all = &g_array_index(entries, struct describe_entry, i);
+        if (of_all->types != entry->kind)
+            continue;
+        g_autoptr(GString) text = g_string_new(NULL);
+        for (const struct setting_desc *setting = of_all->settings; setting->key != NULL; setting++)
+            g_string_append_printf(text, "%s%s", text->len > 0 ? ", " : "", setting->key);
+        g_autofree char *line = g_strdup_printf("\n  and what every %s has: %s (nudma describe %s)",
+                                                of_all->name, text->str, of_all->name);
+        cli_print_words(line, 4);
+    }
+}
+
+static void print_entry(const GArray *entries, const struct describe_entry *entry)
 {
     g_autofree char *title = g_strdup_printf("%s: %s", entry->name, entry->help);
     cli_print_words(title, 4);
-    if (entry->params != NULL && entry->params->type != PARAM_END) {
+    if (any_params(entry)) {
         printf("\n");
-        print_params(entry->params, NULL);
+        print_params(entry, NULL);
+    }
+    if (entry->kind != DESCRIBE_PART)
+        print_common(entries, entry);
+    if (entry->types != DESCRIBE_PART) {
+        printf("\n");
+        print_types(entries, entry->types);
     }
     if (entry->stats != NULL && entry->stats->kind != STAT_END) {
         printf("\n");
@@ -223,14 +287,16 @@ static void print_names(const GArray *entries)
     struct cli_table *table = cli_table_new("name|>parameters|>statistics|what it is");
     for (guint i = 0; i < entries->len; i++) {
         const struct describe_entry *entry = &g_array_index(entries, struct describe_entry, i);
-        unsigned n_params = 0, n_stats = 0;
+        unsigned n_params = 0, n_settings = 0, n_stats = 0;
         const struct stat_desc *stat = entry->stats;
+        for (const struct setting_desc *s = entry->settings; s != NULL && s->key != NULL; s++)
+            n_settings++;
         while (entry->params != NULL && entry->params[n_params].type != PARAM_END)
             n_params++;
         for (; stat != NULL && stat->kind != STAT_END; stat++)
             n_stats += stat->part == 0 ? 1 : 0;
         cli_table_cell(table, "%s", entry->name);
-        cli_table_cell(table, "%u", n_params);
+        cli_table_cell(table, "%u", n_settings + n_params);
         cli_table_cell(table, "%u", n_stats);
         cli_table_cell(table, "%s", entry->help);
     }
@@ -258,7 +324,11 @@ static const struct describe_entry *find(const GArray *entries, const char *name
 /* The parameter's own name, which lives as long as the table; NULL: it has none of this name. */
 static const char *find_key(const struct describe_entry *entry, const char *key)
 {
+    const struct setting_desc *setting = entry->settings;
     const struct param_desc *desc = entry->params;
+    for (; setting != NULL && setting->key != NULL; setting++)
+        if (strcmp(setting->key, key) == 0)
+            return setting->key;
     for (; desc != NULL && desc->type != PARAM_END; desc++)
         if (strcmp(desc->key, key) == 0)
             return desc->key;
@@ -270,8 +340,15 @@ static const char *find_key(const struct describe_entry *entry, const char *key)
 static bool stands_in(const struct describe_entry *entry, const char *group)
 {
     g_autofree char *quoted = g_strdup_printf("`%s`", group);
-    if (strcmp(group, "devices") == 0)
-        return model_find(entry->name) != NULL;
+    static const struct {
+        const char *group;
+        enum describe_kind kind;
+    } kinds[] = { { "devices", DESCRIBE_DEVICE },
+                  { "programs", DESCRIBE_PROGRAM },
+                  { "workload", DESCRIBE_WORKLOAD } };
+    for (size_t i = 0; i < SIM_N_ELEMENTS(kinds); i++)
+        if (entry->kind == kinds[i].kind && strcmp(group, kinds[i].group) == 0)
+            return true;
     return strcmp(entry->name, group) == 0 || strstr(entry->help, quoted) != NULL;
 }
 
@@ -286,7 +363,9 @@ static const struct describe_entry *find_group(const GArray *entries, char **par
     path[strlen(path) - strlen(parts[n - 1]) - 1] = '\0';
     const struct describe_entry *entry = find(entries, path);
     const bool is_device = n == 3 && strcmp(parts[0], "devices") == 0;
-    return entry != NULL || is_device ? entry : find(entries, parts[n - 2]);
+    if (entry == NULL && !is_device)
+        entry = find(entries, parts[n - 2]);
+    return entry != NULL && entry->types == DESCRIBE_PART ? entry : NULL; /* of "workload": any */
 }
 
 /* Of a path as --set takes it, the entries with such a setting: that of find_group(), so
@@ -295,7 +374,13 @@ static const struct describe_entry *find_group(const GArray *entries, char **par
 static void find_setting(const GArray *entries, char **parts, guint n, GArray *answers)
 {
     const struct describe_entry *group = find_group(entries, parts, n);
-    const struct answer own = { group, group != NULL ? find_key(group, parts[n - 1]) : NULL };
+    struct answer own = { group, group != NULL ? find_key(group, parts[n - 1]) : NULL };
+    for (guint i = 0; group != NULL && own.key == NULL && i < entries->len; i++) {
+        own.entry = &g_array_index(entries, struct describe_entry,
+                                   i); /* what all of its kind have */
+        if (group->kind != DESCRIBE_PART && own.entry->types == group->kind)
+            own.key = find_key(own.entry, parts[n - 1]);
+    }
     const bool named = n > 1 && (group != NULL || strcmp(parts[0], "hosts") == 0 ||
                                  strcmp(parts[0], "devices") == 0);
     if (own.key != NULL) {
@@ -330,6 +415,8 @@ static char **path_parts(const char *path)
 
 static void add_keys(GPtrArray *keys, const struct describe_entry *entry)
 {
+    for (const struct setting_desc *s = entry->settings; s != NULL && s->key != NULL; s++)
+        g_ptr_array_add(keys, (gpointer)(uintptr_t)s->key);
     for (const struct param_desc *desc = entry->params; desc != NULL && desc->type != PARAM_END;
          desc++)
         g_ptr_array_add(keys, (gpointer)(uintptr_t)desc->key);
@@ -379,6 +466,19 @@ static void report_unknown(const GArray *entries, const char *name, char **parts
             nearest != NULL ? "\"?" : " (nudma describe lists all)");
 }
 
+/* The entry of what the scenario gives a name in that group: "devices.ssd" is a device. */
+static const struct describe_entry *find_named(const GArray *entries, const char *group)
+{
+    static const char *const groups[][2] = { { "hosts", "host" },
+                                             { "devices", "device" },
+                                             { "programs", "program" },
+                                             { "cables", "cable" } };
+    for (size_t i = 0; i < SIM_N_ELEMENTS(groups); i++)
+        if (strcmp(group, groups[i][0]) == 0)
+            return find(entries, groups[i][1]);
+    return NULL;
+}
+
 /* False with a message: it names nothing. */
 static bool add_answers(const GArray *entries, const char *name, GArray *answers)
 {
@@ -390,6 +490,8 @@ static bool add_answers(const GArray *entries, const char *name, GArray *answers
         find_setting(entries, parts, n, found);
     if (whole.entry == NULL && found->len == 0 && n > 1)
         whole.entry = find(entries, parts[n - 1]); /* a group: "hosts.server.cache" */
+    if (whole.entry == NULL && found->len == 0 && n == 2)
+        whole.entry = find_named(entries, parts[0]);
     if (whole.entry != NULL)
         g_array_append_val(found, whole);
     if (found->len == 0)
@@ -398,16 +500,20 @@ static bool add_answers(const GArray *entries, const char *name, GArray *answers
     return found->len > 0;
 }
 
-static void print_answer(const struct answer *answer)
+static void print_answer(const GArray *entries, const struct answer *answer)
 {
     if (answer->key == NULL) {
-        print_entry(answer->entry);
+        print_entry(entries, answer->entry);
         return;
     }
     g_autofree char *title = g_strdup_printf("%s: %s", answer->entry->name, answer->entry->help);
     cli_print_words(title, 4);
     printf("\n");
-    print_params(answer->entry->params, answer->key);
+    print_params(answer->entry, answer->key);
+    if (answer->entry->types != DESCRIBE_PART && strcmp(answer->key, "type") == 0) {
+        printf("\n");
+        print_types(entries, answer->entry->types);
+    }
 }
 
 static int describe_names(const GArray *entries, char **names, bool all)
@@ -420,11 +526,11 @@ static int describe_names(const GArray *entries, char **names, bool all)
         return CLI_WRONG;
     for (guint i = 0; i < answers->len; i++) {
         printf("%s", i > 0 ? "\n" : "");
-        print_answer(&g_array_index(answers, struct answer, i));
+        print_answer(entries, &g_array_index(answers, struct answer, i));
     }
     for (guint i = 0; all && i < entries->len; i++) {
         printf("%s", i > 0 ? "\n" : "");
-        print_entry(&g_array_index(entries, struct describe_entry, i));
+        print_entry(entries, &g_array_index(entries, struct describe_entry, i));
     }
     if (*names == NULL && !all)
         print_names(entries);

@@ -63,6 +63,13 @@ const struct host_param_group host_param_groups[] = {
     { NULL, NULL, NULL, 0 },
 };
 
+const struct setting_desc host_settings[] = {
+    { "machine", "text", "none",
+      "which machine it is: values that another one's measurements decided are said to be borrowed" },
+    { "ports", "a list of groups", "none", "its root ports, ( { name = \"rp0\"; socket = 0; } )" },
+    { .key = NULL },
+};
+
 static char *text(const char *fmt, const char *a, unsigned s, const char *b)
 {
     char buffer[160];
@@ -76,7 +83,6 @@ static bool read_groups(struct host *host, const struct host_param_group *softwa
                         struct config *config, struct config_node *group,
                         struct sim_error_list *errors)
 {
-    static const char *const others[] = { "ports", NULL };
     size_t before = errors->n_messages;
     for (unsigned i = 0; numa_param_groups[i].name != NULL; i++) {
         const struct numa_param_group *g = &numa_param_groups[i];
@@ -97,7 +103,7 @@ static bool read_groups(struct host *host, const struct host_param_group *softwa
                        &host->firmware_params, errors);
     config_read_params(config, config_get(group, "detail"), "detail", detail_params,
                        &host->detail_params, errors);
-    config_allow(group, others);
+    config_allow_settings(group, host_settings);
     config_read_machine(group, errors);
     if (errors->n_messages != before)
         return false;

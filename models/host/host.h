@@ -88,5 +88,7 @@ struct host_param_group {
     size_t bytes; /* of the struct that they are read into; 0 in host_param_groups */
 };
 extern const struct host_param_group host_param_groups[];
+/* Settings of a host that are no parameters. */
+extern const struct setting_desc host_settings[];
 
 #endif

@@ -201,6 +201,13 @@ static struct host *host_of_socket(const struct world *world, struct config_node
     return NULL;
 }
 
+const struct setting_desc world_device_settings[] = {
+    { "type", "a device model", "required", "what it is a model of" },
+    { "integrated", "a socket", "none",
+      "endpoints: part of this socket's root complex, server.s0, and plugged in with no cable" },
+    { .key = NULL },
+};
+
 /* `integrated` names a socket, "server.s0": the endpoint is part of its root complex. */
 static void integrate(struct world *world, struct model *device, struct config_node *at,
                       struct sim_error_list *errors)
@@ -221,7 +228,6 @@ static void integrate(struct world *world, struct model *device, struct config_n
 static void build_devices(struct world *world, struct config_node *devices,
                           struct sim_error_list *errors)
 {
-    static const char *const others[] = { "type", "integrated", NULL };
     static const char *const parts[] = { "type", NULL };
     if (devices != NULL && config_report_included(devices, parts, 1, errors)) {
         world->any_faulty = true;
@@ -249,7 +255,7 @@ static void build_devices(struct world *world, struct config_node *devices,
             add_faulty(world, name);
             continue;
         }
-        config_allow(group, others);
+        config_allow_settings(group, world_device_settings);
         sim_map_add(world->device_idx, name, world->n_devices);
         world->device_name[world->n_devices] = name;
         world->device_prefix[world->n_devices] = world_text(world, name, ".");

@@ -10,6 +10,9 @@ struct world;
 
 /* Settings of a cable beside those of its kind. */
 extern const struct param_desc world_cable_params[];
+/* Settings of every cable and of every device that are no parameters. */
+extern const struct setting_desc world_cable_settings[];
+extern const struct setting_desc world_device_settings[];
 
 /* Builds everything under `hosts`, `devices` and `cables`. Never returns NULL; world_sound() tells
  * whether the world may run. The configuration must outlive it. */

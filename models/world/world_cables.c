@@ -126,6 +126,12 @@ static struct end cable_end(struct world *world, struct config_node *cable, cons
 struct cable_params {
     double length_m;
 };
+const struct setting_desc world_cable_settings[] = {
+    { "from", "a port", "required", "where it begins: a port of a host or device, server.s0.rp0" },
+    { "to", "a port", "required", "where it ends: a port of the same kind, nic.p0" },
+    { .key = NULL },
+};
+
 const struct param_desc world_cable_params[] = {
     PARAM("length_m", PARAM_DOUBLE, struct cable_params, length_m, 0, 0, 1000, PROV_NONE, "",
           "length of the cable, 5 ns/m; 0 for a slot"),
@@ -214,12 +220,11 @@ static void report_mixed(struct config_node *cable, struct sim_error_list *error
 static void build_cable(struct world *world, struct config_node *cable, const char *const *ends,
                         struct sim_error_list *errors)
 {
-    static const char *const others[] = { "from", "to", NULL };
     const struct end from = cable_end(world, cable, "from", ends, errors);
     const struct end to = cable_end(world, cable, "to", ends, errors);
     const struct cable_kind *kind = from.kind != NULL ? from.kind : to.kind;
 
-    config_allow(cable, others);
+    config_allow_settings(cable, world_cable_settings);
     if (kind == NULL) {
         config_mark_read(cable); /* of which kind the settings are is not known */
     } else if (from.kind != NULL && to.kind != NULL && from.kind != to.kind) {

@@ -432,6 +432,12 @@ void config_allow(struct config_node *group, const char *const *names)
         config_get(group, names[i]);
 }
 
+void config_allow_settings(struct config_node *group, const struct setting_desc *settings)
+{
+    for (; settings->key; settings++)
+        config_get(group, settings->key);
+}
+
 static void report_unknown(const struct config_node *node, struct sim_error_list *errors)
 {
     g_autofree const char **names = valid_names(node->parent);

@@ -123,6 +123,8 @@ char *config_borrowed_text(const struct config *config);
 /* Declares names that the group may have although they are no parameters: config_check_unknown()
  * accepts and suggests them. NULL-terminated. Marks them as read. */
 void config_allow(struct config_node *group, const char *const *names);
+/* The same of the names in the table. */
+void config_allow_settings(struct config_node *group, const struct setting_desc *settings);
 /* For a group of groups with names of the user's: a file of one such group is included in it, as
  * n_min of the names `parts` (NULL-terminated) say. Then there is a message, and all is marked as
  * read. */

@@ -36,6 +36,15 @@ struct param_desc {
     const char *help;                 /* one line */
 };
 
+/* A setting that code reads by itself, for `nudma describe`: what something is, or a list. A table
+ * of them ends with key NULL. */
+struct setting_desc {
+    const char *key;
+    const char *expected; /* "a socket: server.s0" */
+    const char *def;      /* "required", "none" */
+    const char *help;     /* one line */
+};
+
 /* A required setting has def = NAN. */
 #define PARAM(KEY, TYPE, STRUCT, FIELD, DEF, LO, HI, PROV, SOURCE, HELP)                       \
     {                                                                                          \

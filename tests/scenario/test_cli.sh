@@ -129,6 +129,23 @@ is "of a group that is left out" "$("$nudma" describe hosts.server.cores_per_soc
     'nudma describe: "hosts.server.cores_per_socket": there is no such setting; did you mean "cpu.cores_per_socket"?'
 has "of a device that is called like something else" "$("$nudma" describe devices.fio.queue_pair 2>&1)" \
     'there is no such setting; did you mean "queue_pairs"'
+described() { "$nudma" describe "$1" | awk '/^[a-z._]*: / { of = $1 } $1 == "'"$2"'" { print of, $3, $4, $5; exit }'; }
+for path in type devices.ssd.type nvme.controller.type; do
+    is "$path: what every device is" "$(described $path type)" "device: required a device"
+done
+is "programs.x.type" "$(described programs.x.type type)" "program: required a program"
+is "netperf.type" "$(described netperf.type type)" "program: required a program"
+is "workload.type" "$(described workload.type type)" "workload: required a workload"
+is "integrated" "$(described integrated integrated)" "device: none a socket"
+is "the end of a cable" "$(described 'cables.[0].from' from)" "cable: required a port"
+is "a host's machine" "$(described hosts.server.machine machine)" "host: none text -"
+is "what a host lends" "$(described lending.a.lend lend)" "lending: none a list"
+has "a type lists what it may be" "$("$nudma" describe devices.ssd.type)" '^  nvme.controller +an NVMe controller'
+is "and nothing else" "$("$nudma" describe workload.type | grep -c netperf)" 0
+has "a model says that there is more" "$("$nudma" describe ether.switch)" 'every device has: type, integrated \(nudma describe device\)'
+has "a device of the scenario's" "$("$nudma" describe devices.ssd)" '^ *integrated '
+has "of all workloads" "$("$nudma" describe workload.op)" '^pcie_bench: '
+has "a slip in one of these" "$("$nudma" describe devices.ssd.tpye 2>&1)" 'did you mean "type"'
 out=$("$nudma" describe hosts.server.cache.lcl_ways 2>&1); is "a setting that is none" $? 2
 is "the nearest there" "$out" 'nudma describe: "hosts.server.cache.lcl_ways": cache has no such setting; did you mean "llc_ways"?'
 has "describe shows units and provenance" "$("$nudma" describe pcie.requester)" \

@@ -7,6 +7,16 @@
 
 #include "sim/engine/watchdog.h"
 
+const struct setting_desc workload_settings[] = {
+    { "type", "a workload", "required", "what is done, and measured" },
+    { .key = NULL },
+};
+
+const struct setting_desc program_settings[] = {
+    { "type", "a program", "required", "what runs" },
+    { .key = NULL },
+};
+
 const struct param_desc measure_params_table[] = {
     PARAM("warmup_us", PARAM_TIME, struct measure_params, warmup_ps, 20, 0, 1e9, PROV_NONE, "",
           "simulated time before measurement"),

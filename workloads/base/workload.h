@@ -20,6 +20,10 @@ struct measure_params {
 };
 extern const struct param_desc measure_params_table[];
 
+/* Settings of the group `workload`, and of each of `programs`, that are no parameters. */
+extern const struct setting_desc workload_settings[];
+extern const struct setting_desc program_settings[];
+
 /* The engine's own settings; group `engine`. */
 struct engine_params {
     sim_time quantum_ps;

@@ -76,10 +76,9 @@ static const struct program_ops *find_ops(const struct program_ops *const *regis
                                           struct config_node *programs, struct config_node *group,
                                           struct sim_error_list *errors)
 {
-    static const char *const type_setting[] = { "type", NULL };
     const char *names[64] = { NULL };
     struct config_node *type = config_get(group, "type");
-    config_allow(group, type_setting);
+    config_allow_settings(group, program_settings);
     for (unsigned i = 0; registry[i] != NULL && i < 63; i++)
         names[i] = registry[i]->type;
     if (type != NULL && config_kind(type) == CONFIG_STRING)

@@ -118,19 +118,25 @@ static bool give_up(struct config_node *group)
     return false;
 }
 
+const struct setting_desc lending_settings[] = {
+    { "lend", "a list of devices", "none", "what other hosts may borrow, [\"ssd\"], or functions" },
+    { "borrow", "a list of devices", "none", "of other hosts, [\"ssd\"], or functions of these" },
+    { "vm", "a group", "none", "the virtual machine that has what is borrowed" },
+    { .key = NULL },
+};
+
 /* Reads a host's settings, but not its lists of devices, which refer to other hosts. False: the
  * entry cannot be used. */
 static bool read_host(struct lending *lending, struct config *config, struct config_node *group,
                       struct sim_error_list *errors)
 {
-    static const char *const lists[] = { "lend", "borrow", "vm", NULL };
     struct lending_host *host = &lending->host[lending->n_hosts];
     size_t before = errors->n_messages;
     if (config_kind(group) != CONFIG_GROUP) {
         config_mistake(group, errors, "a group that describes a host", NULL);
         return false;
     }
-    config_allow(group, lists);
+    config_allow_settings(group, lending_settings);
     *host = (struct lending_host){ .lending = lending,
                                    .name = config_name(group),
                                    .number = lending->n_hosts + 1,

@@ -42,6 +42,8 @@ struct lending_params {
     sim_time timeout_ps, nvme_timeout_ps;
 };
 extern const struct param_desc lending_params_table[];
+/* Those that are no parameters. */
+extern const struct setting_desc lending_settings[];
 
 struct lending_host {
     struct lending *lending;
