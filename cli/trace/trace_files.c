@@ -16,6 +16,7 @@
 #include "workloads/experiment.h"
 
 #define LIMIT_BYTES_DEFAULT (UINT64_C(1) << 30)
+#define LARGE_BYTES         (UINT64_C(100) * 1000000) /* of a file that nobody has bounded */
 #define SNAP_BYTES_MAX      262144 /* what readers of the format expect at most */
 
 /* ---- Options --------------------------------------------------------------------------------- */
@@ -168,6 +169,34 @@ static bool parse_filter(const char *text, struct tlp_filter *filter)
     return false;
 }
 
+/* Names the options not given that make the file smaller. Once a run: of several files the first
+ * says enough. */
+static void say_large(void *arg, const char *path)
+{
+    struct trace_files *files = arg;
+    g_autoptr(GString) text = g_string_new(NULL);
+    if (files->large_said || !g_file_test(path, G_FILE_TEST_IS_REGULAR)) /* a pipe keeps nothing */
+        return;
+    files->large_said = true;
+    g_string_printf(text,
+                    "nudma run: %s has more than %d MB, and the run goes on. For less: ", path,
+                    (int)(LARGE_BYTES / 1000000));
+    if (files->from == NULL && files->until == NULL)
+        g_string_append(text, "--trace-from measurement --trace-until +50 (50 us of it)");
+    else if (files->until == NULL)
+        g_string_append(text, "--trace-until +50 (50 us)");
+    else
+        g_string_append(text, "an earlier --trace-until");
+    if (path == files->tlp && files->tlp_filter == NULL)
+        g_string_append(text, ", --tlp-filter 'type=MWr' (TLPs that match)");
+    if (path == files->pcap && files->pcap_port == NULL)
+        g_string_append(text, ", --pcap-port 'NIC.*' (frames of some ports)");
+    if (path == files->pcap && files->snap_bytes == 0)
+        g_string_append(text, ", --pcap-snap headers");
+    g_string_append(text, ", --trace-limit 100MB (the run ends there)");
+    fprintf(stderr, "%s\n", text->str);
+}
+
 static void begin_window(struct trace_files *files, sim_time from_ps)
 {
     files->window.from_ps = from_ps;
@@ -192,6 +221,8 @@ bool trace_files_parse(struct trace_files *files)
     name_standard_output(&files->pcap);
     name_standard_output(&files->tlp);
     files->window.until_ps = SIM_TIME_MAX;
+    if (files->limit == NULL)
+        files->window.watch = (struct trace_watch){ LARGE_BYTES, say_large, files };
     files->from_measurement = g_strcmp0(files->from, "measurement") == 0;
     if (!is_complete(files) || !are_apart(files) ||
         !parse_snap(files->pcap_snap, &files->snap_bytes) ||
@@ -383,10 +414,20 @@ static bool is_standard_output(const char *path)
              file.st_dev == out.st_dev && file.st_ino == out.st_ino));
 }
 
+/* " (216 MB)"; "" of less than 10 */
+static const char *in_megabytes(uint64_t bytes, char text[32])
+{
+    *text = '\0';
+    if (bytes >= 10000000)
+        g_snprintf(text, 32, " (%" G_GUINT64_FORMAT " MB)", (bytes + 500000) / 1000000);
+    return text;
+}
+
 /* What became of a file, to `out`; false: the file system refused. */
 static bool say(FILE *out, const char *path, const char *what,
                 const struct trace_file_counts *counts, const struct trace_window *window)
 {
+    char text[32];
     if (path == NULL)
         return true;
     if (counts->error != 0 && counts->records == 0 && remove_half(path, counts->error))
@@ -395,8 +436,8 @@ static bool say(FILE *out, const char *path, const char *what,
         fprintf(stderr, "nudma run: %s: %s; it ends after %" G_GUINT64_FORMAT " %s\n", path,
                 g_strerror(counts->error), counts->records, what);
     else
-        fprintf(out, "%s: %" G_GUINT64_FORMAT " %s, %" G_GUINT64_FORMAT " bytes\n", path,
-                counts->records, what, counts->bytes);
+        fprintf(out, "%s: %" G_GUINT64_FORMAT " %s, %" G_GUINT64_FORMAT " bytes%s\n", path,
+                counts->records, what, counts->bytes, in_megabytes(counts->bytes, text));
     if (counts->dropped != 0 && counts->error == 0)
         fprintf(stderr,
                 window->ring ? "%s: the limit of %" G_GUINT64_FORMAT

@@ -16,6 +16,7 @@ struct trace_files {
     char *perfetto;
     char *from, *until, *limit;
     struct trace_window window;
+    bool large_said;       /* that a file is large */
     bool from_measurement; /* the window begins with the measurement, and is empty before */
     sim_time length_ps;    /* of the window; 0: until_ps is said */
     uint32_t snap_bytes;

@@ -264,7 +264,7 @@ struct pcap *pcap_new(struct world *world, const struct pcap_settings *settings,
         pcap_end(pcap, &unused);
         return NULL;
     }
-    pcap->file = trace_file_new(settings->path, window->limit_bytes, window->ring);
+    pcap->file = trace_file_new(settings->path, window->limit_bytes, window->ring, window->watch);
     if (pcap->file == NULL || !write_head(pcap, settings)) {
         const int why = pcap->file == NULL ? errno : EFBIG;
         pcap_end(pcap, &unused);

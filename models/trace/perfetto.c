@@ -239,7 +239,8 @@ static void init_links(struct perfetto *perfetto, struct world *world)
 struct perfetto *perfetto_new(struct world *world, const char *path,
                               const struct trace_window *window, volatile int *done)
 {
-    struct trace_file *file = trace_file_new(path, window->limit_bytes, window->ring);
+    struct trace_file *file = trace_file_new(path, window->limit_bytes, window->ring,
+                                             window->watch);
 
     if (file == NULL)
         return NULL;

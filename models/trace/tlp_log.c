@@ -356,7 +356,7 @@ struct tlp_log *tlp_log_new(struct world *world, const char *path, const struct 
     if (log->n_logged == 0)
         no_link(log, errors);
     else
-        log->file = trace_file_new(path, window->limit_bytes, window->ring);
+        log->file = trace_file_new(path, window->limit_bytes, window->ring, window->watch);
     if (log->file != NULL) {
         write_comment(log->file, comment, true);
         write_comment(log->file, columns, true);

@@ -10,6 +10,7 @@ struct trace_window {
         until_ps;         /* both included; may be set during the run, to a later time than now */
     uint64_t limit_bytes; /* of each file */
     bool ring;            /* at the limit the oldest records make room */
+    struct trace_watch watch;
 };
 
 #endif

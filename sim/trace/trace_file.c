@@ -20,14 +20,17 @@ struct trace_file {
     int fd, error;
     bool full, is_ring;
     uint64_t limit_bytes;
-    uint64_t written; /* whole records in the file */
+    const char *path;
+    struct trace_watch watch; /* is_large NULL: nobody, or told */
+    uint64_t written;         /* whole records in the file */
     uint32_t n_buffered, n_buffered_records;
     struct ring ring;
     struct trace_file_counts counts;
     uint8_t buffer[BUFFER_BYTES];
 };
 
-struct trace_file *trace_file_new(const char *path, uint64_t limit_bytes, bool ring)
+struct trace_file *trace_file_new(const char *path, uint64_t limit_bytes, bool ring,
+                                  struct trace_watch watch)
 {
     const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 
@@ -35,6 +38,8 @@ struct trace_file *trace_file_new(const char *path, uint64_t limit_bytes, bool r
         return NULL;
     struct trace_file *file = sim_zalloc(1, sizeof(*file));
     file->fd = fd;
+    file->path = path;
+    file->watch = watch;
     file->limit_bytes = limit_bytes;
     file->is_ring = ring;
     return file;
@@ -204,6 +209,10 @@ bool trace_file_add(struct trace_file *file, const void *data, size_t bytes)
     file->counts.records++;
     file->n_buffered_records += file->n_buffered != 0;
     file->counts.bytes += bytes;
+    if (file->watch.is_large != NULL && file->counts.bytes > file->watch.bytes) {
+        file->watch.is_large(file->watch.arg, file->path);
+        file->watch.is_large = NULL;
+    }
     return true;
 }
 

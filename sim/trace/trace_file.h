@@ -16,10 +16,19 @@ struct trace_file_counts {
     int error;               /* errno with which the file system refused; 0: it did not */
 };
 
+/* Who is told once, when a file has more than so many bytes while records are still added; a ring
+ * is written at the end, and never told. */
+struct trace_watch {
+    uint64_t bytes;
+    void (*is_large)(void *arg, const char *path); /* NULL: nobody */
+    void *arg;
+};
+
 /* Creates or empties the file. limit_bytes: the most that the file takes. ring: records are kept in
- * memory (limit_bytes of it) and written by trace_file_close(). NULL with errno set if the file
- * cannot be opened. */
-struct trace_file *trace_file_new(const char *path, uint64_t limit_bytes, bool ring);
+ * memory (limit_bytes of it) and written by trace_file_close(). The path must outlive the file if
+ * somebody watches. NULL with errno set if the file cannot be opened. */
+struct trace_file *trace_file_new(const char *path, uint64_t limit_bytes, bool ring,
+                                  struct trace_watch watch);
 /* Writes what stands before all records. Not after the first record. False: the file system
  * refused, or the head alone exceeds the limit. */
 bool trace_file_head(struct trace_file *file, const void *data, size_t bytes);

@@ -234,5 +234,15 @@ has "a damaged one" "$("$nudma" run cut.cfg 2>&1)" 'expected a capture, pcap or 
 replay mtu ''; sed -i 's/device = "client_nic";/& mtu_bytes = 1000;/' mtu.cfg
 has "frames longer than the MTU" "$("$nudma" run mtu.cfg 2>&1)" 'expected frames of at most 1014 bytes, .*one has 1514'
 
+# ---- Large files ---------------------------------------------------------------------------------
+large() { "$simulate" run ioctopus/fig06_tcp_rx -f 'config=remote buffer_bytes=65536' --trace-until 75000 "$@" 2>large.txt >large.out; }
+large --pcap large.pcapng --pcap-snap all
+is "a large file says how to have less" "$(cat large.txt)" "nudma run: large.pcapng has more than 100 MB, and the run goes on. \
+For less: an earlier --trace-until, --pcap-port 'NIC.*' (frames of some ports), --pcap-snap headers, --trace-limit 100MB (the run ends there)"
+has "and what it has in the end" "$(cat large.out)" '^large.pcapng: [0-9]+ frames, [0-9]{9} bytes \(1[0-9]{2} MB\)$'
+rm large.pcapng
+large --pcap /dev/null --pcap-snap all
+is "where nothing is kept, nothing is said" "$(cat large.txt)" ""
+
 echo "1..$cases"
 [ $failed = 0 ]

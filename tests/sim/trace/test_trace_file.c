@@ -15,6 +15,7 @@
 #include "sim/trace/trace_file.h"
 
 static char path[] = "/tmp/test_trace_file.XXXXXX";
+static const struct trace_watch nobody;
 
 /* Records are lines "123\n", so that what is in the file is seen to be whole. */
 static void add_lines(struct trace_file *file, unsigned from, unsigned to)
@@ -47,11 +48,41 @@ static void expect(const char *head, unsigned from, unsigned to)
 
 static struct trace_file *begin(uint64_t limit_bytes, bool ring)
 {
-    struct trace_file *file = trace_file_new(path, limit_bytes, ring);
+    struct trace_file *file = trace_file_new(path, limit_bytes, ring, nobody);
 
     assert_non_null(file);
     assert_true(trace_file_head(file, "head\n", 5));
     return file;
+}
+
+static void count(void *n, const char *of)
+{
+    assert_string_equal(of, path);
+    ++*(unsigned *)n;
+}
+
+static void test_large_is_told_once(void **state)
+{
+    unsigned n = 0;
+    struct trace_file_counts counts;
+    const struct trace_watch watch = { .bytes = 19, .is_large = count, .arg = &n };
+    struct trace_file *file = trace_file_new(path, 1000, false, watch);
+    (void)state;
+
+    assert_true(trace_file_head(file, "head\n", 5));
+    add_lines(file, 0, 7); /* 19 bytes by then */
+    assert_int_equal(n, 0);
+    add_lines(file, 7, 8);
+    assert_int_equal(n, 1);
+    add_lines(file, 8, 100);
+    trace_file_close(file, &counts);
+    assert_int_equal(n, 1);
+
+    file = trace_file_new(path, 1000, true, watch);
+    add_lines(file, 0, 100);
+    trace_file_close(file, &counts);
+    assert_int_equal(counts.records, 100);
+    assert_int_equal(n, 1);
 }
 
 static void test_limit(void **state)
@@ -139,11 +170,11 @@ static void test_cannot_be_opened(void **state)
     struct trace_file_counts counts = { .records = 1 };
     (void)state;
 
-    assert_null(trace_file_new("/tmp", 100, false));
+    assert_null(trace_file_new("/tmp", 100, false, nobody));
     assert_int_equal(errno, EISDIR);
     trace_file_close(NULL, &counts);
     assert_int_equal(counts.records, 0);
-    struct trace_file *file = trace_file_new(path, 4, false);
+    struct trace_file *file = trace_file_new(path, 4, false, nobody);
     assert_false(trace_file_head(file, "head\n", 5));
     assert_true(trace_file_ended(file));
     trace_file_close(file, &counts);
@@ -154,6 +185,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_large_is_told_once),
         cmocka_unit_test(test_ring),
         cmocka_unit_test(test_ring_refuses_what_never_fits),
         cmocka_unit_test(test_full_file_system),
