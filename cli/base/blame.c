@@ -38,10 +38,9 @@ static bool is_of_axis(const char *set)
 static struct config *point_named(struct scenario *scenario, const char *name,
                                   struct sim_error_list *errors)
 {
-    for (size_t i = 0; scenario != NULL && i < scenario_n_points(scenario); i++)
-        if (strcmp(scenario_point_name(scenario, i), name) == 0)
-            return scenario_point(scenario, i, errors);
-    return NULL;
+    const size_t point = scenario != NULL ? scenario_point_find(scenario, name) : 0;
+    const bool found = scenario != NULL && point < scenario_n_points(scenario);
+    return found ? scenario_point(scenario, point, errors) : NULL;
 }
 
 /* The point's mistakes without the --set, or with it alone, and NULL with none; those of axes are

@@ -431,16 +431,22 @@ static void append_results(struct report *report, const struct report_paper *pap
     plot_figure_release(&figure);
 }
 
-/* "; all 3 that ran failed, memory=local first: needed more than ...", or how many did beside n
- * points with results. False: none did. */
-static bool append_failures(struct report *report, const char *name, unsigned n)
+/* "; all 3 that ran failed, the first of these points memory=local: needed more than ...", or how
+ * many did beside n points with results. False: none did. */
+static bool append_failures(struct report *report, const struct scenario *scenario, unsigned n)
 {
     g_autofree char *point = NULL, *error = NULL;
+    size_t first = SIZE_MAX; /* in the scenario's order: that of time is not the same twice */
     unsigned n_failed = 0;
-    struct results_cursor *cursor = results_failures(report->db, name);
+    struct results_cursor *cursor = results_failures(report->db, scenario_name(scenario));
     for (const struct results_quantity *row; (row = results_next_quantity(cursor)) != NULL;) {
-        if (n_failed++ > 0)
+        const size_t index = scenario_point_find(scenario, row->name);
+        n_failed++;
+        if (index >= first)
             continue;
+        first = index;
+        g_free(point);
+        g_free(error);
         point = g_strdup(row->name);
         error = g_strdup(row->unit);
     }
@@ -454,7 +460,8 @@ static bool append_failures(struct report *report, const char *name, unsigned n)
     else
         g_string_append(report->html, "; the one that ran failed");
     if (*point != '\0')
-        html_add(report->html, ", <code>", point, n_failed > 1 ? "</code> first" : "</code>", NULL);
+        html_add(report->html, n_failed > 1 ? ", the first of these points <code>" : ", <code>",
+                 point, "</code>", NULL);
     html_add(report->html, ": ", error, NULL);
     return true;
 }
@@ -476,7 +483,7 @@ void report_scenario(struct report *report, const struct report_paper *paper,
     g_snprintf(total, sizeof(total), "%zu", scenario_n_points(scenario));
     html_add(html, "<p class=\"meta\"><code>", name, "</code>, ", number, " of ", total, " points",
              NULL);
-    const bool failed = append_failures(report, name, n);
+    const bool failed = append_failures(report, scenario, n);
     if (n == 0 && !failed)
         html_add(html, ": no results yet; <code>nudma run ", name, "</code> makes them", NULL);
     g_string_append(html, "</p>\n");

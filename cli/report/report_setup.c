@@ -11,10 +11,21 @@
 
 /* ---- Topologies ------------------------------------------------------------------------------ */
 
-/* The first point stands for the scenario: axes change settings, seldom what is plugged in. */
-static struct config *first_point(struct report *report, struct scenario *scenario)
+/* The point that stands for the scenario, as axes change settings, but seldom what is plugged in:
+ * the first of those with results, since others may not even run; without any the first. */
+static size_t typical_point(const struct report *report, const struct scenario *scenario)
 {
-    struct config *config = scenario_point(scenario, 0, &report->errors);
+    struct results_cursor *points = results_points(report->db, scenario_name(scenario));
+    size_t first = scenario_n_points(scenario);
+    for (const char *name; (name = results_next_name(points)) != NULL && first > 0;)
+        first = MIN(first, scenario_point_find(scenario, name));
+    cli_end(points);
+    return first < scenario_n_points(scenario) ? first : 0;
+}
+
+static struct config *config_of(struct report *report, struct scenario *scenario, size_t point)
+{
+    struct config *config = scenario_point(scenario, point, &report->errors);
     if (config != NULL && !experiment_check(config, &report->errors))
         g_clear_pointer(&config, config_free);
     return config;
@@ -23,7 +34,8 @@ static struct config *first_point(struct report *report, struct scenario *scenar
 struct drawn {
     char *text; /* all of it: the sentence leaves out what is alike */
     struct topology *topology;
-    GString *names; /* of the scenarios that have it */
+    GString *names; /* of the scenarios that have it, with the point if it is not the first */
+    bool names_point;
 };
 
 static void free_drawn(gpointer pointer)
@@ -37,8 +49,12 @@ static void free_drawn(gpointer pointer)
 
 /* Scenarios of the same topology share its picture; one that simulates nothing, but tells of
  * published numbers, has none. */
-static void add_topology(GPtrArray *all, struct topology *topology, const char *name)
+static void add_topology(GPtrArray *all, struct topology *topology, const struct scenario *scenario,
+                         size_t point)
 {
+    g_autofree char *name = point == 0 ? g_strdup(scenario_name(scenario))
+                                       : g_strconcat(scenario_name(scenario), " at ",
+                                                     scenario_point_name(scenario, point), NULL);
     if (topology->hosts->len + topology->devices->len == 0) {
         topology_free(topology);
         return;
@@ -48,6 +64,7 @@ static void add_topology(GPtrArray *all, struct topology *topology, const char *
         struct drawn *drawn = all->pdata[i];
         if (strcmp(drawn->text, text) == 0) {
             g_string_append_printf(drawn->names, ", %s", name);
+            drawn->names_point = drawn->names_point || point > 0;
             g_free(text);
             topology_free(topology);
             return;
@@ -57,6 +74,7 @@ static void add_topology(GPtrArray *all, struct topology *topology, const char *
     drawn->text = text;
     drawn->topology = topology;
     drawn->names = g_string_new(name);
+    drawn->names_point = point > 0;
     g_ptr_array_add(all, drawn);
 }
 
@@ -65,10 +83,11 @@ void report_setup(struct report *report, const struct report_paper *paper)
     g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(free_drawn);
     for (guint i = 0; i < paper->scenarios->len; i++) {
         struct scenario *scenario = paper->scenarios->pdata[i];
-        struct config *config = first_point(report, scenario);
+        const size_t point = typical_point(report, scenario);
+        struct config *config = config_of(report, scenario, point);
         struct topology *topology = config != NULL ? topology_new(config, &report->errors) : NULL;
         if (topology != NULL)
-            add_topology(all, topology, scenario_name(scenario));
+            add_topology(all, topology, scenario, point);
         config_free(config);
     }
     if (all->len > 0)
@@ -84,7 +103,7 @@ void report_setup(struct report *report, const struct report_paper *paper)
         g_string_append(report->html,
                         svg != NULL ? svg : "<p>The picture could not be drawn.</p>\n");
         report->topology_failed = svg == NULL;
-        if (all->len > 1)
+        if (all->len > 1 || drawn->names_point)
             html_add(report->html, "<figcaption>Of ", drawn->names->str, "</figcaption>\n", NULL);
         g_string_append(report->html, "</figure></div>\n");
     }
@@ -177,7 +196,7 @@ static GHashTable *read_used(struct report *report, struct scenario *scenario)
             g_ptr_array_add(used->values, g_strdup(p->value));
     }
     cli_end(params);
-    struct config *config = first_point(report, scenario);
+    struct config *config = config_of(report, scenario, typical_point(report, scenario));
     if (config != NULL)
         config_each_param(config, take_origin, &(struct origin_search){ by_name });
     config_free(config);

@@ -695,6 +695,15 @@ const char *scenario_point_name(const struct scenario *scenario, size_t point)
     return scenario->point_names[point];
 }
 
+size_t scenario_point_find(const struct scenario *scenario, const char *name)
+{
+    size_t i = 0;
+
+    while (i < scenario->n_points && strcmp(scenario->point_names[i], name) != 0)
+        i++;
+    return i;
+}
+
 size_t scenario_n_axes(const struct scenario *scenario)
 {
     return scenario->axes->len;

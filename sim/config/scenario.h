@@ -64,6 +64,8 @@ struct config *scenario_base(struct scenario *scenario);
 size_t scenario_n_points(const struct scenario *scenario);
 /* The axes sorted by name, "memory=local transfer_bytes=64"; "" without axes. */
 const char *scenario_point_name(const struct scenario *scenario, size_t point);
+/* The point of that name; scenario_n_points() if there is none. */
+size_t scenario_point_find(const struct scenario *scenario, const char *name);
 /* The index of the axis' value at the point. */
 size_t scenario_point_value(const struct scenario *scenario, size_t point, size_t axis);
 /* Whether the point is in the fast subset: for each axis that `quick` names, one of the values that

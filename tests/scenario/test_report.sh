@@ -248,10 +248,16 @@ has "that is said" alone/results/report.html 'None of these scenarios has claims
 "$nudma" init mine.cfg >/dev/null
 "$simulate" run mine.cfg -j 1 -q --db failed.db --run-memory '1 MiB' -f transfer_bytes=64 >/dev/null 2>&1
 "$nudma" report mine.cfg --db failed.db -o failed.html >/dev/null
-has "all that ran failed" failed.html 'code>mine</code>, 0 of 8 points; all 2 that ran failed, <code>memory=local transfer_bytes=64</code> first: needed more than the 1 MiB of --run-memory'
+has "all that ran failed" failed.html 'code>mine</code>, 0 of 8 points; all 2 that ran failed, the first of these points <code>memory=local transfer_bytes=64</code>: needed more than the 1 MiB of --run-memory'
 is "is not said to have no results yet" "$(grep -c 'no results yet' failed.html)" 0
+for point in 'transfer_bytes=256 memory=local' 'transfer_bytes=64 memory=local' 'transfer_bytes=256 memory=remote'; do
+    "$simulate" run mine.cfg -j 1 -q --db order.db --run-memory '1 MiB' -f "$point" >/dev/null 2>&1
+done
+"$nudma" report mine.cfg --db order.db -o order.html >/dev/null
+has "the first is that of the scenario, not of time" order.html 'all 3 that ran failed, the first of these points <code>memory=local transfer_bytes=64</code>:'
 "$simulate" run mine.cfg -q --db failed.db -f 'transfer_bytes=64 memory=remote' >/dev/null
 "$nudma" report mine.cfg --db failed.db -o failed.html >/dev/null
+is "the one that ran is drawn" "$(grep -c '<figcaption>Of mine at memory=remote transfer_bytes=64<' failed.html)" 1
 has "one of two" failed.html '1 of 8 points; 1 failed, <code>memory=local transfer_bytes=64</code>: needed'
 
 echo "1..$cases"
