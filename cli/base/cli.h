@@ -149,6 +149,9 @@ int cli_line_width(void);
 void cli_wrap(GString *text, const char *words, int column, int line_width);
 /* Prints the words to standard output, broken at the width of the terminal. */
 void cli_print_words(const char *words, int column);
+/* Prints one line to `out`, which goes on at column 4 where the terminal that is standard output is
+ * too narrow. */
+void cli_print_line(FILE *out, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Prints lines to standard output, each broken there, and continued deeper than it begins. */
 void cli_print_lines(const char *lines);
 /* At most six digits, no trailing zeros: 541.1, 1.5e-05; buffer of 32, which is returned. */

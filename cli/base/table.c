@@ -119,6 +119,17 @@ void cli_print_words(const char *words, int column)
 
 enum { CONTINUED = 4, NARROWEST = 24 };
 
+void cli_print_line(FILE *out, const char *fmt, ...)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    va_list args;
+    va_start(args, fmt);
+    g_autofree char *line = g_strdup_vprintf(fmt, args);
+    va_end(args);
+    cli_wrap(text, line, CONTINUED, out == stdout ? cli_line_width() : 0);
+    fprintf(out, "%s\n", text->str);
+}
+
 void cli_print_lines(const char *lines)
 {
     g_auto(GStrv) list = g_strsplit(lines, "\n", -1);

@@ -77,7 +77,8 @@ bool calibration_print_sensitivity(struct calibration *c)
         }
     }
     if (good) {
-        fprintf(c->tables, "\nsensitivity: d ln claim / d ln parameter, at the fit\n");
+        fputc('\n', c->tables);
+        cli_print_line(c->tables, "sensitivity: d ln claim / d ln parameter, at the fit");
         cli_table_print(table, "", c->tables);
     }
     cli_table_free(table);
@@ -148,13 +149,16 @@ static void print_others(const struct calibration *c)
         n_before += holds(claim, c->before[i]);
         n_after += holds(claim, c->after[i]);
     }
-    fprintf(c->tables, "\ncost %.6g after %u trials%s; %u runs of points\n", c->search.best,
-            g_hash_table_size(c->costs),
-            c->search.converged ? "" : ", given up (--max-trials allows more)", c->trials.n_runs);
+    fputc('\n', c->tables);
+    cli_print_line(c->tables, "cost %.6g after %u trials%s; %u runs of points", c->search.best,
+                   g_hash_table_size(c->costs),
+                   c->search.converged ? "" : ", given up (--max-trials allows more)",
+                   c->trials.n_runs);
     if (n > 0)
-        fprintf(c->tables,
-                "predictions (K) of these scenarios that hold: %u of %u before, %u of %u now\n",
-                n_before, n, n_after, n);
+        cli_print_line(
+            c->tables,
+            "predictions (K) of these scenarios that hold: %u of %u before, %u of %u now", n_before,
+            n, n_after, n);
 }
 
 bool calibration_print_fit(const struct calibration *c)
@@ -238,7 +242,10 @@ bool calibration_write(const struct calibration *c)
     g_autofree char *text = file_text(c);
     fputs(text, cli_output_file(output));
     const bool written = cli_output_end(output, true);
-    if (written && strcmp(c->write_path, "-") != 0)
-        printf("\nwritten to %s; runs use it with --set @%s\n", c->write_path, c->write_path);
+    if (written && strcmp(c->write_path, "-") != 0) {
+        puts("");
+        cli_print_line(stdout, "written to %s; runs use it with --set @%s", c->write_path,
+                       c->write_path);
+    }
     return written;
 }

@@ -69,6 +69,14 @@ static void print_claims(const struct claims_file *file)
     cli_table_free(narrow);
 }
 
+static void print_now_holds(const struct claim *claim)
+{
+    puts("");
+    cli_print_line(stdout,
+                   "now holds: %s, although %s:%d marks it as a known miss: take `misses` out",
+                   claim->id, config_file(claim->node), config_line(claim->node));
+}
+
 /* Every reason once, below the claims that share it. */
 static void print_reasons(const struct claims_file *file)
 {
@@ -96,8 +104,7 @@ static void print_reasons(const struct claims_file *file)
     for (guint i = 0; i < file->claims->len; i++) {
         const struct claim *claim = claims_at(file, i);
         if (claim->verdict == CLAIM_NOW_HOLDS)
-            printf("\nnow holds: %s, although %s:%d marks it as a known miss: take `misses` out\n",
-                   claim->id, config_file(claim->node), config_line(claim->node));
+            print_now_holds(claim);
     }
 }
 
@@ -200,14 +207,16 @@ static void print_notes(const struct cli_options *options, const struct claims_f
             struct results_cursor *cursor = results_params(db, r->scenario, r->point);
             for (const struct results_param *param; (param = results_next_param(cursor)) != NULL;)
                 if (g_str_has_prefix(param->name, "note.not_settled."))
-                    printf("not settled: %s %s: %s\n", r->scenario, r->point, param->value);
+                    cli_print_line(stdout, "not settled: %s %s: %s", r->scenario, r->point,
+                                   param->value);
             results_end(cursor, NULL);
             if (is_changed(db, r))
-                printf("changed by --set: %s %s\n", r->scenario, r->point);
+                cli_print_line(stdout, "changed by --set: %s %s", r->scenario, r->point);
             if (g_hash_table_contains(older, name))
-                printf("of an older text of the scenario: %s\n", name);
+                cli_print_line(stdout, "of an older text of the scenario: %s", name);
             if (is_overtaken(db, r))
-                printf("of an earlier run: %s %s: a later one has failed\n", r->scenario, r->point);
+                cli_print_line(stdout, "of an earlier run: %s %s: a later one has failed",
+                               r->scenario, r->point);
         }
     }
 }
@@ -229,7 +238,7 @@ static void print_tables(const struct cli_options *options, const GPtrArray *fil
     for (guint i = 0; i < files->len; i++) {
         const struct claims_file *file = files->pdata[i];
         struct claims_tally tally = { 0 };
-        printf("%s%s%s\n", file->name, *file->title != '\0' ? ": " : "", file->title);
+        cli_print_line(stdout, "%s%s%s", file->name, *file->title != '\0' ? ": " : "", file->title);
         print_claims(file);
         print_reasons(file);
         print_missing(options, file, db);

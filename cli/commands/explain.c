@@ -37,8 +37,10 @@ static int explain(const struct cli_options *options, const struct plan_choice *
             status = CLI_INTERRUPTED;
         } else if (good) {
             g_autofree char *text = explain_text(&answer);
-            printf("%s%s%s, seed %" G_GUINT64_FORMAT "\n%s", scenario_name(point->scenario),
-                   *name != '\0' ? " " : "", name, request->seed, text);
+            cli_print_line(stdout, "%s%s%s, seed %" G_GUINT64_FORMAT,
+                           scenario_name(point->scenario), *name != '\0' ? " " : "", name,
+                           request->seed);
+            cli_print_lines(text);
             status = CLI_DONE;
         } else if (error != NULL) {
             fprintf(stderr, "%s %s: %s\n", scenario_name(point->scenario), name, error);

@@ -43,6 +43,12 @@ is "no file is written" "$([ -e stopped.cfg ] || echo none)" none
 has "from there" "$("$nudma" run $window "${few[@]}" --set $inbound=40 --set "$inbound=$best" --print-config)" "^$inbound = $best ns"
 rm best.txt stopped.txt
 
+script -qec "stty cols 60; '$nudma' calibrate $window ${few[*]} --set $inbound=40 --param $inbound --claim $claim \
+    --max-trials 4 --write narrow.cfg -q" /dev/null </dev/null 2>/dev/null | tr -d '\r' >narrow.txt
+is "lines fit on a narrow terminal" "$(awk 'length > 60' narrow.txt)" ""
+has "and all are there" "$(tr '\n' ' ' <narrow.txt | tr -s ' ')" 'cost [0-9.e-]+ after 4 trials, given up \(.*hold: 0 of 1 before.*runs use it with --set @narrow.cfg'
+rm narrow.txt narrow.cfg
+
 mkfifo fit.pipe
 timeout 200 cat fit.pipe >fit2.cfg &
 "$nudma" calibrate $window "${few[@]}" --set $inbound=40 --param $inbound --claim $claim \

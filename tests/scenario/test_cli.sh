@@ -367,10 +367,10 @@ out=$("$nudma" merge none/x.db one.db 2>&1); is "a folder that is not there: mer
 out=$("$nudma" describe pcie.lnk 2>&1); is "a part under another name" $? 2
 has "is told by the last one" "$out" 'nothing is called "pcie.lnk"; did you mean "link"'
 narrow() { # narrow ARGUMENT...: on a terminal of 60 columns
-    script -qec "stty cols 60; '$nudma' $*" /dev/null </dev/null 2>/dev/null | tr -d '\r'
+    NO_COLOR=1 script -qec "stty cols 60; '$nudma' $*" /dev/null </dev/null 2>/dev/null | tr -d '\r'
 }
 words() { tr -s "[:space:]" "\n" | sort; }
-for command in "describe netperf" "check numa --db one.db" "run numa --list" "run --help" "import --help" "topology smartio/cluster60"; do
+for command in "describe netperf" "check numa --db one.db" "check pcie_bench --db one.db" "run numa --list" "run --help" "import --help" "topology smartio/cluster60"; do
     narrow "$command" >narrow.txt
     is "$command on a narrow terminal" "$(awk 'length > 60' narrow.txt)" ""
     # shellcheck disable=SC2086

@@ -220,6 +220,11 @@ if [ "$(stride 4)" = 1 ]; then
     has "on a terminal it says how far it is" \
         "$(TERM=xterm script -qec "'$nudma' explain adapter.cfg $short --brief" /dev/null </dev/null | tr '\r' '\n')" \
         '^explain: 2 of [0-9]+ runs'
+    script -qec "stty cols 60; '$nudma' explain adapter.cfg $short --brief 2>errors.txt" /dev/null </dev/null | tr -d '\r' >narrow.txt
+    is "lines fit on a narrow one" "$(awk 'length > 60' narrow.txt)" ""
+    # shellcheck disable=SC2086 # words
+    out=$("$nudma" explain adapter.cfg $short --brief 2>errors.txt)
+    is "which has every word" "$(tr -s '[:space:]' ' ' <narrow.txt)" "$(tr -s '[:space:]' ' ' <<<"$out")"
     # shellcheck disable=SC2086 # words
     out=$("$nudma" explain adapter.cfg $short --brief 2>&1)
     is "elsewhere it does not" "$(grep -c '^explain: ' <<<"$out")" 0
