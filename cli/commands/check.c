@@ -391,11 +391,12 @@ int cli_check(int argc, char **argv)
         request.options.default_db = "bands.db";
     if (cli_parse(
             &request.options, "[CLAIMS...]", "Compares results with published claims.",
-            "CLAIMS is a file of claims, a folder of scenarios that has one, or a scenario with a file\n"
-            "claims.cfg beside it; without, all of these beside the scenarios. Use C: a baseline that may be "
-            "calibrated on; K: an outcome that has to come out\nby itself. Kind: how the "
-            "outcome came about (docs/claims.md). Error: of the simulated value from the\n"
-            "published one. Exit status 1 if a claim misses, known to or not, or has no data.",
+            "CLAIMS is a file of claims, a folder of scenarios that has one, or a scenario with a "
+            "file\nclaims.cfg beside it; without, all of these beside the scenarios. Use C: a "
+            "baseline that may be\ncalibrated on; K: an outcome that has to come out by itself. "
+            "Kind: how the outcome came about\n(docs/claims.md). Error: of the simulated value "
+            "from the published one. Exit status 1 if a claim\nmisses, known to or not, or has no "
+            "data.",
             entries, argc, argv, &status))
         status = check(&request);
     cli_options_release(&request.options);

@@ -85,7 +85,7 @@ int cli_explain(int argc, char **argv)
     };
     if (cli_parse(&options, "SCENARIO", "Says what limits a point, and what would come next.",
                   "Each resource (links, credits, tags, DDIO ways, DRAM, cores ...) gets twice as "
-                  "much, and the point runs again.\nNothing is stored.",
+                  "much, and the point\nruns again. Nothing is stored.",
                   entries, argc, argv, &status)) {
         const struct plan_choice choice = { .sets = (const char *const *)sets,
                                             .filters = (const char *const *)points,

@@ -155,7 +155,7 @@ int cli_import(int argc, char **argv)
             "Writes a scenario of a real server from what its tools print.",
             "On the server, as root:\n  lspci -vvv >lspci.txt; lstopo --of xml >lstopo.xml; "
             "dmidecode >dmidecode.txt; numactl -H >numactl.txt\nAny of them will do; each is "
-            "known by its first line; - is standard input. What no tool says is taken from the\n"
+            "known by its first line; - is standard input. What no tool says is\ntaken from the "
             "nearest family.",
             entries, argc, argv, &status)) {
         const struct import_choice choice = {

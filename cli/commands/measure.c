@@ -250,7 +250,7 @@ int cli_measure(int argc, char **argv)
                   "Says what to measure on a real machine, and takes it into its platform.",
                   "PLATFORM: a machine of scenarios/platforms, or a file as nudma import "
                   "--platform writes it.\nWithout --read the commands are printed; --read takes "
-                  "the output of mlc, pcie-bench, lat_mem_rd, likwid-bench, perf stat.",
+                  "the output of mlc,\npcie-bench, lat_mem_rd, likwid-bench, perf stat.",
                   entries, argc, argv, &status)) {
         char **names = measure.options.arguments;
         status = CLI_WRONG;

@@ -7,10 +7,11 @@ cd "$(dirname "$0")/../.." || exit 1
 size=pcie_bench/latency_size
 
 # ---- Help, names, mistakes -----------------------------------------------------------------------
-for command in run list describe topology plot figures check; do
+for command in run list describe topology import measure explain plot figures check; do
     "$nudma" "$command" --help >help.txt 2>&1
     is "$command --help" "$?" 0
     has "$command --help says how" "$(cat help.txt)" 'nudma '"$command"
+    is "in lines of some 100 columns" "$(awk 'length > 104 && !/^ /' help.txt)" ""
     has "$command --version" "$("$nudma" "$command" --version)" '^nudma [0-9]+\.[0-9]+\.[0-9]+ '
 done
 has "--version" "$("$nudma" --version)" '^nudma [0-9]+\.[0-9]+\.[0-9]+ '
