@@ -241,6 +241,7 @@ static const char *option_of_campaign(const struct run_request *request)
         { "--memory", request->memory_text != NULL },
         { "--stats", request->stats },
         { "--progress", request->progress_s != 0 },
+        { "--db", request->options.db_said },
         /* files say so themselves */
         { "--seeds", request->n_seeds > 1 && !trace_files_wanted(&request->trace_files) },
     };

@@ -165,6 +165,9 @@ mistake "an address and steps" "--trace-address and --trace N: expected one of t
 mistake "what is stored" "--tlp: makes one run and stores nothing, expected no --force" net.cfg --tlp x.tlp --force
 mistake "a limit of workers" "--pcap: makes one run and stores nothing, expected no --timeout" net.cfg --pcap x.pcapng --timeout 9
 mistake "their memory" "--trace-address: .* expected no --run-memory" net.cfg --trace-address --run-memory 1GiB
+mistake "a database" "--tlp: makes one run and stores nothing, expected no --db" net.cfg --tlp x.tlp --db x.db
+mistake "of steps" "--trace N: .* expected no --db" net.cfg --trace 5 --db x.db
+mistake "of a followed address" "--trace-address: .* expected no --db" net.cfg --trace-address --db x.db
 mistake "seeds of steps" "--trace N: .* expected no --seeds" net.cfg --trace 5 --seeds 3
 mistake "an empty window" "--trace-from 9 is after --trace-until 3" net.cfg --pcap x.pcapng --trace-from 9 --trace-until 3
 is "nothing was written" "$(ls x.pcapng 2>/dev/null)" ""
