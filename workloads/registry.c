@@ -127,6 +127,7 @@ static bool other_entry(unsigned index, struct describe_entry *entry)
         { .name = "program",
           .help = "what every program has: settings of a group of `programs`",
           .settings = program_settings,
+          .params = program_params_table,
           .types = DESCRIBE_PROGRAM },
         { .name = "workload",
           .help = "what every workload has: settings of the group `workload`",

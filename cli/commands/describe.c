@@ -242,6 +242,15 @@ static void print_types(const GArray *entries, enum describe_kind kind)
     cli_table_free(table);
 }
 
+static void add_keys(GPtrArray *keys, const struct describe_entry *entry)
+{
+    for (const struct setting_desc *s = entry->settings; s != NULL && s->key != NULL; s++)
+        g_ptr_array_add(keys, (gpointer)(uintptr_t)s->key);
+    for (const struct param_desc *desc = entry->params; desc != NULL && desc->type != PARAM_END;
+         desc++)
+        g_ptr_array_add(keys, (gpointer)(uintptr_t)desc->key);
+}
+
 /* "and what every device has: type, integrated (nudma describe device)" */
 static void print_common(const GArray *entries, const struct describe_entry *entry)
 {
@@ -249,11 +258,12 @@ static void print_common(const GArray *entries, const struct describe_entry *ent
         const struct describe_entry *of_all = &g_array_index(entries, struct describe_entry, i);
         if (of_all->types != entry->kind)
             continue;
-        g_autoptr(GString) text = g_string_new(NULL);
-        for (const struct setting_desc *setting = of_all->settings; setting->key != NULL; setting++)
-            g_string_append_printf(text, "%s%s", text->len > 0 ? ", " : "", setting->key);
+        g_autoptr(GPtrArray) keys = g_ptr_array_new();
+        add_keys(keys, of_all);
+        g_ptr_array_add(keys, NULL);
+        g_autofree char *names = g_strjoinv(", ", (char **)keys->pdata);
         g_autofree char *line = g_strdup_printf("\n  and what every %s has: %s (nudma describe %s)",
-                                                of_all->name, text->str, of_all->name);
+                                                of_all->name, names, of_all->name);
         cli_print_words(line, 4);
     }
 }
@@ -411,15 +421,6 @@ static char **path_parts(const char *path)
     for (char **part = parts; *part != NULL; part++)
         (*part)[strcspn(*part, "[")] = '\0';
     return parts;
-}
-
-static void add_keys(GPtrArray *keys, const struct describe_entry *entry)
-{
-    for (const struct setting_desc *s = entry->settings; s != NULL && s->key != NULL; s++)
-        g_ptr_array_add(keys, (gpointer)(uintptr_t)s->key);
-    for (const struct param_desc *desc = entry->params; desc != NULL && desc->type != PARAM_END;
-         desc++)
-        g_ptr_array_add(keys, (gpointer)(uintptr_t)desc->key);
 }
 
 /* Of a path that no entry has: the nearest setting of the entry that its last group names, or of

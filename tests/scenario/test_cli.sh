@@ -135,6 +135,9 @@ for path in type devices.ssd.type nvme.controller.type; do
     is "$path: what every device is" "$(described $path type)" "device: required a device"
 done
 is "programs.x.type" "$(described programs.x.type type)" "program: required a program"
+is "programs.x.enabled" "$(described programs.rr.enabled enabled)" "program: true true, false"
+is "netperf.enabled" "$(described netperf.enabled enabled)" "program: true true, false"
+has "a program says that there is more" "$("$nudma" describe netperf)" 'every program has: type, enabled \(nudma describe program\)'
 is "netperf.type" "$(described netperf.type type)" "program: required a program"
 is "workload.type" "$(described workload.type type)" "workload: required a workload"
 is "integrated" "$(described integrated integrated)" "device: none a socket"

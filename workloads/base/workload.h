@@ -23,6 +23,8 @@ extern const struct param_desc measure_params_table[];
 /* Settings of the group `workload`, and of each of `programs`, that are no parameters. */
 extern const struct setting_desc workload_settings[];
 extern const struct setting_desc program_settings[];
+/* Those of each of `programs` beside its own. */
+extern const struct param_desc program_params_table[];
 
 /* The engine's own settings; group `engine`. */
 struct engine_params {

@@ -39,7 +39,7 @@ static const struct param_desc programs_params[] = {
 struct program_common {
     bool enabled;
 };
-static const struct param_desc common_params[] = {
+const struct param_desc program_params_table[] = {
     PARAM("enabled", PARAM_BOOL, struct program_common, enabled, 1, 0, 1, PROV_NONE, "",
           "false: the program is left out"),
     { .type = PARAM_END },
@@ -126,8 +126,8 @@ static void read_program(struct programs *all, struct config_node *programs,
     program->state = program_zalloc(program, 1, ops->state_bytes);
     stat_histogram_init(&program->histogram_ps);
     all->n_programs++;
-    config_read_params(all->workload->config, group, config_path(group), common_params, &common,
-                       errors);
+    config_read_params(all->workload->config, group, config_path(group), program_params_table,
+                       &common, errors);
     config_read_params(all->workload->config, group, config_path(group), ops->params,
                        program->state, errors);
     program->enabled = common.enabled;

@@ -502,6 +502,7 @@ static const struct row rows[] = {
       "access=triad sockets=2+workload.from_socket=0 own_memory=true" },
     REASON("memory", "host", NAMES),
     { "programs", "net", "workload", "measured=client connect_within_us=40 warm_misses_ratio=0" },
+    { "program", "stream.beside", "programs.q", "enabled=false" },
     { "trends", "trends", "workload", "year=2015 kind=cpu_10gbit" },
     PROGRAM("netperf", "net",
             "server=client+client=server client=server+server=client interface=pf1 direction=tx"
