@@ -215,8 +215,7 @@ bool filter_number(const char *text, const struct unit *plain, double *value,
     return true;
 }
 
-/* Plain numbers beside a size are bytes, as they are in scenario files. */
-static bool same_kind(enum unit_dimension a, enum unit_dimension b)
+bool filter_same_kind(enum unit_dimension a, enum unit_dimension b)
 {
     return a == b || (a == UNIT_NONE && b == UNIT_SIZE) || (a == UNIT_SIZE && b == UNIT_NONE);
 }
@@ -229,7 +228,7 @@ static bool compare_numbers(const char *a, const char *b, const struct unit *pla
     double x, y;
 
     if (!filter_number(a, plain, &x, &a_dimension) || !filter_number(b, plain, &y, &b_dimension) ||
-        !same_kind(a_dimension, b_dimension))
+        !filter_same_kind(a_dimension, b_dimension))
         return false;
     *difference = x - y;
     if (fabs(*difference) <= 1e-12 * fmax(fabs(x), fabs(y)))

@@ -50,5 +50,7 @@ void filter_apply(const struct filter *filter, const struct filter_table *table,
  * which may be NULL. False if the text is something else. */
 bool filter_number(const char *text, const struct unit *plain, double *value,
                    enum unit_dimension *dimension);
+/* Whether such numbers can be compared: plain ones beside a size are bytes, as in scenarios. */
+bool filter_same_kind(enum unit_dimension a, enum unit_dimension b);
 
 #endif

@@ -19,6 +19,10 @@ struct assignment {
 struct axis_value {
     char *label;
     GPtrArray *assignments; /* of struct assignment, owned */
+    bool is_number;         /* of a setting; its number in the base of its unit is below */
+    bool is_quoted;         /* a string, "1 KiB" */
+    double number;
+    enum unit_dimension dimension;
 };
 
 struct axis {

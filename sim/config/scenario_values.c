@@ -2,6 +2,7 @@
  * The values of an axis. Whatever form they are written in (values, range, variants), they become a
  * list of named values, each a list of assignments; points know nothing else.
  */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -71,10 +72,27 @@ static bool label_valid(const char *label)
            !g_ascii_isspace(label[strlen(label) - 1]);
 }
 
+/* The value that is the same number, "1 KiB" of 1024; NULL: none. Plain numbers have the same
+ * label then. */
+static const struct axis_value *same_number(const struct axis *axis, const struct axis_value *value)
+{
+    for (guint i = 0; i < axis->values->len && value->is_number; i++) {
+        const struct axis_value *other = axis->values->pdata[i];
+        const double rounding = 4 * DBL_EPSILON * fabs(value->number);
+
+        if (other->is_number && (value->is_quoted || other->is_quoted) &&
+            filter_same_kind(value->dimension, other->dimension) &&
+            fabs(value->number - other->number) <= rounding)
+            return other;
+    }
+    return NULL;
+}
+
 /* Takes the value over, or frees it with a message. */
 static bool add_value(struct axis *axis, struct axis_value *value, struct config_place place,
                       struct sim_error_list *errors)
 {
+    const struct axis_value *same = same_number(axis, value);
     bool good = false;
 
     if (!label_valid(value->label))
@@ -85,6 +103,10 @@ static bool add_value(struct axis *axis, struct axis_value *value, struct config
     else if (axis_value_named(axis, value->label))
         sim_error_add(errors, place.file, place.line, "axis %s: value %s stands there twice",
                       axis->name, value->label);
+    else if (same)
+        sim_error_add(errors, place.file, place.line,
+                      "axis %s: the values %s and %s are the same, expected one of them",
+                      axis->name, same->label, value->label);
     else
         good = true;
     if (good)
@@ -92,6 +114,16 @@ static bool add_value(struct axis *axis, struct axis_value *value, struct config
     else
         axis_value_free(value);
     return good;
+}
+
+/* A string is a number where it has a unit; else it may be a name. */
+static void read_number(struct axis_value *value, const struct config_node *node,
+                        const struct unit *plain)
+{
+    value->is_quoted = node->kind == CONFIG_STRING;
+    value->is_number = filter_number(value->label, value->is_quoted ? NULL : plain, &value->number,
+                                     &value->dimension) &&
+                       (!value->is_quoted || value->dimension != UNIT_NONE);
 }
 
 bool axis_add_value_of_setting(struct axis *axis, struct config_node *node, const char *element,
@@ -104,6 +136,7 @@ bool axis_add_value_of_setting(struct axis *axis, struct config_node *node, cons
         return false;
     }
     value = axis_value_new(config_text(node));
+    read_number(value, node, param_unit_in_name(axis->setting));
     assign(value, element, node, NULL, node->place);
     return add_value(axis, value, node->place, errors);
 }

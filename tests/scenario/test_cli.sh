@@ -225,6 +225,8 @@ sed 's/^measure = {/& cool_us = 3;/' "$NUDMA_SCENARIOS/$size.cfg" >own.cfg
 is "not what is wrong without it" "$("$nudma" run own.cfg --set workload.gap_ns=5 2>&1 | cut -d' ' -f1-4)" \
     "own.cfg:21: measure.cool_us: unknown setting;"
 rm own.cfg
+out=$("$nudma" run $size --set 'axes.transfer_bytes=1024,64,1 KiB' 2>&1); is "a value in two spellings" $? 2
+is "is refused" "$out" "--set: axis transfer_bytes: the values 1024 and 1 KiB are the same, expected one of them"
 is "nothing has been written so far" "$(find . -name '*.db*')" ""
 
 is "an option before a command that may not have it" "$("$nudma" --set a.b=1 plot X 2>&1)" \

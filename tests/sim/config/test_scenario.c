@@ -719,6 +719,19 @@ static void set_of_a_setting_that_an_axis_sets(void **state)
                 "axes.transfer_bytes=...");
 }
 
+static void near_numbers_are_not_the_same(void **state)
+{
+    struct fixture *f = *state;
+    struct scenario *s =
+        load_good(f,
+                  "axes = ( { name = \"a\"; setting = \"x.y_bytes\"; values = "
+                  "[\"1 TiB\", 1099511627777L, 1099511627778L, \"1\", \"1.0\"]; } );",
+                  NULL);
+
+    assert_int_equal(scenario_n_points(s), 5);
+    scenario_free(s);
+}
+
 static void axes_are_replaced_by_name(void **state)
 {
     struct fixture *f = *state;
@@ -799,6 +812,12 @@ static const char *const axis_mistakes[][2] = {
       "scenarios/t.cfg:2: axis a: value v stands there twice" },
     { "axes = ( { name = \"a\"; setting = \"x\"; values = [8, 16,\n 8]; } );",
       "scenarios/t.cfg:2: axis a: value 8 stands there twice" },
+    { "axes = (\n { name = \"a\"; setting = \"x.y_bytes\"; values = [1024, \"1 KiB\", 2048]; } );",
+      "scenarios/t.cfg:2: axis a: the values 1024 and 1 KiB are the same, expected one of them" },
+    { "axes = (\n { name = \"a\"; setting = \"x.y_ns\"; values = [500, \"2 us\", 2000]; } );",
+      "scenarios/t.cfg:2: axis a: the values 2 us and 2000 are the same, expected one of them" },
+    { "axes = (\n { name = \"a\"; setting = \"x.y\"; values = [\"8 Gbit/s\", \"1 GB/s\"]; } );",
+      "scenarios/t.cfg:2: axis a: the values 8 Gbit/s and 1 GB/s are the same, expected one of them" },
     { "axes = ( { name = \"a\"; setting = \"x\"; values = [\"p=q\"]; } );",
       "scenarios/t.cfg:1: axis a: found the value \"p=q\", expected one without \"=\", \",\" "
       "and blanks around it" },
@@ -1061,6 +1080,7 @@ int main(void)
         TEST(set_of_a_setting_that_an_axis_sets),
         TEST(axes_are_replaced_by_name),
         TEST(is_loaded_again_with_other_sets),
+        TEST(near_numbers_are_not_the_same),
         TEST(mistakes_in_axes),
         TEST(several_mistakes_are_reported_together),
         TEST(too_many_points),
