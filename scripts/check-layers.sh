@@ -33,7 +33,7 @@ function rooms_in_order() {
         " models/pcie/root" \
         " models/ether models/nfp models/nic models/nvme models/rdma models/gpu models/ioat models/dsa models/myri" \
         " models/host models/os models/vm models/world models/trace" \
-        " workloads/base workloads/setup workloads/bench workloads/programs workloads/copy workloads/dnvme workloads/nvmeof workloads/fio workloads/openmx workloads/load workloads workloads/embed" \
+        " workloads/base workloads/setup workloads/bench workloads/programs workloads/copy workloads/dnvme workloads/rdma workloads/nvmeof workloads/fio workloads/openmx workloads/load workloads workloads/embed" \
         " cli/base cli/claims cli/results cli/plot cli/campaign cli/topology cli/import cli/measure cli/trace cli/explain cli/report cli/whatif" \
         " cli/commands"
 }

@@ -15,7 +15,6 @@
 
 #define ADMIN_ENTRIES    32u
 #define ADMIN_TIMEOUT_PS (200 * K_MS)
-#define QUEUES_MAX       255u
 #define NSID             1u
 
 const struct nvme_local_params nvme_local_params_default = {
@@ -176,8 +175,8 @@ static void release(struct nvme_local *local)
 int nvme_local_open(struct k_pci_dev *dev, const struct nvme_local_params *params,
                     struct nvme_local **out)
 {
-    if (params->n_queues == 0 || params->n_queues > QUEUES_MAX || params->entries < 2 ||
-        params->entries > 4096 || params->bytes_max < NVME_PAGE_BYTES ||
+    if (params->n_queues == 0 || params->n_queues > NVME_LOCAL_QUEUES_MAX || params->entries < 2 ||
+        params->entries > NVME_LOCAL_ENTRIES_MAX || params->bytes_max < NVME_PAGE_BYTES ||
         params->bytes_max > (uint64_t)NVME_PAGE_BYTES * (NVME_PAGE_BYTES / 8 - 1))
         return -EINVAL;
     if (dev->driver != NULL || dev->device.driver_data != NULL)

@@ -10,11 +10,14 @@
 
 #include "logic/nvme/nvme_user.h"
 
+#define NVME_LOCAL_QUEUES_MAX  255u
+#define NVME_LOCAL_ENTRIES_MAX 4096u
+
 struct nvme_local;
 
 struct nvme_local_params {
-    uint16_t n_queues;  /* pairs for I/O that the process wants: 1 .. 255 */
-    uint16_t entries;   /* of each queue, 2 .. 4096; limited by the device */
+    uint16_t n_queues;  /* pairs for I/O that the process wants: 1 .. NVME_LOCAL_QUEUES_MAX */
+    uint16_t entries;   /* of each queue, 2 .. NVME_LOCAL_ENTRIES_MAX; limited by the device */
     uint64_t bytes_max; /* of a command: at most 2 MiB less a page; limited by the device */
 };
 extern const struct nvme_local_params nvme_local_params_default;

@@ -19,6 +19,7 @@
 #include "logic/rdma/rdma_driver.h"
 
 #define NVMEOF_ENTRIES_MAX 1024u
+#define NVMEOF_QUEUES_MAX  64u /* for I/O, of an initiator */
 
 /* What both sides tell each other about a connection (7.3.6): the private data of RDMA_CM. */
 struct nvmeof_hello {
@@ -79,7 +80,7 @@ typedef int nvmeof_exchange_fn(void *context, const struct nvmeof_hello *hello,
 struct nvmeof_initiator_params {
     struct rdma_drv *rdma;
     const char *subsystem, *host; /* names (NQN) */
-    uint16_t n_queues;            /* for I/O, 1 .. 64 */
+    uint16_t n_queues;            /* for I/O, 1 .. NVMEOF_QUEUES_MAX */
     uint16_t entries;             /* of each, 2 .. NVMEOF_ENTRIES_MAX; limited by the target */
     uint32_t keep_alive_ms;       /* 0: none */
     uint32_t mtu_bytes;

@@ -204,7 +204,7 @@ static int bring_up(struct nvmeof_initiator *initiator)
 int nvmeof_initiator_open(const struct nvmeof_initiator_params *params,
                           struct nvmeof_initiator **out)
 {
-    if (params->n_queues == 0 || params->n_queues > INITIATOR_QUEUES_MAX || params->entries < 2 ||
+    if (params->n_queues == 0 || params->n_queues > NVMEOF_QUEUES_MAX || params->entries < 2 ||
         params->entries > NVMEOF_ENTRIES_MAX || strlen(params->subsystem) >= NVMEOF_NQN_BYTES ||
         strlen(params->host) >= NVMEOF_NQN_BYTES)
         return -EINVAL;

@@ -4,8 +4,6 @@
 
 #include "logic/nvmeof/nvmeof_internal.h"
 
-#define INITIATOR_QUEUES_MAX 64u
-
 struct initiator_memory { /* registered pages */
     struct kaddr at;
     uint64_t bytes;

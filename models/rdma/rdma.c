@@ -321,6 +321,15 @@ const struct rdma_stats *rdma_stats(const struct model *model)
     return &((const struct rdma *)model->state)->stats;
 }
 
+struct rdma_objects rdma_objects_max(const struct model *model)
+{
+    const struct rdma_params *params = &((const struct rdma *)model->state)->params;
+    return (struct rdma_objects){ .queue_pairs = params->n_qps - RDMA_QP_FIRST,
+                                  .completion_queues = params->n_cqs,
+                                  .regions = params->n_keys - 1,
+                                  .protection_domains = params->n_pds };
+}
+
 uint32_t rdma_inline_bytes(const struct model *model)
 {
     return ((const struct rdma *)model->state)->params.inline_bytes;

@@ -19,6 +19,11 @@ struct rdma_stats {
     uint64_t offloaded, offload_polls;
 };
 const struct rdma_stats *rdma_stats(const struct model *model);
+/* What its users make, and how many of each there can be. */
+struct rdma_objects {
+    uint32_t queue_pairs, completion_queues, regions, protection_domains;
+};
+struct rdma_objects rdma_objects_max(const struct model *model);
 /* Of a send at most. */
 uint32_t rdma_inline_bytes(const struct model *model);
 

@@ -189,6 +189,12 @@ static void test_spdk(void **state)
         LOCAL FIO("engine = \"spdk\"; device = \"ssd1\";"),
         "or that a program nvmeof_target before this one, and not switched off, exports; "
         "did you mean \"ssd\"?");
+    g_autoptr(GString) few = g_string_new(LOCAL_WITH("queue_pairs = 2;")
+                                              FIO("engine = \"spdk\"; jobs = 2;"));
+    g_string_replace(few, "host = \"borrower\";", "host = \"borrower\"; nvme_driver = false;", 1);
+    scenario_refused(few->str,
+                     "programs.fio.jobs: found 2 (an integer), expected at most 1 jobs at "
+                     "a time: ssd has so many queue pairs for I/O");
 }
 
 /* An engine by its name. The system call that libaio has more is made while the device works: not

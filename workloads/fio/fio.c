@@ -198,29 +198,36 @@ static struct fio *first_from_file(struct fio *fio)
     return fio;
 }
 
-/* How many jobs have the device open at a time, at least: those before a stonewall, or between two,
- * that wait for no other. */
-static unsigned jobs_at_once(const struct fio *fio, const struct fio_device *device)
+/* Of jobs between the same stonewalls as those of description `after`, that wait for no other. */
+static struct fio_load load_after(const struct fio *fio, const struct fio_device *device,
+                                  unsigned after)
 {
-    unsigned most = 0;
+    struct fio_load load = { 0 };
     for (unsigned i = 0; i < fio->n_threads; i++) {
-        unsigned n = 0;
-        for (unsigned k = 0; k < fio->n_threads; k++) {
-            const struct fio_group_job *job = &fio->description[fio->thread[k]->description];
-            n += fio->thread[k]->job.device == device && job->waits_for < 0 &&
-                 job->after == fio->description[fio->thread[i]->description].after;
-        }
-        most = SIM_MAX(most, n);
+        const struct fio_thread *thread = fio->thread[i];
+        const struct fio_group_job *job = &fio->description[thread->description];
+        if (thread->job.device != device || job->waits_for >= 0 || job->after != after)
+            continue;
+        load.jobs++;
+        load.requests += thread->job.depth;
     }
-    return most;
+    return load;
 }
 
 static void check_jobs(struct fio *fio, struct sim_error_list *errors)
 {
     for (unsigned i = 0; i < fio->n_devices; i++) {
         struct fio_device *device = &fio->device[i];
-        if (!device->bad && device->engine->check_jobs != NULL)
-            device->engine->check_jobs(device, jobs_at_once(fio, device), errors);
+        const struct fio_load first = load_after(fio, device, 0);
+        struct fio_load most = first;
+        if (device->bad || device->engine->check_jobs == NULL)
+            continue;
+        for (unsigned k = 0; k < fio->n_descriptions; k++) {
+            const struct fio_load load = load_after(fio, device, fio->description[k].after);
+            most.jobs = SIM_MAX(most.jobs, load.jobs);
+            most.requests = SIM_MAX(most.requests, load.requests);
+        }
+        device->engine->check_jobs(device, &first, &most, errors);
     }
 }
 

@@ -23,6 +23,11 @@
 struct fio_engine_ops;
 struct fio_job;
 
+/* Jobs that have the device open at a time, and their requests. */
+struct fio_load {
+    unsigned jobs, requests;
+};
+
 /* What the jobs of one program do I/O on: a namespace. */
 struct fio_device {
     /* ---- set before check() ------------------------------------------------------------------ */
@@ -81,9 +86,11 @@ struct fio_engine_ops {
     /* Checks the settings, before time starts, and fills struct fio_device; false after a mistake
      * (program_mistake()). */
     bool (*check)(struct fio_device *device, struct sim_error_list *errors);
-    /* Before time starts: so many jobs of the program have the device open at a time, at least;
-     * what is too many is a mistake. NULL: any number. */
-    void (*check_jobs)(struct fio_device *device, unsigned n_jobs, struct sim_error_list *errors);
+    /* Before time starts: so many jobs of the program have the device open at a time, at least:
+     * when the programs begin, and later on; what is too many is a mistake (fio_jobs_key()).
+     * NULL: any number. */
+    void (*check_jobs)(struct fio_device *device, const struct fio_load *first,
+                       const struct fio_load *most, struct sim_error_list *errors);
     /* [thread] Opens the device and allocates the buffers (fio_buffers_alloc()); sets
      * device->bytes. Jobs open and close one at a time; of those that share blocks which are
      * written first, the first has written them before the second opens. -EFBIG: buffer_bytes is
@@ -124,6 +131,8 @@ extern const struct fio_engine_ops *const fio_engines[];
 extern const char *const fio_engine_names[];
 /* NULL: there is none of this name. */
 const struct fio_engine_ops *fio_engine_find(const char *name);
+/* The setting that says how many jobs the program has. */
+const char *fio_jobs_key(const struct program *program);
 
 /* [thread] Allocates a buffer per request of the job from memory of its CPU's node; -ENOMEM. */
 int fio_buffers_alloc(struct fio_job *job);

@@ -56,14 +56,13 @@ static bool check(struct fio_device *device, struct sim_error_list *errors)
 }
 
 /* Each job is a client with a queue pair. */
-static void check_jobs(struct fio_device *device, unsigned n_jobs, struct sim_error_list *errors)
+static void check_jobs(struct fio_device *device, const struct fio_load *first,
+                       const struct fio_load *most, struct sim_error_list *errors)
 {
     const struct smartio_device *own = device->state;
-    const char *const key = config_find(device->program->group, "job_file") != NULL ? "job_file"
-                            : config_find(device->program->group, "job_options") != NULL
-                                ? "job_options"
-                                : "jobs";
-    nvme_manager_take_pairs(device->program, key, own->manager, n_jobs, errors);
+    (void)first;
+    nvme_manager_take_pairs(device->program, fio_jobs_key(device->program), own->manager,
+                            most->jobs, errors);
 }
 
 /* ---- Opening --------------------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
  * and what the driver's calls cost (logic/nvme/nvme_local.h, logic/nvmeof/nvmeof.h).
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "logic/kcosts.h"
@@ -16,6 +17,7 @@
 #include "models/nvme/nvme.h"
 #include "workloads/fio/fio_engine.h"
 #include "workloads/nvmeof/nvmeof_target.h"
+#include "workloads/rdma/rdma_objects.h"
 
 #define ENTRIES_MIN 128u
 #define TIMEOUT_PS  (100 * SIM_PS_PER_MS)
@@ -125,11 +127,66 @@ static bool check(struct fio_device *device, struct sim_error_list *errors)
     return true;
 }
 
+/* An initiator has a protection domain and a page, and for each queue, that of administration too,
+ * a connection with its completion queue and its memory; each request has a buffer. */
+static struct rdma_objects objects_of(unsigned n_queues, unsigned n_requests)
+{
+    return (struct rdma_objects){ .queue_pairs = n_queues + 1,
+                                  .completion_queues = n_queues + 1,
+                                  .regions = n_queues + 2 + n_requests,
+                                  .protection_domains = 1 };
+}
+
+static void check_remote_jobs(struct fio_device *device, const struct fio_load *first,
+                              const struct fio_load *most, struct sim_error_list *errors)
+{
+    const struct spdk_device *own = device->state;
+    const char *const key = fio_jobs_key(device->program);
+    const unsigned there = SIM_MIN(nvmeof_service_queues(own->service), NVMEOF_QUEUES_MAX);
+    /* It asks for a queue for each job that there will be, and takes what it gets. */
+    const unsigned n = SIM_MAX(most->jobs, SIM_MIN(device->n_jobs, there));
+    const struct rdma_objects at_first = objects_of(n, first->requests);
+    const struct rdma_objects at_most = objects_of(n, most->requests);
+    const struct rdma_objects none = { 0 };
+    if (own->adapter == NULL)
+        return; /* there is a message */
+    if (most->jobs > NVMEOF_QUEUES_MAX) {
+        program_mistake(device->program, key, errors,
+                        "at most 64 jobs at a time on a device over RDMA", NULL);
+        return;
+    }
+    nvmeof_service_take(device->program, key, own->service, n, first->jobs != 0, errors);
+    program_take_rdma(device->program, key, "fewer jobs and requests, or ",
+                      world_device(device->program->workload->world, own->adapter), own->adapter,
+                      first->jobs != 0 ? &at_first : &none, &at_most, errors);
+}
+
+static void check_jobs(struct fio_device *device, const struct fio_load *first,
+                       const struct fio_load *most, struct sim_error_list *errors)
+{
+    const struct spdk_device *own = device->state;
+    struct function_name f;
+    char expected[160];
+    if (own->service != NULL) {
+        check_remote_jobs(device, first, most, errors);
+        return;
+    }
+    if (!function_find(device->program->workload->world, device->name, &f) ||
+        f.vf != FUNCTION_PHYSICAL || most->jobs < nvme_queue_pairs(device->model))
+        return; /* virtual functions have as many as they are given */
+    snprintf(expected, sizeof(expected),
+             "at most %u jobs at a time: %.60s has so many queue pairs for I/O (its queue_pairs, "
+             "less one)",
+             nvme_queue_pairs(device->model) - 1, device->name);
+    program_mistake(device->program, fio_jobs_key(device->program), errors, expected, NULL);
+}
+
 /* ---- Opening --------------------------------------------------------------------------------- */
 
-static uint16_t entries_of(const struct fio_job *job)
+/* Requests that find no entry wait for one. */
+static uint16_t entries_of(const struct fio_job *job, unsigned most)
 {
-    return (uint16_t)SIM_MAX(job->depth + 1, ENTRIES_MIN);
+    return (uint16_t)SIM_MIN(SIM_MAX(job->depth + 1, ENTRIES_MIN), most);
 }
 
 static int open_local(struct fio_job *job, struct spdk_device *device)
@@ -138,8 +195,8 @@ static int open_local(struct fio_job *job, struct spdk_device *device)
     struct nvme_local_params params = nvme_local_params_default;
     if (dev == NULL)
         return -ENODEV;
-    params.n_queues = (uint16_t)job->device->n_jobs;
-    params.entries = entries_of(job);
+    params.n_queues = (uint16_t)SIM_MIN(job->device->n_jobs, NVME_LOCAL_QUEUES_MAX);
+    params.entries = entries_of(job, NVME_LOCAL_ENTRIES_MAX);
     return nvme_local_open(dev, &params, &device->local);
 }
 
@@ -153,8 +210,8 @@ static int open_remote(struct fio_job *job, struct spdk_device *device)
         .rdma = rdma,
         .subsystem = nvmeof_service_subsystem(device->service),
         .host = job->device->host->name,
-        .n_queues = (uint16_t)job->device->n_jobs,
-        .entries = entries_of(job),
+        .n_queues = (uint16_t)SIM_MIN(job->device->n_jobs, NVMEOF_QUEUES_MAX),
+        .entries = entries_of(job, NVMEOF_ENTRIES_MAX),
         .mtu_bytes = rdma_drv_limits(rdma).mtu_bytes,
         .timeout_ps = TIMEOUT_PS,
         .exchange = nvmeof_service_exchange,
@@ -367,6 +424,7 @@ const struct fio_engine_ops fio_engine_spdk = {
     .job_bytes = sizeof(struct spdk_job),
     .io_u_bytes = sizeof(struct spdk_io_u),
     .check = check,
+    .check_jobs = check_jobs,
     .open = open_job,
     .submit = submit,
     .reap = reap,

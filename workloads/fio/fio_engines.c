@@ -18,6 +18,13 @@ const struct fio_engine_ops *fio_engine_find(const char *name)
     return NULL;
 }
 
+const char *fio_jobs_key(const struct program *program)
+{
+    if (config_find(program->group, "job_file") != NULL)
+        return "job_file";
+    return config_find(program->group, "job_options") != NULL ? "job_options" : "jobs";
+}
+
 int fio_buffers_alloc(struct fio_job *job)
 {
     struct kernel *kernel = job->device->host->kernel;

@@ -7,10 +7,11 @@
 #include "workloads/nvmeof/nvmeof_target.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "models/nvme/nvme.h"
-#include "models/rdma/rdma.h"
+#include "workloads/rdma/rdma_objects.h"
 
 #define LOOK_PS (2 * SIM_PS_PER_US)
 
@@ -22,7 +23,7 @@ struct nvmeof_service {
     /* running */
     struct program *program;
     struct lending_host *host;
-    struct model *model;
+    struct model *model, *adapter_model; /* NULL: a mistake */
     unsigned on_cpu;
     struct nvme_local *nvme;
     struct nvmeof_target *target;
@@ -67,6 +68,46 @@ static const struct record_desc target_records[] = {
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
+/* Of the controller, for I/O; 0: a virtual function has those that it is given. */
+static unsigned controllers_queues(const struct nvmeof_service *service)
+{
+    struct function_name f;
+    const bool found = function_find(service->program->workload->world, service->device, &f);
+    return found && f.vf == FUNCTION_PHYSICAL ? nvme_queue_pairs(service->model) - 1 : 0;
+}
+
+static void check_adapter(struct nvmeof_service *service, struct sim_error_list *errors)
+{
+    static const struct rdma_objects own = { .completion_queues = 1, .protection_domains = 1 };
+    struct program *program = service->program;
+    service->adapter_model = program_device(program, "adapter", service->host, service->adapter,
+                                            &rdma_ops, errors);
+    if (service->adapter_model == NULL)
+        return;
+    program_take_rdma(program, "adapter", "", service->adapter_model, service->adapter, &own, &own,
+                      errors);
+    if (service->offload && rdma_inline_bytes(service->adapter_model) < NVMEOF_RESPONSE_BYTES)
+        program_mistake(program, "offload", errors,
+                        "an adapter with inline_bytes of at least 16: it tells the queue's head in"
+                        " the responses that the processor posts",
+                        NULL);
+}
+
+static void check_device(struct nvmeof_service *service, struct sim_error_list *errors)
+{
+    struct program *program = service->program;
+    service->model = program_device(program, "device", service->host, service->device, &nvme_ops,
+                                    errors);
+    if (service->model == NULL)
+        return;
+    program_take_controller(program, service->model, service->device, errors);
+    if (service->offload && controllers_queues(service) == 1)
+        program_mistake(program, "offload", errors,
+                        "a controller with queue_pairs of at least 3: one for administration, and "
+                        "two for each connection",
+                        NULL);
+}
+
 static void target_check(struct program *program, struct sim_error_list *errors)
 {
     struct nvmeof_service *service = program->state;
@@ -76,17 +117,8 @@ static void target_check(struct program *program, struct sim_error_list *errors)
     service->host = program_lending_host(program, "on", service->host_name, errors);
     if (service->host == NULL)
         return;
-    service->model = program_device(program, "device", service->host, service->device, &nvme_ops,
-                                    errors);
-    if (service->model != NULL)
-        program_take_controller(program, service->model, service->device, errors);
-    const struct model *adapter = program_device(program, "adapter", service->host,
-                                                 service->adapter, &rdma_ops, errors);
-    if (service->offload && adapter != NULL && rdma_inline_bytes(adapter) < NVMEOF_RESPONSE_BYTES)
-        program_mistake(program, "offload", errors,
-                        "an adapter with inline_bytes of at least 16: it tells the queue's head in"
-                        " the responses that the processor posts",
-                        NULL);
+    check_device(service, errors);
+    check_adapter(service, errors);
     if (service->host->params.nvme_driver)
         program_mistake(program, "on", errors,
                         "a host with nvme_driver = false: else the kernel has its controllers",
@@ -126,6 +158,49 @@ const char *nvmeof_service_subsystem(const struct nvmeof_service *service)
 const struct lending_host *nvmeof_service_host(const struct nvmeof_service *service)
 {
     return service->host;
+}
+
+unsigned nvmeof_service_queues(const struct nvmeof_service *service)
+{
+    return service->model != NULL ? controllers_queues(service) / (service->offload ? 2 : 1) : 0;
+}
+
+/* Of the initiators that begin with the programs: what those before this one have is taken. */
+static uint64_t taken(struct program *program, const struct nvmeof_service *service,
+                      const char *what, unsigned n, bool first)
+{
+    return n + (first ? program_take(program, service, what, n) : 0);
+}
+
+void nvmeof_service_take(struct program *program, const char *key,
+                         const struct nvmeof_service *service, unsigned n_queues, bool first,
+                         struct sim_error_list *errors)
+{
+    const unsigned have = nvmeof_service_queues(service);
+    const uint64_t queues = taken(program, service, "I/O queue", n_queues, first);
+    const uint64_t connections = taken(program, service, "connection", n_queues + 1, first);
+    const struct rdma_objects objects = { .queue_pairs = n_queues + 1,
+                                          .regions = n_queues * (service->offload ? 2 : 1) + 1 };
+    const struct rdma_objects none = { 0 };
+    char expected[288];
+    if (have != 0 && queues > have) {
+        snprintf(expected, sizeof(expected),
+                 "fewer jobs, or a controller %.60s with %llu queue pairs for I/O; it has %u (its "
+                 "queue_pairs, less one)%s",
+                 service->device, (unsigned long long)queues * (service->offload ? 2 : 1),
+                 controllers_queues(service),
+                 service->offload ? ", and each connection takes two" : "");
+        program_mistake(program, key, errors, expected, NULL);
+    } else if (connections > service->queues) {
+        snprintf(expected, sizeof(expected),
+                 "fewer jobs, or a target %.60s for %llu connections, with one of administration "
+                 "for each initiator; its `queues` is %u",
+                 service->program->name, (unsigned long long)connections, service->queues);
+        program_mistake(program, key, errors, expected, NULL);
+    } else if (service->adapter_model != NULL) {
+        program_take_rdma(program, key, "fewer jobs, or ", service->adapter_model, service->adapter,
+                          first ? &objects : &none, &objects, errors);
+    }
 }
 
 const char *nvmeof_adapter(const struct program *program, struct lending_host *host)

@@ -17,6 +17,16 @@ const struct lending_host *nvmeof_service_host(const struct nvmeof_service *serv
 /* In check(): the only RDMA adapter that the host uses by itself; NULL: it has none or several. */
 const char *nvmeof_adapter(const struct program *program, struct lending_host *host);
 
+/* In check(): so many I/O queues the target has at most. 0: that is not known before it runs (its
+ * controller is a virtual function). */
+unsigned nvmeof_service_queues(const struct nvmeof_service *service);
+/* In check(): the program's initiator connects so many I/O queues to the target, as it begins
+ * (first) or later on; more than the target, its controller or its adapter have is a mistake with
+ * the setting `key`. */
+void nvmeof_service_take(struct program *program, const char *key,
+                         const struct nvmeof_service *service, unsigned n_queues, bool first,
+                         struct sim_error_list *errors);
+
 /* [thread] A connection manager, for struct nvmeof_initiator_params: takes a hello to the target,
  * whose thread answers it. -ECONNREFUSED: the target could not start, or has ended. */
 struct nvmeof_caller {

@@ -13,7 +13,7 @@
 
 struct programs;
 
-#define PROGRAM_SHARES_MAX 32u
+#define PROGRAM_SHARES_MAX 96u
 #define PROGRAM_CPUS_MAX   32u
 
 struct program {

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "logic/rdma/rdma_driver.h"
-#include "models/rdma/rdma.h"
 #include "workloads/programs/program.h"
+#include "workloads/rdma/rdma_objects.h"
 
 #define LOOK_PS      SIM_PS_PER_US
 #define WARM_UPS     16u
@@ -97,6 +97,7 @@ static void rdma_perf_check(struct program *program, struct sim_error_list *erro
 {
     static const char *const host_key[SIDES] = { "on", "peer" };
     static const char *const device_key[SIDES] = { "device", "peer_device" };
+    static const struct rdma_objects one = { 1, 1, 1, 1 };
     struct rdma_perf *all = program->state;
     all->program = program;
     for (unsigned i = 0; i < SIDES; i++) {
@@ -106,7 +107,11 @@ static void rdma_perf_check(struct program *program, struct sim_error_list *erro
         side->host = program_lending_host(program, host_key[i], all->name[i], errors);
         if (side->host == NULL)
             continue;
-        program_device(program, device_key[i], side->host, side->device, &rdma_ops, errors);
+        const struct model *adapter = program_device(program, device_key[i], side->host,
+                                                     side->device, &rdma_ops, errors);
+        if (adapter != NULL)
+            program_take_rdma(program, device_key[i], "", adapter, side->device, &one, &one,
+                              errors);
         side->cpu = all->cpu + (unsigned)program_take(program, side->host, "polling CPU", 1);
         program_check_cpus(program, "cpu", side->host, side->cpu, 1, errors);
     }
