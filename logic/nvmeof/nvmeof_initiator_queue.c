@@ -91,7 +91,7 @@ static int exchange(struct initiator_queue *queue)
 {
     const struct nvmeof_initiator_params *p = &queue->initiator->params;
     struct rdma_drv_connection connection = rdma_drv_connection_default;
-    const struct nvmeof_hello hello = { .endpoint = rdma_drv_endpoint(queue->qp),
+    const struct nvmeof_hello hello = { .endpoint = rdma_drv_endpoint(queue->qp, &connection),
                                         .qid = queue->qid,
                                         .entries = queue->entries,
                                         .mtu_bytes = p->mtu_bytes };

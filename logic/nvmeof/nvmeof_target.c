@@ -279,7 +279,7 @@ static int connect_queue(struct target_queue *queue, const struct nvmeof_hello *
     if (error == 0)
         error = rdma_drv_connect(queue->qp, &hello->endpoint, &connection);
     if (error == 0)
-        *answer = (struct nvmeof_hello){ .endpoint = rdma_drv_endpoint(queue->qp),
+        *answer = (struct nvmeof_hello){ .endpoint = rdma_drv_endpoint(queue->qp, &connection),
                                          .qid = queue->qid,
                                          .entries = queue->entries,
                                          .mtu_bytes = connection.mtu_bytes };

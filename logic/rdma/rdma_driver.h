@@ -120,17 +120,23 @@ void rdma_drv_qp_free(struct rdma_drv_qp *qp);
 struct rdma_drv_endpoint {
     uint16_t lid;
     uint32_t qp, psn;
-    uint8_t reads; /* RDMA reads and atomics that it serves at once, at most */
+    /* RDMA reads and atomics of this connection that it serves, and has under way, at most. */
+    uint8_t responder_resources, initiator_depth;
 };
-struct rdma_drv_endpoint rdma_drv_endpoint(const struct rdma_drv_qp *qp);
 struct rdma_drv_connection {
     uint32_t mtu_bytes;
     uint8_t timeout;              /* 4.096 us << this; 0: never */
     uint8_t retries, rnr_retries; /* RDMA_RNR_RETRIES_ALWAYS */
     uint8_t rnr_timer;            /* RDMA_RNR_TIMERS_10US */
-    uint8_t reads; /* in flight, each way; at most the adapter's, and what the peer serves */
+    /* RDMA reads and atomics that it serves, and has under way, at most; RDMA_DRV_READS_MAX: as
+     * many as the adapter. The peer's other number limits each. */
+    uint8_t responder_resources, initiator_depth;
 };
+#define RDMA_DRV_READS_MAX UINT8_MAX
 extern const struct rdma_drv_connection rdma_drv_connection_default;
+/* What the peer is to be told of a connection that is about to be made with these numbers. */
+struct rdma_drv_endpoint rdma_drv_endpoint(const struct rdma_drv_qp *qp,
+                                           const struct rdma_drv_connection *connection);
 /* [thread] To state RTS. Receives may be posted before. */
 int rdma_drv_connect(struct rdma_drv_qp *qp, const struct rdma_drv_endpoint *peer,
                      const struct rdma_drv_connection *connection);

@@ -17,7 +17,13 @@
 #define SEGMENT_BYTES 16u
 
 const struct rdma_drv_connection rdma_drv_connection_default = {
-    .mtu_bytes = 4096, .timeout = 14, .retries = 7, .rnr_retries = 7, .rnr_timer = 12, .reads = 16
+    .mtu_bytes = 4096,
+    .timeout = 14,
+    .retries = 7,
+    .rnr_retries = 7,
+    .rnr_timer = 12,
+    .responder_resources = RDMA_DRV_READS_MAX,
+    .initiator_depth = RDMA_DRV_READS_MAX,
 };
 
 /* ---- Life ------------------------------------------------------------------------------------ */
@@ -132,12 +138,20 @@ void rdma_drv_qp_free(struct rdma_drv_qp *qp)
 
 /* ---- Connection ------------------------------------------------------------------------------ */
 
-struct rdma_drv_endpoint rdma_drv_endpoint(const struct rdma_drv_qp *qp)
+static uint8_t at_most(uint8_t wanted, uint32_t most)
 {
+    return wanted < most ? wanted : (uint8_t)most;
+}
+
+struct rdma_drv_endpoint rdma_drv_endpoint(const struct rdma_drv_qp *qp,
+                                           const struct rdma_drv_connection *c)
+{
+    const uint32_t most = qp->rdma->limits.reads;
     return (struct rdma_drv_endpoint){ .lid = qp->rdma->lid,
                                        .qp = qp->number,
                                        .psn = qp->psn,
-                                       .reads = (uint8_t)qp->rdma->limits.reads };
+                                       .responder_resources = at_most(c->responder_resources, most),
+                                       .initiator_depth = at_most(c->initiator_depth, most) };
 }
 
 static uint8_t mtu_code(uint32_t bytes)
@@ -146,11 +160,6 @@ static uint8_t mtu_code(uint32_t bytes)
     while (code < RDMA_MTU_CODE_MAX && RDMA_MTU_BYTES(code) < bytes)
         code++;
     return code;
-}
-
-static uint8_t reads_of(const struct rdma_drv_qp *qp, uint8_t wanted)
-{
-    return wanted < qp->rdma->limits.reads ? wanted : (uint8_t)qp->rdma->limits.reads;
 }
 
 int rdma_drv_qp_modify(struct rdma_drv_qp *qp, enum rdma_qp_state state)
@@ -168,7 +177,8 @@ int rdma_drv_qp_modify(struct rdma_drv_qp *qp, enum rdma_qp_state state)
 int rdma_drv_connect(struct rdma_drv_qp *qp, const struct rdma_drv_endpoint *peer,
                      const struct rdma_drv_connection *c)
 {
-    const uint8_t reads = reads_of(qp, c->reads);
+    /* Each end's numbers are limited by its adapter, then by the peer's (12.7.29, 12.7.30). */
+    const struct rdma_drv_endpoint own = rdma_drv_endpoint(qp, c);
     struct rdma_command to_rtr = { .opcode = RDMA_MODIFY_QP,
                                    .number = qp->number,
                                    .state = RDMA_QP_RTR,
@@ -177,7 +187,8 @@ int rdma_drv_connect(struct rdma_drv_qp *qp, const struct rdma_drv_endpoint *pee
                                    .lid = peer->lid,
                                    .destination_qp = peer->qp,
                                    .receive_psn = peer->psn,
-                                   .remote_reads = reads,
+                                   .remote_reads = at_most(own.responder_resources,
+                                                           peer->initiator_depth),
                                    .rnr_timer = c->rnr_timer };
     struct rdma_command to_rts = { .opcode = RDMA_MODIFY_QP,
                                    .number = qp->number,
@@ -186,7 +197,8 @@ int rdma_drv_connect(struct rdma_drv_qp *qp, const struct rdma_drv_endpoint *pee
                                    .timeout = c->timeout,
                                    .retries = c->retries,
                                    .rnr_retries = c->rnr_retries,
-                                   .reads = reads < peer->reads ? reads : peer->reads };
+                                   .reads = at_most(own.initiator_depth,
+                                                    peer->responder_resources) };
     int error = rdma_drv_qp_modify(qp, RDMA_QP_INIT);
     if (error == 0)
         error = rdma_drv_command(qp->rdma, &to_rtr);

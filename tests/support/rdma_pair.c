@@ -68,10 +68,19 @@ struct model *rp_adapter(struct rdma_pair *p, unsigned side)
 
 /* ---- Up and down ----------------------------------------------------------------------------- */
 
+static struct rdma_drv_connection connection_of(const struct rp_side *side)
+{
+    struct rdma_drv_connection connection = side->pair->connection;
+    if (side == side->pair->side && side->pair->server_reads != 0)
+        connection.responder_resources = connection.initiator_depth = side->pair->server_reads;
+    return connection;
+}
+
 static void up(struct rp_side *side)
 {
     struct rdma_pair *p = side->pair;
     struct rdma_drv_qp_params params = p->qp;
+    const struct rdma_drv_connection connection = connection_of(side);
     const uint8_t access = RDMA_ACCESS_LOCAL_WRITE | RDMA_ACCESS_REMOTE_WRITE |
                            RDMA_ACCESS_REMOTE_READ | RDMA_ACCESS_REMOTE_ATOMIC;
     assert_int_equal(k_pci_register(side->kernel, rdma_driver_pci(side->driver)), 1);
@@ -87,13 +96,13 @@ static void up(struct rp_side *side)
     params.pd = side->pd;
     params.send_cq = params.receive_cq = side->cq;
     assert_int_equal(rdma_drv_qp_new(side->rdma, &params, &side->qp), 0);
-    side->endpoint = rdma_drv_endpoint(side->qp);
+    side->endpoint = rdma_drv_endpoint(side->qp, &connection);
 }
 
 static void connect_side(struct rp_side *side)
 {
-    assert_int_equal(rdma_drv_connect(side->qp, &rp_peer(side)->endpoint, &side->pair->connection),
-                     0);
+    const struct rdma_drv_connection connection = connection_of(side);
+    assert_int_equal(rdma_drv_connect(side->qp, &rp_peer(side)->endpoint, &connection), 0);
     assert_int_equal(rdma_drv_qp_state(side->qp), RDMA_QP_RTS);
 }
 

@@ -33,7 +33,8 @@ struct rdma_pair {
     struct rp_side side[RP_SIDES]; /* of `server`, `client` */
     struct rdma_drv_qp_params qp;  /* before rp_open(); zeros: defaults */
     struct rdma_drv_connection connection;
-    const char *host; /* settings of both hosts; NULL: none */
+    uint8_t server_reads; /* that the server's end serves and asks for; 0: as the client's */
+    const char *host;     /* settings of both hosts; NULL: none */
     unsigned n_done, n_calls;
     void *arg;
 };

@@ -119,7 +119,7 @@ static void bad_offloads_body(void *arg)
     struct raw raw;
     struct rdma_drv_offload *offload, *second;
     bool *over = arg;
-    const struct rdma_drv_endpoint peer = { 2, 99, 0, 0 }; /* that never sends anything */
+    const struct rdma_drv_endpoint peer = { 2, 99, 0, 0, 0 }; /* that never sends anything */
     const struct kaddr memory = k_alloc(kernel, K_NODE_LOCAL, 32768, K_PAGE_BYTES);
     assert_int_equal(rdma_drv_pd_new(rdma, &raw.pd), 0);
     assert_int_equal(rdma_drv_mr_new(rdma, raw.pd, memory, 16384, RDMA_ACCESS_LOCAL_WRITE, &raw.mr),

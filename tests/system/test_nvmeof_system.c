@@ -345,9 +345,11 @@ static void raw_open(struct raw *raw, uint16_t qid, uint16_t entries)
     params.pd = raw->pd;
     params.send_cq = params.receive_cq = raw->cq;
     assert_int_equal(rdma_drv_qp_new(rdma, &params, &raw->qp), 0);
-    const struct nvmeof_hello hello = {
-        .endpoint = rdma_drv_endpoint(raw->qp), .qid = qid, .entries = entries, .mtu_bytes = 1024
-    };
+    const struct nvmeof_hello hello = { .endpoint = rdma_drv_endpoint(raw->qp,
+                                                                      &rdma_drv_connection_default),
+                                        .qid = qid,
+                                        .entries = entries,
+                                        .mtu_bytes = 1024 };
     assert_int_equal(rig_exchange(NULL, &hello, &answer), 0);
     assert_int_equal(answer.entries, entries);
     struct rdma_drv_connection connection = rdma_drv_connection_default;

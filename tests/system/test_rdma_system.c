@@ -4,6 +4,7 @@
  * bandwidth against what the parameters sum up to.
  */
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "hw/nvme_regs.h"
@@ -823,6 +824,55 @@ static void test_bandwidth_is_that_of_the_wire(void **state)
     }
 }
 
+/* As many reads are under way as both ends of the connection and their adapters take. */
+static void many_reads(struct rp_side *side)
+{
+    const struct rdma_drv_sge sge = rp_sge(side, 0, 64);
+    struct rdma_drv_send read = rp_request(side, RDMA_OP_READ, &sge, 0);
+    const uint64_t start_ps = k_now_ps(side->kernel);
+    for (read.id = 0; read.id < 60; read.id++)
+        assert_int_equal(rdma_drv_post_send(side->qp, &read), 0);
+    for (uint64_t i = 0; i < 60; i++) {
+        const struct rdma_drv_wc wc = rp_wait(side);
+        assert_int_equal(wc.status, RDMA_SUCCESS);
+        assert_int_equal(wc.id, i);
+    }
+    *(uint64_t *)side->pair->arg = k_now_ps(side->kernel) - start_ps;
+}
+
+/* On a wire that takes 100 us there and back, which is more than all else. */
+static void test_reads_of_a_connection(void **state)
+{
+    static const struct {
+        uint8_t server, client; /* 0: by default */
+        const char *adapters;
+        unsigned at_once;
+    } cases[] = { { 0, 0, "reads_in_flight = 64;", 64 },
+                  { 0, 0, "", 16 },
+                  { 0, 20, "reads_in_flight = 64;", 20 },
+                  { 2, 0, "", 2 },
+                  { 16, 2, "", 2 },
+                  { 1, 0, "reads_in_flight = 64;", 1 } };
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(cases); i++)
+        for (unsigned side = 0; side < 2; side++) {
+            uint64_t reads_ps = 0;
+            set_up(state);
+            pair.connection = rdma_drv_connection_default;
+            if (cases[i].client != 0)
+                pair.connection.initiator_depth = pair.connection.responder_resources =
+                    cases[i].client;
+            pair.server_reads = cases[i].server;
+            pair.arg = &reads_ps;
+            open_pair(cases[i].adapters, "latency_ns = 50000;");
+            rp_call(&pair, side, many_reads);
+            rp_close(&pair);
+            const double turns = (double)reads_ps / 100e6;
+            const double expected = ceil(60.0 / cases[i].at_once);
+            print_message("%u at once: %.2f turns\n", cases[i].at_once, turns);
+            assert_true(turns >= expected && turns < 1.5 * expected + 0.5);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -842,6 +892,7 @@ int main(void)
         cmocka_unit_test_setup(test_a_bound_queue_gets_commands_in_place, set_up),
         cmocka_unit_test_setup(test_latency_is_of_the_published_class, set_up),
         cmocka_unit_test_setup(test_bandwidth_is_that_of_the_wire, set_up),
+        cmocka_unit_test_setup(test_reads_of_a_connection, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

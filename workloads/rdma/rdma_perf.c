@@ -193,7 +193,7 @@ static int make(struct perf_side *side)
     if (error == 0)
         error = make_queue_pair(side);
     if (error == 0)
-        side->endpoint = rdma_drv_endpoint(side->qp);
+        side->endpoint = rdma_drv_endpoint(side->qp, &rdma_drv_connection_default);
     return error;
 }
 
