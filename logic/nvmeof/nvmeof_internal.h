@@ -130,8 +130,6 @@ uint16_t target_offload_begin(struct target_queue *queue);
 /* [thread] After the queue pair was destroyed: the controller ends its commands, all is given
  * back. */
 void target_offload_end(struct target_queue *queue);
-/* The controller was disabled: its reads may not go on. */
-void target_offload_stop(struct nvmeof_target *target, const struct target_controller *controller);
 
 /* nvmeof_target_admin.c: a command on an admin queue, or a Fabrics command. */
 void target_admin(struct target_request *request, uint32_t capsule_data_bytes);

@@ -123,6 +123,16 @@ static void property_get(struct target_request *request)
         target_respond(request, NVME_SC_SUCCESS, value);
 }
 
+/* A controller reset ends the association (NVM Express 2.0, 3.1.1): no I/O queue outlives it, as
+ * none does on PCIe, and the connection of administration ends behind the response. */
+static void reset(struct nvmeof_target *target, struct target_controller *controller)
+{
+    controller->closing = true;
+    for (struct target_queue *queue = target->first; queue != NULL; queue = queue->next)
+        if (queue->controller == controller && queue->qid != 0)
+            target_break(queue);
+}
+
 static void property_set(struct target_request *request)
 {
     struct target_controller *controller = request->queue->controller;
@@ -132,10 +142,11 @@ static void property_set(struct target_request *request)
         target_respond(request, NVME_SC_INVALID_FIELD | DNR, 0);
         return;
     }
+    const bool was_enabled = (controller->cc & NVME_CC_EN) != 0;
     controller->cc = (uint32_t)property.value;
     controller->csts = (controller->cc & NVME_CC_EN) != 0 ? NVME_CSTS_RDY : 0;
-    if (controller->csts == 0)
-        target_offload_stop(request->queue->target, controller);
+    if (was_enabled && controller->csts == 0)
+        reset(request->queue->target, controller);
     if (NVME_CC_SHN(controller->cc) != 0) {
         controller->csts |= NVME_CSTS_SHST_COMPLETE;
         controller->closing = true; /* its connections end behind the response */

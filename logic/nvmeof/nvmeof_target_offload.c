@@ -91,10 +91,3 @@ void target_offload_end(struct target_queue *queue)
     if (queue->staging != NULL)
         queue->staging->used = false;
 }
-
-void target_offload_stop(struct nvmeof_target *target, const struct target_controller *controller)
-{
-    for (struct target_queue *queue = target->first; queue != NULL; queue = queue->next)
-        if (queue->controller == controller && queue->offload != NULL)
-            target_break(queue);
-}

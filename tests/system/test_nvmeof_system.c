@@ -284,6 +284,62 @@ static void test_disconnect_in_mid_command(void **state)
     rig_run(disconnect_in_mid_command, "");
 }
 
+/* Has the controller's CC written, as the answer to which `flag` is set. */
+static void write_cc(struct nvmeof_initiator *initiator, struct nvmeof_request *request,
+                     uint32_t value, bool *flag)
+{
+    const struct nvmeof_property property = {
+        .opcode = NVMEOF_OPCODE, .type = NVMEOF_PROPERTY_SET, .offset = NVME_REG_CC, .value = value
+    };
+    *request = (struct nvmeof_request){ .done = rig_done, .context = flag };
+    memcpy(&request->sqe, &property, sizeof request->sqe);
+    assert_int_equal(initiator_queue_submit(&initiator->admin, request), 0);
+}
+
+/* A controller reset ends the association: its I/O connections at once, that of administration
+ * behind the answer. What is written afterwards finds nobody; the host connects again. */
+static void reset_controller(void)
+{
+    struct nvmeof_initiator *initiator = rig_open_initiator();
+    const uint32_t enabled = NVME_CC_IOSQES(NVME_SQE_LOG2) | NVME_CC_IOCQES(NVME_CQE_LOG2) |
+                             NVME_CC_EN;
+    static struct nvmeof_request transfer[4], off, on;
+    struct nvmeof_buffer buffer;
+    bool moved = false, is_off = false, is_on = false;
+    assert_int_equal(nvmeof_buffer_new(initiator, K_NODE_LOCAL, RIG_BYTES, &buffer), 0);
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(transfer); i++) {
+        transfer[i] =
+            (struct nvmeof_request){ .buffer = buffer, .done = rig_done, .context = &moved };
+        nvmeof_transfer(initiator, &transfer[i], i % 2, 131072 * i, RIG_BYTES);
+        assert_int_equal(nvmeof_submit(initiator, 0, &transfer[i]), 0);
+    }
+    write_cc(initiator, &off, enabled & ~NVME_CC_EN, &is_off);
+    while (!is_off)
+        initiator_queue_poll(&initiator->admin);
+    assert_int_equal(off.error, 0);
+    write_cc(initiator, &on, enabled, &is_on);
+    for (unsigned i = 0; i < 100; i++) {
+        k_sleep(rig.client.kernel, 10 * K_US);
+        initiator_queue_poll(&initiator->admin);
+        nvmeof_poll(initiator, 0);
+    }
+    assert_false(is_on && on.error == 0);
+    assert_false(moved);
+    assert_int_equal(nvmeof_target_n_queues(rig.target), 0);
+    nvmeof_initiator_close(initiator);
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(transfer); i++)
+        assert_int_equal(transfer[i].error, -ENOTCONN);
+    assert_int_equal(on.error, -ENOTCONN);
+    rig_data_both_ways();
+}
+
+static void test_controller_reset(void **state)
+{
+    (void)state;
+    rig_run(reset_controller, "");
+    assert_int_equal(rig.stats.broken, 0); /* they were ended */
+}
+
 /* One host keeps alive, the other falls silent with a command under way: its queues are freed when
  * its time is over, those of the first are not. */
 static void silence(void)
@@ -550,6 +606,8 @@ int main(void)
         cmocka_unit_test_setup(test_errors, rig_set_up),
         cmocka_unit_test_setup(test_bad_key, rig_set_up),
         cmocka_unit_test_setup(test_disconnect_in_mid_command, rig_set_up),
+        cmocka_unit_test_setup(test_controller_reset, rig_set_up),
+        cmocka_unit_test_setup(test_controller_reset, rig_set_up_offload),
         cmocka_unit_test_setup(test_keep_alive, rig_set_up),
         cmocka_unit_test_setup(test_flood, rig_set_up),
         cmocka_unit_test_setup(test_random_capsules, rig_set_up),
