@@ -563,8 +563,9 @@ static void remove_function(struct k_pci_dev *pci, bool gone)
     dma_device_unregister(&f->dma, gone, function_freed);
 }
 
-static const struct k_pci_id ids[] = {
+const struct k_pci_id ioat_drv_ids[] = {
     { IOAT_VENDOR_ID, IOAT_DEVICE_ID_5000 },
+    { IOAT_VENDOR_ID, IOAT_DEVICE_ID_SKX },
     { IOAT_VENDOR_ID, IOAT_DEVICE_ID_BDX },
     { IOAT_VENDOR_ID, IOAT_DEVICE_ID_BDX + 1 },
     { IOAT_VENDOR_ID, IOAT_DEVICE_ID_BDX + 2 },
@@ -573,13 +574,12 @@ static const struct k_pci_id ids[] = {
     { IOAT_VENDOR_ID, IOAT_DEVICE_ID_BDX + 5 },
     { IOAT_VENDOR_ID, IOAT_DEVICE_ID_BDX + 6 },
     { IOAT_VENDOR_ID, IOAT_DEVICE_ID_BDX + 7 },
-    { IOAT_VENDOR_ID, IOAT_DEVICE_ID_SKX },
     { 0, 0 },
 };
 
 bool ioat_drv_knows(uint16_t device_id)
 {
-    for (const struct k_pci_id *id = ids; id->vendor_id != 0; id++)
+    for (const struct k_pci_id *id = ioat_drv_ids; id->vendor_id != 0; id++)
         if (id->device_id == device_id)
             return true;
     return false;
@@ -594,9 +594,11 @@ struct ioat_drv *ioat_drv_new(struct dma_core *core, const struct ioat_drv_optio
     ioat->kernel = dma_core_kernel(core);
     ioat->core = core;
     ioat->options = *options;
-    ioat->driver = (struct k_pci_driver){
-        .name = "ioat", .ids = ids, .probe = probe, .remove = remove_function, .context = ioat
-    };
+    ioat->driver = (struct k_pci_driver){ .name = "ioat",
+                                          .ids = ioat_drv_ids,
+                                          .probe = probe,
+                                          .remove = remove_function,
+                                          .context = ioat };
     return ioat;
 }
 

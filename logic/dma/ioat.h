@@ -26,6 +26,8 @@ extern const struct ioat_drv_options ioat_drv_options_default;
 
 /* Copies the options. NULL: one is out of range. The caller owns the result. */
 struct ioat_drv *ioat_drv_new(struct dma_core *core, const struct ioat_drv_options *options);
+/* What it takes, ascending, ended by { 0, 0 }. */
+extern const struct k_pci_id ioat_drv_ids[];
 /* It takes functions of Intel's with this number. */
 bool ioat_drv_knows(uint16_t device_id);
 const struct k_pci_driver *ioat_drv_driver(const struct ioat_drv *ioat);

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "logic/dma/ioat.h"
 #include "models/base/payload.h"
 #include "models/os/os.h"
 
@@ -23,18 +24,37 @@ void copy_no_effect(struct program *program, const char *const *keys, const char
 
 /* ---- Engines --------------------------------------------------------------------------------- */
 
+/* An engine that the driver takes: its numbers, of those that follow each other the first and the
+ * last. */
+static void list_numbers(char *text, size_t bytes)
+{
+    const struct k_pci_id *id = ioat_drv_ids;
+    int n = snprintf(text, bytes, "a host with an ioat.engine whose device_id the driver knows:");
+    while (id->vendor_id != 0 && (size_t)n < bytes) {
+        const struct k_pci_id *last = id;
+        while (last[1].vendor_id != 0 && last[1].device_id == last->device_id + 1)
+            last++;
+        const bool first = id == ioat_drv_ids, end = last[1].vendor_id == 0;
+        n += snprintf(text + n, bytes - (size_t)n, "%s%u",
+                      first ? " "
+                      : end ? ", or "
+                            : ", ",
+                      id->device_id);
+        if (last != id && (size_t)n < bytes)
+            n += snprintf(text + n, bytes - (size_t)n, " to %u", last->device_id);
+        id = last + 1;
+    }
+}
+
 /* What drivers make of the engines that the host has. */
 static void check_channels(struct program *program, const struct copy_settings *settings,
                            const struct copy_engines_found *found, struct sim_error_list *errors)
 {
-    char text[160];
+    char text[160] = "a host with a copy engine: ioat.engine or dsa.accelerator";
     if (found->n_ioat + found->n_dsa == 0) {
-        program_mistake(program, "on", errors,
-                        found->n_unknown == 0
-                            ? "a host with a copy engine: ioat.engine or dsa.accelerator"
-                            : "a host with an ioat.engine whose device_id the driver knows: 6712,"
-                              " 8225, or 28448 to 28455",
-                        NULL);
+        if (found->n_unknown != 0)
+            list_numbers(text, sizeof(text));
+        program_mistake(program, "on", errors, text, NULL);
     } else if (found->n_channels == 0) {
         snprintf(text, sizeof(text),
                  "at most %u, the work_queues of dsa.accelerator, unless queue = \"shared\"",
