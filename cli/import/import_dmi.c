@@ -217,10 +217,10 @@ void import_dmidecode(struct import_machine *machine, const char *file, const ch
 
 /* ---- numactl -H ------------------------------------------------------------------------------ */
 
-#define NODES_MAX 1024u
+#define NODES_MAX 1024u /* CONFIG_NODES_SHIFT is at most 10 */
 
 struct numa_nodes {
-    bool has_cpus[NODES_MAX];
+    bool has_cpus[NODES_MAX], told;
     unsigned n, n_with_cpus, line;
     uint64_t bytes, bytes_with_cpus; /* the most of one */
     unsigned bytes_line, bytes_with_cpus_line;
@@ -241,18 +241,39 @@ static void take_node_bytes(struct reader *r, struct numa_nodes *nodes, unsigned
     }
 }
 
+/* What stands behind "node 0 ", and which node it is of; NULL: the line is none of a node's. */
+static const char *node_of(struct reader *r, struct numa_nodes *nodes, const char *line,
+                           unsigned *node)
+{
+    char *end = NULL;
+    if (!g_str_has_prefix(line, "node ") || !g_ascii_isdigit(line[5]))
+        return NULL;
+    const guint64 number = g_ascii_strtoull(line + 5, &end, 10);
+    if (number < NODES_MAX) {
+        *node = (unsigned)number;
+        return g_str_has_prefix(end, " ") ? end + 1 : NULL;
+    }
+    if (!nodes->told)
+        mistake(r, line, "a node of 0 to 1023, as Linux has");
+    nodes->told = true;
+    return NULL;
+}
+
 static void take_node_line(struct reader *r, struct numa_nodes *nodes, const char *line)
 {
     char text[64], *end = NULL;
     unsigned node;
-    if (sscanf(line, "node %u cpus: %60[0-9]", &node, text) == 2 && node < NODES_MAX) {
+    const char *shown = node_of(r, nodes, line, &node);
+    if (shown == NULL)
+        return;
+    if (sscanf(shown, "cpus: %60[0-9]", text) == 1) {
         nodes->n_with_cpus += !nodes->has_cpus[node];
         nodes->has_cpus[node] = true;
     }
-    if (sscanf(line, "node %u size: %60[^\n]", &node, text) != 2)
+    if (sscanf(shown, "size: %60[^\n]", text) != 1)
         return;
     const guint64 mbytes = g_ascii_strtoull(text, &end, 10);
-    if (end == text || strcmp(end, " MB") != 0 || mbytes > (UINT64_C(1) << 40) || node >= NODES_MAX)
+    if (end == text || strcmp(end, " MB") != 0 || mbytes > (UINT64_C(1) << 40))
         mistake(r, line, "\"node 0 size: 64324 MB\"");
     else
         take_node_bytes(r, nodes, node, mbytes << 20);

@@ -250,9 +250,37 @@ static void expect_mistake(const char *text, const char *line, const char *words
     import_machine_release(&m);
 }
 
+/* Linux numbers 1024 nodes at most; what is more is told once, whatever is shown of it. */
+static void test_numactl_node_numbers(void **state)
+{
+    static const char *const numbers[] = { "1024", "4095", "4294967296", "99999999999999999999" };
+    static const char *const shown[] = { "node %s cpus: 0 2\n", "node %s cpus:\n",
+                                         "node %s size: 65536 MB\n",
+                                         "node %s cpus: 0 2\nnode %s size: 65536 MB\n" };
+    (void)state;
+    for (size_t i = 0; i < SIM_N_ELEMENTS(numbers); i++)
+        for (size_t k = 0; k < SIM_N_ELEMENTS(shown); k++) {
+            g_autoptr(GString) text = g_string_new("available: 2 nodes (0-1)\n"
+                                                   "node 0 cpus: 1 3\nnode 0 size: 65536 MB\n");
+            g_autofree char *found = g_strdup_printf(".txt:4: found \"node %s ", numbers[i]);
+            g_string_append(text, shown[k]);
+            g_string_replace(text, "%s", numbers[i], 0);
+            expect_mistake(text->str, found, "expected a node of 0 to 1023, as Linux has");
+            struct import_machine m;
+            struct sim_error_list errors = { 0 };
+            import_machine_init(&m);
+            read_text(&m, text->str, &errors);
+            assert_int_equal(errors.n_messages, 1);
+            sim_error_release(&errors);
+            import_machine_release(&m);
+        }
+}
+
 static void test_mistakes(void **state)
 {
     (void)state;
+    expect_mistake("available: 1 nodes (0)\nnode 0 size: many MB\n", ".txt:2: found \"node 0 size",
+                   "expected \"node 0 size: 64324 MB\"");
     expect_mistake("hello\n", ".txt:1: found \"hello\"", "expected what lspci -vvv");
     expect_mistake("", ".txt:1: ", "expected what lspci -vvv");
     expect_mistake("00:00.0 Host bridge: a\nwhat is this\n", ".txt:2: found \"what is this\"",
@@ -315,6 +343,7 @@ int main(void)
         cmocka_unit_test(test_dmidecode),
         cmocka_unit_test(test_numactl),
         cmocka_unit_test(test_numactl_nodes),
+        cmocka_unit_test(test_numactl_node_numbers),
         cmocka_unit_test(test_mistakes),
         cmocka_unit_test(test_truncated),
     };
