@@ -38,9 +38,11 @@ struct explain_change {
 /* A resource that can be made larger. */
 struct explain_resource {
     enum explain_kind kind;
-    char *name;       /* "receive credits of root ports of server" */
-    char *owner;      /* "hosts.server", "devices.ssd"; of several together "" */
-    GArray *change;   /* struct explain_change */
+    char *name;     /* "receive credits of root ports of server" */
+    char *owner;    /* "hosts.server", "devices.ssd"; of several together "" */
+    char *root;     /* of a PCIe link: the host below which it is, "hosts.server"; else NULL, as of
+                       * links that several hosts reach, or none without a bridge */
+    GArray *change; /* struct explain_change */
     GPtrArray *parts; /* of several together: struct explain_resource, not owned; else NULL */
 };
 
@@ -110,6 +112,13 @@ const char *explain_rule_path(size_t index);
 bool explain_point(const struct explain_request *request, struct explain_answer *answer,
                    struct sim_error_list *errors, char **error);
 void explain_release(struct explain_answer *answer);
+
+/* Of `best` and the others, the best first: if it is a link, receive credits of root ports of its
+ * host that do nearly what it does, or a part of that while the link is not `busy`: it stands still
+ * for want of them. Else `best`. but: the name of credits that are gone already, or NULL. */
+const struct explain_effect *explain_credits_of_link(const GArray *effects, double threshold,
+                                                     bool busy, const char *but,
+                                                     const struct explain_effect *best);
 
 /* The page; g_free(). */
 char *explain_text(const struct explain_answer *answer);

@@ -147,6 +147,7 @@ void explain_resource_free(gpointer pointer)
         g_ptr_array_free(resource->parts, TRUE);
     g_free(resource->name);
     g_free(resource->owner);
+    g_free(resource->root);
     g_free(resource);
 }
 
@@ -305,6 +306,49 @@ static void raise_end(const struct collector *c, struct explain_resource *link, 
         add_change(link, path, g_ascii_strtod(is, NULL), generation, false);
 }
 
+static bool is_switch(const struct collector *c, const char *device)
+{
+    g_autofree char *path = g_strdup_printf("devices.%s.type", device);
+    struct config_node *type = config_find(config_root(c->config), path);
+    return type != NULL && g_strcmp0(config_text(type), "pcie.switch") == 0;
+}
+
+/* Adds the host at this end of a cable, or those that the switch there leads to. */
+static void add_hosts(const struct collector *c, const char *end, GHashTable *seen,
+                      GHashTable *hosts)
+{
+    g_auto(GStrv) part = g_strsplit(end, ".", 3);
+    const char *from, *to;
+    if (g_strv_length(part) == 3)
+        g_hash_table_add(hosts, g_strdup(part[0]));
+    if (g_strv_length(part) != 2 || g_hash_table_contains(seen, part[0]) || !is_switch(c, part[0]))
+        return;
+    g_hash_table_add(seen, g_strdup(part[0]));
+    for (unsigned i = 0; (from = value_at(c, "cables.[%u].from", i)) != NULL; i++) {
+        to = value_at(c, "cables.[%u].to", i);
+        g_auto(GStrv) a = g_strsplit(from, ".", 2), b = g_strsplit(to != NULL ? to : "", ".", 2);
+        if (g_strcmp0(a[0], part[0]) == 0 && to != NULL)
+            add_hosts(c, to, seen, hosts);
+        if (g_strcmp0(b[0], part[0]) == 0)
+            add_hosts(c, from, seen, hosts);
+    }
+}
+
+/* "hosts.NAME" of the only host that a cable's ends lead to; NULL: there are none, or several. */
+static char *root_of(const struct collector *c, const char *const end[2])
+{
+    g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GHashTable) hosts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    GHashTableIter iter;
+    gpointer name;
+    add_hosts(c, end[0], seen, hosts);
+    add_hosts(c, end[1], seen, hosts);
+    g_hash_table_iter_init(&iter, hosts);
+    return g_hash_table_size(hosts) == 1 && g_hash_table_iter_next(&iter, &name, NULL)
+               ? g_strconcat("hosts.", (const char *)name, NULL)
+               : NULL;
+}
+
 /* Other cables keep their generation, though a device that both hang on can do more now. */
 static void add_link(struct collector *c, struct world *world, unsigned index,
                      const struct world_cable *cable)
@@ -321,6 +365,7 @@ static void add_link(struct collector *c, struct world *world, unsigned index,
     g_autofree char *name = g_strdup_printf("PCIe link %s to %s (Gen%u x%u)", end[0], end[1], is,
                                             pcie_port_lanes(cable->port[0]));
     struct explain_resource *link = resource_named(c, EXPLAIN_LIMIT, name, "");
+    link->root = root_of(c, end);
     for (int e = 0; e < 2; e++)
         raise_end(c, link, end[e], generation);
     for (unsigned i = 0; world_cable_at(world, i, &other); i++) {

@@ -475,17 +475,18 @@ static bool is_same(const char *a, const char *b)
  * or a part of it while the link as it is has room: it stands still for want of them. */
 #define NEARLY_ALL 0.8
 #define A_PART     0.25
-static const struct explain_effect *credits_of_link(const GArray *effects, double threshold,
-                                                    const struct run_result *base, const char *but,
-                                                    const struct explain_effect *best)
+const struct explain_effect *explain_credits_of_link(const GArray *effects, double threshold,
+                                                     bool busy, const char *but,
+                                                     const struct explain_effect *best)
 {
     if (best == NULL || !g_str_has_prefix(best->resource->name, "PCIe link "))
         return best;
-    const double part = is_busy_link(best->resource, base) ? NEARLY_ALL : A_PART;
-    const double nearly = fmax(threshold, part * best->gain_ratio);
+    const char *root = best->resource->root;
+    const double nearly = fmax(threshold, (busy ? NEARLY_ALL : A_PART) * best->gain_ratio);
     for (guint i = 0; i < effects->len; i++) {
         const struct explain_effect *effect = &g_array_index(effects, struct explain_effect, i);
         if (g_str_has_prefix(effect->resource->name, "receive credits of root ports ") &&
+            (root == NULL || strcmp(effect->resource->owner, root) == 0) &&
             (but == NULL || strcmp(effect->resource->name, but) != 0) &&
             effect->gain_ratio > nearly)
             return effect;
@@ -508,7 +509,8 @@ static const struct explain_resource *best_limit(const GArray *effects, double t
         if (*best == NULL)
             *best = effect;
     }
-    single = credits_of_link(effects, threshold, base, but, single);
+    const bool busy = single != NULL && is_busy_link(single->resource, base);
+    single = explain_credits_of_link(effects, threshold, busy, but, single);
     if (joint != NULL && (single == NULL || joint->gain_ratio > 2.0 * single->gain_ratio))
         return joint->resource;
     return single != NULL ? single->resource : NULL;
