@@ -452,10 +452,13 @@ int nvmeof_target_new(const struct nvmeof_target_params *params, struct nvmeof_t
     int error = target_identify(target);
     if (error == 0)
         error = rdma_drv_pd_new(params->rdma, &target->pd);
+    const bool has_pd = error == 0;
     if (error == 0)
         error = rdma_drv_cq_new(params->rdma, n_works < CQ_MAX ? n_works : CQ_MAX, 0, NULL, NULL,
                                 &target->cq);
     if (error != 0) {
+        if (has_pd)
+            rdma_drv_pd_free(params->rdma, target->pd);
         nvmeof_target_abandon(target);
         return error;
     }

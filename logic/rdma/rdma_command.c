@@ -61,13 +61,30 @@ static int execute(struct rdma_drv *rdma, struct rdma_command *command)
         return error_of(command);
     if (error == -ETIMEDOUT)
         k_warn(rdma->kernel, "rdma: command %u was never answered; given up", command->opcode);
-    rdma->gone = true; /* it may still write to the block */
+    rdma_drv_lost(rdma); /* it may still write to the block */
     return error;
+}
+
+/* What an adapter that is being removed does not do any more. */
+static bool begins_something(const struct rdma_command *command)
+{
+    switch (command->opcode) {
+    case RDMA_CREATE_EQ:
+    case RDMA_CREATE_CQ:
+    case RDMA_CREATE_PD:
+    case RDMA_CREATE_MR:
+    case RDMA_CREATE_QP:
+    case RDMA_SET_OFFLOAD: return true;
+    case RDMA_MODIFY_QP: return command->state != RDMA_QP_ERR;
+    default: return false;
+    }
 }
 
 int rdma_drv_command(struct rdma_drv *rdma, struct rdma_command *command)
 {
     int error = -ENODEV;
+    if (rdma->closing && begins_something(command))
+        return error;
     while (rdma->command_busy)
         k_wait(rdma->kernel, &rdma->command_wait, UINT64_MAX);
     if (!rdma->gone) {

@@ -33,7 +33,10 @@ static void take_event(struct rdma_drv *rdma, const struct rdma_eqe *eqe)
         return;
     }
     struct rdma_drv_cq *cq = eqe->number < rdma->n_cqs ? rdma->cq[eqe->number] : NULL;
-    if (cq != NULL && cq->handler != NULL)
+    if (cq == NULL)
+        return;
+    cq->armed = false;
+    if (cq->handler != NULL)
         cq->handler(cq->context);
 }
 
@@ -188,6 +191,10 @@ unsigned rdma_drv_poll(struct rdma_drv_cq *cq, struct rdma_drv_wc *wc, unsigned 
         n_taken += wc[n_taken].qp != NULL;
     if (cq->consumer != before)
         k_store(rdma->kernel, cq->record.at, &cq->consumer, sizeof cq->consumer);
+    for (uint32_t i = 0; rdma->gone && i < rdma->n_qps && n_taken < n; i++)
+        while (n_taken < n && rdma->qp[i] != NULL &&
+               rdma_drv_qp_flush(rdma->qp[i], cq, &wc[n_taken]))
+            n_taken++;
     return n_taken;
 }
 
@@ -195,5 +202,6 @@ void rdma_drv_arm(struct rdma_drv_cq *cq, bool solicited_only)
 {
     const uint32_t value = (cq->consumer & NUMBER_MASK) |
                            (solicited_only ? RDMA_DOORBELL_CQ_SOLICITED : 0);
+    cq->armed = true;
     k_writel(cq->rdma->pci, 0, RDMA_DOORBELL_CQ(cq->number), value);
 }

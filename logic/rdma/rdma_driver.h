@@ -39,7 +39,8 @@ struct rdma_drv_limits {
 };
 struct k_pci_dev *rdma_drv_pci(const struct rdma_drv *rdma);
 struct rdma_drv_limits rdma_drv_limits(const struct rdma_drv *rdma);
-/* It is being removed, does not answer, or was given up: its objects are to be freed. */
+/* It is being removed, does not answer, or was given up: its objects are to be freed. What was
+ * posted and has no completion yet is completed as flushed, nothing can be posted any more. */
 bool rdma_drv_gone(const struct rdma_drv *rdma);
 /* [thread] The link is up. */
 bool rdma_drv_link_up(struct rdma_drv *rdma);
@@ -59,7 +60,7 @@ struct rdma_driver_stats rdma_driver_stats(const struct rdma_drv *rdma);
 
 /* [thread] -ENOSPC: none is left. */
 int rdma_drv_pd_new(struct rdma_drv *rdma, uint32_t *pd);
-/* [thread] -EBUSY: regions or queue pairs belong to it. */
+/* [thread] -EBUSY: regions or queue pairs belong to it; with other errors it is gone, too. */
 int rdma_drv_pd_free(struct rdma_drv *rdma, uint32_t pd);
 
 /* [thread] Pins and maps memory, which peers and work requests then name by its addresses and the
@@ -77,7 +78,7 @@ uint32_t rdma_drv_key(const struct rdma_drv_mr *mr); /* lkey and rkey */
 
 /* ---- Completion queues ----------------------------------------------------------------------- */
 
-/* In a hard interrupt, once for each rdma_drv_arm(). */
+/* Once for each rdma_drv_arm(): in a hard interrupt, or in a thread that finds the adapter gone. */
 typedef void rdma_drv_cq_fn(void *context);
 /* [thread] With room for `entries` at least. Its interrupt goes to `cpu`. handler may be NULL: the
  * queue is polled. */

@@ -36,6 +36,7 @@ struct rdma_drv_cq {
     struct rdma_drv_memory ring, record;
     rdma_drv_cq_fn *handler;
     void *context;
+    bool armed;
 };
 
 struct rdma_drv_qp {
@@ -58,7 +59,8 @@ struct rdma_drv {
     const struct k_costs *costs;
     struct k_pci_dev *pci;
     struct rdma_drv *next;
-    bool gone;
+    bool gone;          /* it does not answer any more; set by rdma_drv_lost() */
+    bool closing;       /* it is being removed */
     uint32_t n_objects; /* that users have not freed */
     uint32_t n_qps, n_cqs;
     uint16_t lid;
@@ -81,6 +83,10 @@ struct rdma_driver {
     struct rdma_drv *first;
 };
 
+/* rdma_main.c: it does not answer any more: who waits for completions finds what it has posted as
+ * flushed. */
+void rdma_drv_lost(struct rdma_drv *rdma);
+
 /* rdma_command.c: [thread] Executes the command; its results are in *command. 0, -ENODEV,
  * -ETIMEDOUT, or what the adapter refused it with. */
 int rdma_drv_command(struct rdma_drv *rdma, struct rdma_command *command);
@@ -96,6 +102,10 @@ void rdma_drv_eqs_free(struct rdma_drv *rdma);
 /* rdma_qp.c: it is in state ERR: from now on the adapter is told of receives, as of those that were
  * posted since. */
 void rdma_drv_qp_failed(struct rdma_drv_qp *qp);
+/* Ends the oldest work request whose completion would go to this queue, as flushed; false: there is
+ * none. */
+bool rdma_drv_qp_flush(struct rdma_drv_qp *qp, const struct rdma_drv_cq *cq,
+                       struct rdma_drv_wc *wc);
 /* The work request of a completion; false: there is none such. */
 bool rdma_drv_qp_complete(struct rdma_drv_qp *qp, const struct rdma_cqe *cqe,
                           struct rdma_drv_wc *wc);

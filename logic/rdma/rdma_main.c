@@ -13,6 +13,7 @@
 #include "logic/rdma/rdma_internal.h"
 
 #define DRAIN_PS (2 * K_US)
+#define PROBE_PS K_MS /* period of checks whether it answers, while its users let go of it */
 
 /* ---- Adapters come --------------------------------------------------------------------------- */
 
@@ -78,12 +79,49 @@ static int rdma_probe(struct k_pci_dev *pci, void *context)
 
 /* ---- Adapters go ----------------------------------------------------------------------------- */
 
+void rdma_drv_lost(struct rdma_drv *rdma)
+{
+    rdma->gone = true;
+    for (uint32_t i = 0; i < rdma->n_cqs; i++) {
+        struct rdma_drv_cq *cq = rdma->cq[i];
+        if (cq != NULL && cq->armed && cq->handler != NULL) {
+            cq->armed = false;
+            cq->handler(cq->context);
+        }
+    }
+}
+
+/* Has the adapter flush what is posted, so that nobody waits for it. Users may free what they have
+ * meanwhile. */
+static void end_queue_pairs(struct rdma_drv *rdma)
+{
+    for (uint32_t i = 0; i < rdma->n_qps && !rdma->gone; i++) {
+        struct rdma_command command = { .opcode = RDMA_MODIFY_QP,
+                                        .number = i,
+                                        .state = RDMA_QP_ERR };
+        const struct rdma_drv_qp *qp = rdma->qp[i];
+        if (qp != NULL && rdma_drv_command(rdma, &command) == 0 && rdma->qp[i] == qp)
+            rdma_drv_qp_failed(rdma->qp[i]);
+    }
+}
+
 static void rdma_remove(struct k_pci_dev *pci, bool gone)
 {
     struct rdma_drv *rdma = pci->device.driver_data;
-    rdma->gone |= gone;
-    while (rdma->n_objects != 0 || rdma->command_busy)
+    rdma->closing = true;
+    if (gone)
+        rdma_drv_lost(rdma);
+    else
+        end_queue_pairs(rdma);
+    for (uint64_t probe_ps = 0; rdma->n_objects != 0 || rdma->command_busy;) {
+        const uint64_t now_ps = k_now_ps(rdma->kernel);
+        if (now_ps >= probe_ps && !rdma->gone) { /* it may go before its users have let go of it */
+            probe_ps = now_ps + PROBE_PS;
+            if (k_readl(pci, 0, RDMA_REG_VERSION) == UINT32_MAX)
+                rdma_drv_lost(rdma);
+        }
         k_sleep(rdma->kernel, DRAIN_PS);
+    }
     K_LIST_REMOVE(rdma->driver->first, rdma);
     pci->device.driver_data = NULL;
     release(rdma);
@@ -142,7 +180,7 @@ struct rdma_drv_limits rdma_drv_limits(const struct rdma_drv *rdma)
 
 bool rdma_drv_gone(const struct rdma_drv *rdma)
 {
-    return rdma->gone;
+    return rdma->gone || rdma->closing;
 }
 
 bool rdma_drv_link_up(struct rdma_drv *rdma)

@@ -36,13 +36,16 @@ int rdma_drv_pd_new(struct rdma_drv *rdma, uint32_t *pd)
     struct rdma_command command = { .opcode = RDMA_CREATE_PD };
     const int error = rdma_drv_command(rdma, &command);
     *pd = command.number;
+    rdma->n_objects += error == 0;
     return error;
 }
 
 int rdma_drv_pd_free(struct rdma_drv *rdma, uint32_t pd)
 {
     struct rdma_command command = { .opcode = RDMA_DESTROY_PD, .number = pd };
-    return rdma_drv_command(rdma, &command);
+    const int error = rdma_drv_command(rdma, &command);
+    rdma->n_objects -= error == 0 || error == -ENODEV || error == -ETIMEDOUT;
+    return error;
 }
 
 /* ---- Regions --------------------------------------------------------------------------------- */

@@ -260,7 +260,7 @@ int rdma_drv_post_send(struct rdma_drv_qp *qp, const struct rdma_drv_send *send)
     struct rdma_drv *rdma = qp->rdma;
     const uint32_t mask = (1u << qp->sq_log) - 1, first = qp->sq_tail & mask;
     uint8_t wqe[RDMA_WQE_BLOCKS_MAX * RDMA_WQE_BLOCK_BYTES] = { 0 };
-    if (rdma->gone)
+    if (rdma_drv_gone(rdma))
         return -ENODEV;
     if (send->inline_data != NULL ? send->inline_bytes > qp->params.inline_bytes
                                   : send->n_sges > qp->params.send_sges)
@@ -295,7 +295,7 @@ int rdma_drv_post_receive(struct rdma_drv_qp *qp, const struct rdma_drv_receive 
     const uint32_t slot = qp->rq_tail & ((1u << qp->rq_log) - 1);
     struct rdma_wqe_data entry[16] = { { 0 } };
     const size_t entry_bytes = (size_t)SEGMENT_BYTES << qp->rq_entry_log;
-    if (rdma->gone)
+    if (rdma_drv_gone(rdma))
         return -ENODEV;
     if (receive->n_sges > qp->params.receive_sges)
         return -EINVAL;
@@ -348,6 +348,21 @@ static bool complete_send(struct rdma_drv_qp *qp, const struct rdma_cqe *cqe,
     qp->sq_head = (uint16_t)(cqe->wqe_index + qp->send_blocks[slot]);
     qp->send_blocks[slot] = 0;
     return true;
+}
+
+bool rdma_drv_qp_flush(struct rdma_drv_qp *qp, const struct rdma_drv_cq *cq, struct rdma_drv_wc *wc)
+{
+    struct rdma_cqe cqe = { .status = RDMA_FLUSHED };
+    *wc = (struct rdma_drv_wc){ .qp = qp, .status = RDMA_FLUSHED };
+    if (qp->params.send_cq == cq && qp->sq_head != qp->sq_tail) {
+        cqe.wqe_index = qp->sq_head;
+        return complete_send(qp, &cqe, wc);
+    }
+    if (qp->params.receive_cq != cq || qp->rq_head == qp->rq_tail)
+        return false;
+    cqe.wqe_index = (uint16_t)qp->rq_head;
+    wc->receive = true;
+    return complete_receive(qp, &cqe, wc);
 }
 
 bool rdma_drv_qp_complete(struct rdma_drv_qp *qp, const struct rdma_cqe *cqe,

@@ -104,6 +104,44 @@ static void test_two_programs_share_the_wire(void **state)
     run_result_free(result);
 }
 
+/* A borrowed adapter that a cable takes away: who polls gets what is posted back, or sees that the
+ * adapter is gone, and the run says so. */
+static void test_borrowed_adapter_goes(void **state)
+{
+#define LENDER(NAME)                                                                                \
+    NAME                                                                                            \
+        " = { ports = ( { name = \"rp0\"; socket = 0; lanes = 8; }, { name = \"rp1\"; socket = 0;"  \
+        " lanes = 8; }, { name = \"rp2\"; socket = 0; lanes = 8; } ); iommu = { enabled = true; };" \
+        " dram = { node_size = \"1 GiB\"; };"                                                       \
+        " cpu = { sockets = 1; cores_per_socket = 4; clock_ghz = 2.0; }; };\n"
+#define NTB " = { type = \"pcie.ntb\"; lanes = 8; cable_lanes = 8; bar2_bytes = \"1 GiB\"; };"
+    static const char text[] = "hosts = { " LENDER("a") LENDER(
+        "b") "};\n"
+             "devices = { r0 = { type = \"rdma.adapter\"; }; r1 = { type = \"rdma.adapter\"; };"
+             " n0" NTB " n1" NTB " };\n"
+             "cables = ( { from = \"a.s0.rp0\"; to = \"n0.p0\"; }, { from = \"b.s0.rp0\"; to = \"n1.p0\"; },"
+             " { from = \"b.s0.rp1\"; to = \"r0.p0\"; }, { from = \"b.s0.rp2\"; to = \"r1.p0\"; },"
+             " { from = \"n0.p1\"; to = \"n1.p1\"; }, { from = \"r0.i0\"; to = \"r1.i0\"; } );\n"
+             "lending = { a = { host = \"a\"; borrow = [\"r0\"]; };"
+             " b = { host = \"b\"; lend = [\"r0\"]; }; };\n"
+             "workload = { type = \"programs\"; measured = \"a\"; };\n"
+             "measure = { warmup_us = 1000; duration_us = 500000; };\n"
+             "programs = { " PERF("p", "") " f = { type = \"fault\"; device = \"n0\"; port = 1;"
+                                           " event = \"link_down\"; after_us = 200; }; };\n";
+    static const char *const cases[][2] = {
+        { "test = \"write_bw\";", "a message ended with status 5" },
+        { "test = \"send_lat\";", "a message ended with status 5" },
+        { "test = \"write_lat\";", "a, waiting for a message: No such device" },
+    };
+    (void)state;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(cases); i++) {
+        g_autofree char *test = g_strconcat("iterations = 10000000; ", cases[i][0], NULL);
+        g_autoptr(GString) changed = g_string_new(text);
+        assert_int_equal(g_string_replace(changed, "iterations = 60;", test, 1), 1);
+        scenario_fails(changed->str, cases[i][1]);
+    }
+}
+
 static void test_wrong_settings(void **state)
 {
     (void)state;
@@ -124,6 +162,7 @@ int main(void)
         cmocka_unit_test(test_reads_that_the_peer_serves),
         cmocka_unit_test(test_order_of_latencies),
         cmocka_unit_test(test_two_programs_share_the_wire),
+        cmocka_unit_test(test_borrowed_adapter_goes),
         cmocka_unit_test(test_wrong_settings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

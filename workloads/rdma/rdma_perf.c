@@ -40,7 +40,7 @@ struct perf_side {
     struct rdma_drv_endpoint endpoint;
     uint32_t inline_bytes; /* messages of up to so many lie in their entry */
     uint32_t n_unfinished; /* sends without a completion */
-    bool there, connected, done;
+    bool has_pd, there, connected, done;
 };
 
 struct rdma_perf {
@@ -185,6 +185,7 @@ static int make(struct perf_side *side)
     int error = rdma_drv_set_lid(side->rdma, (uint16_t)(side->host->number << 8 | dev->id >> 8));
     if (error == 0)
         error = rdma_drv_pd_new(side->rdma, &side->pd);
+    side->has_pd = error == 0;
     if (error == 0)
         error = rdma_drv_mr_new(side->rdma, side->pd, side->from, 2 * room,
                                 RDMA_ACCESS_LOCAL_WRITE | RDMA_ACCESS_REMOTE_WRITE |
@@ -255,7 +256,7 @@ static void close_side(struct perf_side *side)
         rdma_drv_cq_free(side->cq);
     if (side->mr != NULL)
         rdma_drv_mr_free(side->mr);
-    if (side->rdma != NULL)
+    if (side->has_pd)
         rdma_drv_pd_free(side->rdma, side->pd);
 }
 
@@ -358,13 +359,16 @@ static void add_sample(struct rdma_perf *all, uint64_t ps)
         all->sample_ps[all->n_samples++] = (double)ps;
 }
 
-/* Until the last byte is this one. */
+/* Until the last byte is this one. Nothing tells of a write that did not come, but that the adapter
+ * has gone. */
 static void await_byte(struct perf_side *side, uint8_t last)
 {
     uint8_t is;
     do
         k_load(side->host->kernel, kaddr_add(side->to, side->all->bytes - 1), &is, 1);
-    while (is != last && !side->all->over);
+    while (is != last && !side->all->over && !rdma_drv_gone(side->rdma));
+    if (is != last && !side->all->over)
+        fail(side, "waiting for a message", -ENODEV);
 }
 
 /* Completions of sends, until at most `most` are missing; of signaled ones, which stand for those
