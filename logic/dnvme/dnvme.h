@@ -151,8 +151,9 @@ enum dnvme_place {
     DNVME_SQ_BAR,         /* in memory of another device, params.bar_* */
     DNVME_SQ_CMB,         /* in the controller's memory buffer */
 };
+#define DNVME_ENTRIES_MAX 4096u
 struct dnvme_pair_params {
-    uint16_t entries; /* of each queue */
+    uint16_t entries; /* of each queue, 2 .. DNVME_ENTRIES_MAX; limited by the device */
     enum dnvme_place sq;
     struct k_pci_dev *bar_device; /* DNVME_SQ_BAR: of this kernel, local or borrowed */
     unsigned bar;
@@ -169,7 +170,7 @@ struct dnvme_pair;
  * manager create them. -ENOSPC: the controller has no queue left, or the client has as many as it
  * may; -ENXIO: DNVME_SQ_CMB, and there is no such buffer that the device can use; -EIO: the
  * controller refuses; or an error of SISCI. */
-int dnvme_pair_new(struct dnvme_client *client, const struct dnvme_pair_params *params,
+int dnvme_pair_new(struct dnvme_client *client, const struct dnvme_pair_params *wanted,
                    struct dnvme_pair **pair, struct lend_error *error);
 /* Deletes the queues and frees their memory. Returns when the controller executes none of the
  * commands any more: some end first, others end with NVME_SC_ABORTED_SQ_DELETED. Waits as long as

@@ -143,16 +143,20 @@ static int create(struct dnvme_pair *pair, struct nvme_user_qp_params *qp, struc
     return status == 0 ? 0 : lend_fail(error, status, "a parameter of the pair is out of range");
 }
 
-int dnvme_pair_new(struct dnvme_client *c, const struct dnvme_pair_params *params,
+int dnvme_pair_new(struct dnvme_client *c, const struct dnvme_pair_params *wanted,
                    struct dnvme_pair **pair_out, struct lend_error *error)
 {
     struct lend_error own = { 0 };
     *pair_out = NULL;
     error = error != NULL ? error : &own;
-    if (params->entries < 2 || params->entries > 4096 || params->path >= c->params.n_paths)
+    if (wanted->entries < 2 || wanted->entries > DNVME_ENTRIES_MAX ||
+        wanted->path >= c->params.n_paths)
         return lend_fail(error, -EINVAL, "a parameter of the pair is out of range");
     struct dnvme_pair *pair = k_zalloc(sizeof *pair);
-    *pair = (struct dnvme_pair){ .client = c, .params = *params };
+    *pair = (struct dnvme_pair){ .client = c, .params = *wanted };
+    struct dnvme_pair_params *params = &pair->params;
+    if (params->entries > c->hello.entries_max)
+        params->entries = (uint16_t)c->hello.entries_max;
     const uint64_t cq_bytes = PAGES(params->entries * NVME_CQE_BYTES);
     const uint64_t list_bytes = PAGES((uint64_t)params->entries * params->list_bytes);
     const uint64_t sq_bytes = params->sq != DNVME_SQ_LOCAL

@@ -272,6 +272,11 @@ uint32_t nvme_queue_pairs(const struct model *model)
     return nvme_state(model)->params.n_queues;
 }
 
+uint32_t nvme_queue_entries(const struct model *model)
+{
+    return nvme_state(model)->params.queue_entries;
+}
+
 uint64_t nvme_namespace_bytes(const struct model *model)
 {
     return nvme_state(model)->params.capacity_bytes;

@@ -48,6 +48,7 @@ struct nvme_stats {
 const struct nvme_stats *nvme_stats(const struct model *model);
 /* Of a port's controller, that of administration included. */
 uint32_t nvme_queue_pairs(const struct model *model);
+uint32_t nvme_queue_entries(const struct model *model); /* of a queue at most */
 /* Of each namespace, as the scenario says. */
 uint64_t nvme_namespace_bytes(const struct model *model);
 uint32_t nvme_namespace_block_bytes(const struct model *model);

@@ -330,6 +330,32 @@ static void test_virtual_functions(void **state)
     test_names(text);
 }
 
+/* Queues are no longer than the controller's may be: what finds no entry waits, or is refused. */
+static void test_short_queues(void **state)
+{
+#define MEASURE "measure = { warmup_us = 100; duration_us = 1000000; };\n"
+    static const char clients[] = SHARED WORKLOAD MEASURE
+        "programs = { m = { type = \"nvme_manager\"; };"
+        " c = { type = \"nvme_clients\"; span_bytes = 131072; operations = 100; queue_depth = 16; }; };";
+    static const char jobs[] = SHARED WORKLOAD MEASURE
+        "programs = { m = { type = \"nvme_manager\"; };"
+        " f = { type = \"fio\"; engine = \"smartio\"; job_options = \"filename=x direct=1 bs=4k"
+        " size=16m rw=randwrite iodepth=4096 number_ios=5000\"; }; };";
+    static const char *const entries[] = { "2", "16", "4096", "65536" };
+    (void)state;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(entries); i++) {
+        g_autofree char *ssd = g_strdup_printf("ssd = { queue_entries = %s;", entries[i]);
+        g_autofree char *text = replaced(jobs, "ssd = {", ssd);
+        assert_true(metric(text, "f.iops") > 1000);
+    }
+    g_autofree char *few = replaced(clients, "ssd = {", "ssd = { queue_entries = 16;");
+    g_autofree char *enough = replaced(few, "queue_depth = 16;", "queue_depth = 15;");
+    scenario_refused(few,
+                     "programs.c.queue_depth: found 16 (an integer), expected fewer than the 16 "
+                     "entries of a queue of ssd");
+    assert_true(metric(enough, "c.iops") > 1000);
+}
+
 /* Many at a time: the media's 2.4 GB/s, the commands' interval. */
 static void test_depth(void **state)
 {
@@ -763,6 +789,7 @@ int main(void)
         cmocka_unit_test(test_nvmeof_adapters),
         cmocka_unit_test(test_nvmeof_loss),
         cmocka_unit_test(test_virtual_functions),
+        cmocka_unit_test(test_short_queues),
         cmocka_unit_test(test_depth),
         cmocka_unit_test(test_few_operations),
         cmocka_unit_test(test_two_of_them),

@@ -226,6 +226,7 @@ static void nvme_clients_check(struct program *program, struct sim_error_list *e
     check_hosts(all, errors);
     check_gpus(all, errors);
     nvme_manager_take_pairs(program, "clients", all->manager, all->n_clients, errors);
+    nvme_manager_check_depth(program, all->manager, all->queue_depth, errors);
     const uint64_t bytes = all->n_clients * all->span_bytes;
     all->disk_at = program_take(program, device, "byte", bytes);
     if (all->disk_at + bytes > nvme_namespace_bytes(device))

@@ -178,6 +178,7 @@ static void nvme_failover_check(struct program *program, struct sim_error_list *
         return;
     check_bridges(all, errors);
     nvme_manager_take_pairs(program, "device", all->manager, 2, errors);
+    nvme_manager_check_depth(program, all->manager, all->queue_depth, errors);
     const struct model *device = nvme_manager_device(all->manager);
     all->disk_at = program_take(program, device, "byte", all->span_bytes);
     if (all->disk_at + all->span_bytes > nvme_namespace_bytes(device) ||

@@ -230,6 +230,18 @@ void nvme_manager_take_pairs(struct program *program, const char *key, const str
     program_mistake(program, key, errors, expected, NULL);
 }
 
+void nvme_manager_check_depth(struct program *program, const struct nvme_manager *m, uint32_t depth,
+                              struct sim_error_list *errors)
+{
+    char expected[128];
+    if (depth < nvme_queue_entries(m->device))
+        return;
+    snprintf(expected, sizeof(expected),
+             "fewer than the %u entries of a queue of %.60s (its queue_entries)",
+             nvme_queue_entries(m->device), m->device_name);
+    program_mistake(program, "queue_depth", errors, expected, NULL);
+}
+
 unsigned nvme_manager_expect(struct nvme_manager *m, unsigned n_clients)
 {
     const unsigned first = m->n_clients;

@@ -27,6 +27,10 @@ struct lending_host *nvme_manager_host(const struct nvme_manager *manager);
 void nvme_manager_take_pairs(struct program *program, const char *key,
                              const struct nvme_manager *manager, unsigned n,
                              struct sim_error_list *errors);
+/* In check(): the program has `depth` commands of a queue under way; a mistake with its setting
+ * `queue_depth` if the controller's queues are too short. */
+void nvme_manager_check_depth(struct program *program, const struct nvme_manager *manager,
+                              uint32_t depth, struct sim_error_list *errors);
 /* In start(): says that so many clients will come; the manager ends when they have left. Returns
  * the number of the first. */
 unsigned nvme_manager_expect(struct nvme_manager *manager, unsigned n_clients);

@@ -88,7 +88,8 @@ static int open_pair(struct fio_job *job)
     const uint64_t bytes_max = dnvme_client_bytes_max(own->site.client);
     if (bytes_max != 0 && job->buffer_bytes > bytes_max)
         return -EFBIG;
-    params.entries = (uint16_t)SIM_MAX(job->depth + 1, (unsigned)params.entries);
+    params.entries = (uint16_t)SIM_MIN(SIM_MAX(job->depth + 1, (unsigned)params.entries),
+                                       DNVME_ENTRIES_MAX);
     while (params.list_bytes < stride / NVME_PAGE_BYTES * sizeof(uint64_t))
         params.list_bytes *= 2;
     int status = dnvme_pair_new(own->site.client, &params, &own->pair, NULL);
