@@ -59,6 +59,28 @@ static uint16_t check_connect(const struct target_queue *queue,
     return NVME_SC_SUCCESS;
 }
 
+/* I/O queues that a controller can have, by what the device has: Set Features says so. */
+static unsigned queues_there(const struct nvmeof_target *target)
+{
+    return nvme_local_n_queues(target->params.nvme) / (target->params.offload ? 2 : 1);
+}
+
+/* Of an I/O queue that is to be the controller's. */
+static uint16_t check_queue(const struct target_queue *queue,
+                            const struct target_controller *controller)
+{
+    if ((controller->csts & NVME_CSTS_RDY) == 0)
+        return NVME_SC_SEQUENCE_ERROR | DNR;
+    if (queue->qid > queues_there(queue->target))
+        return NVME_SC_QUEUE_ID_INVALID | DNR;
+    for (const struct target_queue *other = queue->target->first; other != NULL;
+         other = other->next)
+        if (other->controller == controller && other->qid == queue->qid &&
+            other->state == TARGET_CONNECTED)
+            return NVME_SC_SEQUENCE_ERROR | DNR;
+    return NVME_SC_SUCCESS;
+}
+
 static void connect_queue(struct target_request *request, uint32_t capsule_data_bytes)
 {
     struct target_queue *queue = request->queue;
@@ -75,8 +97,8 @@ static void connect_queue(struct target_request *request, uint32_t capsule_data_
         if (controller == NULL)
             status = queue->qid == 0 ? NVMEOF_SC_CONTROLLER_BUSY
                                      : NVMEOF_SC_INVALID_PARAMETERS | DNR;
-        else if (queue->qid != 0 && (controller->csts & NVME_CSTS_RDY) == 0)
-            status = NVME_SC_SEQUENCE_ERROR | DNR;
+        else if (queue->qid != 0)
+            status = check_queue(queue, controller);
     }
     if (status == NVME_SC_SUCCESS && queue->adapters_nvme != NULL) {
         queue->entries = (uint16_t)(connect.entries + 1u);
@@ -231,8 +253,7 @@ static void identify(struct target_request *request)
 
 static void features(struct target_request *request)
 {
-    const struct nvmeof_target_params *params = &request->queue->target->params;
-    const unsigned have = nvme_local_n_queues(params->nvme) / (params->offload ? 2 : 1);
+    const unsigned have = queues_there(request->queue->target);
     uint32_t wanted = request->sqe.cdw11 & 0xffffu;
     if ((request->sqe.cdw10 & 0xffu) != NVME_FEATURE_QUEUES) {
         target_respond(request, NVME_SC_INVALID_FIELD | DNR, 0);

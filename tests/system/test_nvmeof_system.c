@@ -253,6 +253,57 @@ static void test_bad_key(void **state)
     assert_int_equal(rig.stats.failed, 0);
 }
 
+/* A connection of this queue identifier for the initiator's controller; the status of Connect. */
+static uint16_t connect_as(struct nvmeof_initiator *initiator, uint16_t qid)
+{
+    const struct nvmeof_connect connect = {
+        .opcode = NVMEOF_OPCODE, .type = NVMEOF_CONNECT, .qid = qid, .entries = RIG_ENTRIES - 1
+    };
+    static struct initiator_queue queue;
+    struct nvmeof_connect_data data = { .cntlid = initiator->cntlid };
+    bool flag = false;
+    struct nvmeof_request request = { .buffer = initiator->page,
+                                      .bytes = NVMEOF_CONNECT_BYTES,
+                                      .write = true,
+                                      .done = rig_done,
+                                      .context = &flag };
+    assert_int_equal(initiator_queue_open(initiator, &queue, qid, RIG_ENTRIES), 0);
+    memcpy(data.subsystem, initiator->subsystem, sizeof data.subsystem);
+    memcpy(data.host, initiator->host, sizeof data.host);
+    k_store(rig.client.kernel, initiator->page.at, &data, sizeof data);
+    memcpy(&request.sqe, &connect, sizeof request.sqe);
+    assert_int_equal(initiator_queue_submit(&queue, &request), 0);
+    while (!flag)
+        initiator_queue_poll(&queue);
+    initiator_queue_close(&queue);
+    return request.status;
+}
+
+/* Queues of a controller have identifiers of their own, up to as many as there can be. A connection
+ * that was refused keeps its queue pair of the controller. */
+static void queue_identifiers(void)
+{
+    struct nvmeof_initiator *initiator = rig_open_initiator();
+    const unsigned most = rig.params.offload ? 3 : 7;
+    struct nvmeof_buffer buffer;
+    assert_int_equal(connect_as(initiator, 1), NVME_SC_SEQUENCE_ERROR | NVME_STATUS_DNR);
+    assert_int_equal(connect_as(initiator, (uint16_t)(most + 1)),
+                     NVME_SC_QUEUE_ID_INVALID | NVME_STATUS_DNR);
+    if (!rig.params.offload) {
+        assert_int_equal(connect_as(initiator, 60000), NVME_SC_QUEUE_ID_INVALID | NVME_STATUS_DNR);
+        assert_int_equal(connect_as(initiator, (uint16_t)most), NVME_SC_SUCCESS);
+    }
+    assert_int_equal(nvmeof_buffer_new(initiator, K_NODE_LOCAL, RIG_BYTES, &buffer), 0);
+    assert_int_equal(rig_transfer(initiator, buffer, false, 0, 65536, NULL), 0);
+    nvmeof_initiator_close(initiator);
+}
+
+static void test_queue_identifiers(void **state)
+{
+    (void)state;
+    rig_run(queue_identifiers, "");
+}
+
 /* ---- Connections that go away ---------------------------------------------------------------- */
 
 static void disconnect_in_mid_command(void)
@@ -606,6 +657,8 @@ int main(void)
         cmocka_unit_test_setup(test_errors, rig_set_up),
         cmocka_unit_test_setup(test_bad_key, rig_set_up),
         cmocka_unit_test_setup(test_disconnect_in_mid_command, rig_set_up),
+        cmocka_unit_test_setup(test_queue_identifiers, rig_set_up),
+        cmocka_unit_test_setup(test_queue_identifiers, rig_set_up_offload),
         cmocka_unit_test_setup(test_controller_reset, rig_set_up),
         cmocka_unit_test_setup(test_controller_reset, rig_set_up_offload),
         cmocka_unit_test_setup(test_keep_alive, rig_set_up),
