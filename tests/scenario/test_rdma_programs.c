@@ -104,6 +104,35 @@ static void test_two_programs_share_the_wire(void **state)
     run_result_free(result);
 }
 
+/* Adapters have local identifiers, however many hosts there are. */
+static void test_many_hosts(void **state)
+{
+    g_autoptr(GString) hosts = g_string_new("hosts = { ");
+    g_autoptr(GString) lending = g_string_new("lending = { ");
+    (void)state;
+    for (unsigned i = 0; i < 257; i++) {
+        g_string_append_printf(
+            hosts,
+            "h%u = { ports = ( { name = \"rp0\"; socket = 0; lanes = 16; } ); cpu = { sockets = 1;"
+            " cores_per_socket = 2; }; dram = { node_size = \"64 MiB\"; }; };\n",
+            i);
+        g_string_append_printf(lending, "h%u = { host = \"h%u\"; };\n", i, i);
+    }
+    static const unsigned peers[] = { 190, 191, 254, 255, 256 };
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(peers); i++) {
+        g_autofree char *text = g_strdup_printf(
+            "%s};\n%s};\ndevices = { r0 = { type = \"rdma.adapter\"; }; r1 = { type = "
+            "\"rdma.adapter\"; }; };\ncables = ( { from = \"h0.s0.rp0\"; to = \"r0.p0\"; },"
+            " { from = \"h%u.s0.rp0\"; to = \"r1.p0\"; }, { from = \"r0.i0\"; to = \"r1.i0\"; } );\n"
+            "workload = { type = \"programs\"; measured = \"h0\"; };\n"
+            "programs = { p = { type = \"rdma_perf\"; on = \"h0\"; peer = \"h%u\"; device = \"r0\";"
+            " peer_device = \"r1\"; iterations = 20; }; };\n"
+            "measure = { warmup_us = 500; duration_us = 1000000; };\n",
+            hosts->str, lending->str, peers[i], peers[i]);
+        assert_true(run(text, "latency_p50_ns") > 600);
+    }
+}
+
 /* A borrowed adapter that a cable takes away: who polls gets what is posted back, or sees that the
  * adapter is gone, and the run says so. */
 static void test_borrowed_adapter_goes(void **state)
@@ -162,6 +191,7 @@ int main(void)
         cmocka_unit_test(test_reads_that_the_peer_serves),
         cmocka_unit_test(test_order_of_latencies),
         cmocka_unit_test(test_two_programs_share_the_wire),
+        cmocka_unit_test(test_many_hosts),
         cmocka_unit_test(test_borrowed_adapter_goes),
         cmocka_unit_test(test_wrong_settings),
     };

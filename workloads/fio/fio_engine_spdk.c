@@ -202,7 +202,8 @@ static int open_local(struct fio_job *job, struct spdk_device *device)
 
 static int open_remote(struct fio_job *job, struct spdk_device *device)
 {
-    struct rdma_drv *rdma = nvmeof_adapter_up(job->device->host, device->adapter);
+    struct rdma_drv *rdma = nvmeof_adapter_up(job->device->program, job->device->host,
+                                              device->adapter);
     if (rdma == NULL)
         return -ENODEV;
     device->caller.kernel = kernel_of(job);

@@ -237,12 +237,12 @@ int nvmeof_service_exchange(void *context, const struct nvmeof_hello *hello,
     return error;
 }
 
-struct rdma_drv *nvmeof_adapter_up(struct lending_host *host, const char *adapter)
+struct rdma_drv *nvmeof_adapter_up(const struct program *program, struct lending_host *host,
+                                   const char *adapter)
 {
     struct k_pci_dev *dev = lending_device(host, adapter);
     struct rdma_drv *rdma = dev != NULL ? rdma_drv_of(dev) : NULL;
-    /* No two adapters have the same: hosts are numbered, and buses of a host. */
-    const uint16_t lid = dev != NULL ? (uint16_t)(host->number << 8 | dev->id >> 8) : 0;
+    const uint16_t lid = rdma_lid(program->workload->world, adapter);
     return rdma != NULL && rdma_drv_set_lid(rdma, lid) == 0 ? rdma : NULL;
 }
 
@@ -266,7 +266,7 @@ static int open_target(struct nvmeof_service *service)
                                            .in_capsule_bytes = service->in_capsule_bytes,
                                            .mtu_bytes = service->mtu_bytes,
                                            .offload = service->offload };
-    params.rdma = nvmeof_adapter_up(service->host, service->adapter);
+    params.rdma = nvmeof_adapter_up(service->program, service->host, service->adapter);
     if (dev == NULL || params.rdma == NULL)
         return -ENODEV;
     params.mtu_bytes = SIM_MIN(params.mtu_bytes, rdma_drv_limits(params.rdma).mtu_bytes);

@@ -38,6 +38,7 @@ int nvmeof_service_exchange(void *caller, const struct nvmeof_hello *hello,
 
 /* [thread] The adapter of this name, with a local identifier that no other has; NULL: it is not
  * there, or does not answer. */
-struct rdma_drv *nvmeof_adapter_up(struct lending_host *host, const char *adapter);
+struct rdma_drv *nvmeof_adapter_up(const struct program *program, struct lending_host *host,
+                                   const char *adapter);
 
 #endif

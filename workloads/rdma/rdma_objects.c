@@ -1,5 +1,5 @@
-/* See rdma_objects.h. What comes and goes while programs run (connections that break and are made
- * again) is not counted: the adapter refuses it when its time has come. */
+/* See rdma_objects.h. Of objects, what comes and goes while programs run (connections that break
+ * and are made again) is not counted: the adapter refuses it when its time has come. */
 #include "workloads/rdma/rdma_objects.h"
 
 #include <stdio.h>
@@ -47,4 +47,20 @@ void program_take_rdma(struct program *program, const char *key, const char *few
         program_mistake(program, key, errors, expected, NULL);
         told = true;
     }
+}
+
+uint16_t rdma_lid(struct world *world, const char *adapter)
+{
+    struct function_name f;
+    uint16_t lid = 0;
+    if (!function_find(world, adapter, &f))
+        return 0;
+    for (const char *const *name = world_device_names(world); *name != NULL; name++) {
+        const struct model *model = world_device(world, *name);
+        if (model != NULL && model->ops == &rdma_ops)
+            lid++;
+        if (model == f.model)
+            return lid;
+    }
+    return 0;
 }

@@ -1,4 +1,5 @@
-/* Before time starts: programs that make more objects of an RDMA adapter than it can have. */
+/* What programs have to do with RDMA adapters: how many objects they make of one, before time
+ * starts, and its local identifier. */
 #ifndef WORKLOADS_RDMA_RDMA_OBJECTS_H
 #define WORKLOADS_RDMA_RDMA_OBJECTS_H
 
@@ -13,5 +14,8 @@ void program_take_rdma(struct program *program, const char *key, const char *few
                        const struct model *adapter, const char *name,
                        const struct rdma_objects *first, const struct rdma_objects *most,
                        struct sim_error_list *errors);
+/* The local identifier that a subnet manager gives the adapter of this name: its place among those
+ * of the scenario, from 1 on. 0: there is none. */
+uint16_t rdma_lid(struct world *world, const char *adapter);
 
 #endif

@@ -181,8 +181,7 @@ static int make(struct perf_side *side)
     side->to = kaddr_add(side->from, room);
     if (side->from.v == 0)
         return -ENOMEM;
-    /* No two adapters have the same: hosts are numbered, and buses of a host. */
-    int error = rdma_drv_set_lid(side->rdma, (uint16_t)(side->host->number << 8 | dev->id >> 8));
+    int error = rdma_drv_set_lid(side->rdma, rdma_lid(all->program->workload->world, side->device));
     if (error == 0)
         error = rdma_drv_pd_new(side->rdma, &side->pd);
     side->has_pd = error == 0;
