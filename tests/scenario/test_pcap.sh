@@ -208,8 +208,10 @@ tshark -r tcp.pcapng -F pcap -w tcp.pcap 2>/dev/null
 sed 's/tcp.pcapng/tcp.pcap/' again.cfg >old.cfg
 "$simulate" run old.cfg --db replay.db -q >/dev/null 2>&1; is "pcap of microseconds, too" "$? $(value old replayed_frames)" "0 $n.0"
 replay turns 'source_ip = "10.0.2.1"; repeat = true; core = 1; socket = 1; interface = "pf1"; to_interface = "pf1";'
-"$simulate" run turns.cfg --db replay.db -q >/dev/null 2>&1
+"$simulate" run turns.cfg --db replay.db -q --set measure.sample_interval_us=500 >/dev/null 2>&1
 is "again and again, by other functions" "$? $(value turns replayed_frames | awk -v n="$n" '{ print ($1 > 2 * n) }')" "0 1"
+is "its rate over time, of which the metric is the mean" "$(query replay.db "select count(*), abs(avg(value) /
+    (select mean from result where scenario = 'turns' and metric = name) - 1) < 1e-9 from series where name = 'p.throughput_gbit_s'")" "10|1"
 has "which received them" "$(value turns nic.pf1_rx_packets) $(value turns nic.pf0_rx_packets)" '^[1-9][0-9.]+ 0.0$'
 replay away 'source_ip = "10.0.2.1"; to = "";'
 "$simulate" run away.cfg --db replay.db -q >/dev/null 2>&1

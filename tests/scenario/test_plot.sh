@@ -89,7 +89,7 @@ is "one sample for each interval, from the first on" "$(query series.db "select 
     count(*) * 20000000 = max(t_ps), min(t_ps) from series group by run_id, name")" "1|20000000"
 is "their mean is the metric of the same name" "$(query series.db "select count(*), sum(ok) from
     (select abs(avg(s.value) - m.value) <= 0.01 * m.value as ok from series s
-     join metric m on m.run_id = s.run_id and m.name = s.name group by s.run_id, s.name)")" "16|16"
+     join metric m on m.run_id = s.run_id and m.name = s.name group by s.run_id, s.name)")" "22|22"
 
 # ---- Kinds ---------------------------------------------------------------------------------------
 # figure FILE SCENARIO PLOT: a copy of a scenario that shows something else.

@@ -3,6 +3,8 @@
  * run ahead of global time by at most the engine's quantum (engine.quantum_ns), so a sample may
  * hold that much of the next interval's work of cores: intervals are meant to be longer.
  */
+#include <stdlib.h>
+
 #include "workloads/base/workload.h"
 
 #define SHARE        10u /* one of so many parts of an interval is simulated */
@@ -52,18 +54,29 @@ sim_time workload_simulated_ps(const struct workload *workload, sim_time measure
     return sum_ps + SIM_MIN(rest_ps, interval_ps(workload, n));
 }
 
+static struct rate_counts counts_now(const struct rate_sampler *sampler, unsigned i)
+{
+    const struct rate_series *series = &sampler->series[i];
+    return (struct rate_counts){ series->count(sampler->workload, i),
+                                 series->of != NULL ? series->of(sampler->workload, i) : 0 };
+}
+
 static void take_samples(struct rate_sampler *sampler)
 {
     struct workload *workload = sampler->workload;
     const sim_time simulated_ps = interval_ps(workload, sampler->n_intervals++);
+    const sim_time t_ps = sampler->n_intervals * workload->measure.sample_interval_ps;
     for (unsigned i = 0; i < sampler->n_series; i++) {
         const struct rate_series *series = &sampler->series[i];
-        const uint64_t count = series->count(workload, i);
-        run_result_series(workload->result, series->name, series->unit,
-                          sampler->n_intervals * workload->measure.sample_interval_ps,
-                          (double)(count - sampler->last[i]) * series->scale *
-                              (double)SIM_PS_PER_S / (double)simulated_ps);
-        sampler->last[i] = count;
+        const struct rate_counts now = counts_now(sampler, i), last = sampler->last[i];
+        const double sum = (double)(now.count - last.count) * series->scale;
+        if (series->of == NULL)
+            run_result_series(workload->result, series->name, series->unit, t_ps,
+                              sum * (double)SIM_PS_PER_S / (double)simulated_ps);
+        else if (now.of != last.of)
+            run_result_series(workload->result, series->name, series->unit, t_ps,
+                              sum / (double)(now.of - last.of));
+        sampler->last[i] = now;
     }
 }
 
@@ -94,13 +107,13 @@ static void interval_ends(struct sim *sim, struct sim_event *event)
 void rate_sampler_start(struct rate_sampler *sampler, struct workload *workload,
                         const struct rate_series *series, unsigned n_series)
 {
-    SIM_ASSERT(n_series <= RATE_SERIES_MAX, "%u series", n_series);
     *sampler =
         (struct rate_sampler){ .workload = workload, .series = series, .n_series = n_series };
     if (workload->measure.sample_interval_ps == 0)
         return;
+    sampler->last = sim_zalloc(n_series, sizeof(*sampler->last));
     for (unsigned i = 0; i < n_series; i++)
-        sampler->last[i] = series[i].count(workload, i);
+        sampler->last[i] = counts_now(sampler, i);
     sim_event_init(&sampler->event, interval_ends);
     schedule_next(sampler);
 }
@@ -109,6 +122,8 @@ void rate_sampler_stop(struct rate_sampler *sampler)
 {
     if (sampler->workload != NULL && sim_event_pending(&sampler->event))
         sim_cancel(sampler->workload->sim, &sampler->event);
+    free(sampler->last);
+    sampler->last = NULL;
 }
 
 uint64_t workload_dram_bytes(const struct workload *workload, unsigned idx)

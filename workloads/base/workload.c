@@ -34,7 +34,8 @@ const struct param_desc measure_params_table[] = {
     PARAM("latency_parts", PARAM_BOOL, struct measure_params, latency_parts, 0, 0, 1, PROV_NONE, "",
           "record where latency comes from (latency_part_ns.*)"),
     PARAM("sample_interval_us", PARAM_TIME, struct measure_params, sample_interval_ps, 0, 0, 1e9,
-          PROV_NONE, "", "record rates over time, a sample each such interval; 0: none"),
+          PROV_NONE, "",
+          "record rates and mean latencies over time, a sample each such interval; 0: none"),
     { .type = PARAM_END },
 };
 

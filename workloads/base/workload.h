@@ -99,20 +99,23 @@ void workload_run_until(struct workload *workload, const bool *done, sim_time un
 /* Rates over the time that is measured, a sample for each measure.sample_interval_us. */
 struct rate_series {
     const char *name, *unit; /* declared in ops->records, too */
-    double scale;            /* of a count per second, to the unit */
+    double scale;            /* of a count per second (or of a mean), to the unit */
     /* So far, of the series at this place of its table; never less than before. */
     uint64_t (*count)(const struct workload *workload, unsigned idx);
+    /* NULL: a rate. Else a mean: the count of these, which count() is the sum of. An interval in
+     * which there are none has no sample. */
+    uint64_t (*of)(const struct workload *workload, unsigned idx);
 };
-
-#define RATE_SERIES_MAX 8
 
 struct rate_sampler {
     struct workload *workload;
     const struct rate_series *series;
     unsigned n_series;
     struct sim_event event;
-    uint64_t n_intervals;           /* that have ended or were passed over */
-    uint64_t last[RATE_SERIES_MAX]; /* counts at the last sample */
+    uint64_t n_intervals; /* that have ended or were passed over */
+    struct rate_counts {
+        uint64_t count, of;
+    } * last; /* of each series, at the last sample */
 };
 
 /*
@@ -131,7 +134,7 @@ bool workload_series_long(const struct workload *workload);
  * last one is the last whole one of measure.duration_us. series: n of them, kept; not hot. */
 void rate_sampler_start(struct rate_sampler *sampler, struct workload *workload,
                         const struct rate_series *series, unsigned n_series);
-/* Ends it: the workload has measured enough. */
+/* Ends it, if it has begun: the workload has measured enough, or is released. */
 void rate_sampler_stop(struct rate_sampler *sampler);
 /* Bytes of DRAM traffic of all hosts, for a series "memory_gbyte_s"; idx is not used. */
 uint64_t workload_dram_bytes(const struct workload *workload, unsigned idx);

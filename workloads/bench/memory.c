@@ -133,6 +133,7 @@ static const struct record_desc memory_records[] = {
     { "latency_part_ns.*", RECORD_METRIC, "ns", "where it comes from (measure.latency_parts)" },
     { "read_gbyte_s", RECORD_SERIES, "GB/s", "read by all cores (measure.sample_interval_us)" },
     { "memory_gbyte_s", RECORD_SERIES, "GB/s", "DRAM traffic (measure.sample_interval_us)" },
+    { "load_latency_ns", RECORD_SERIES, "ns", "of loads that ended in an interval" },
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
@@ -146,9 +147,22 @@ static uint64_t read_bytes(const struct workload *workload, unsigned idx)
     return lines * LINE_BYTES;
 }
 
+static uint64_t latencies_ps(const struct workload *workload, unsigned idx)
+{
+    (void)idx;
+    return (uint64_t)((const struct memory_state *)workload->state)->latency_ps.sum;
+}
+
+static uint64_t latencies(const struct workload *workload, unsigned idx)
+{
+    (void)idx;
+    return ((const struct memory_state *)workload->state)->latency_ps.n;
+}
+
 static const struct rate_series memory_series[] = {
-    { "read_gbyte_s", "GB/s", 1e-9, read_bytes },
-    { "memory_gbyte_s", "GB/s", 1e-9, workload_dram_bytes },
+    { "read_gbyte_s", "GB/s", 1e-9, read_bytes, NULL },
+    { "memory_gbyte_s", "GB/s", 1e-9, workload_dram_bytes, NULL },
+    { "load_latency_ns", "ns", 1e-3, latencies_ps, latencies },
 };
 
 static void transfer_check(struct workload *workload, struct sim_error_list *errors)

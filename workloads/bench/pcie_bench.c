@@ -134,6 +134,7 @@ static const struct record_desc bench_records[] = {
     { "throughput_gbit_s", RECORD_SERIES, "Gbit/s",
       "the same over time (measure.sample_interval_us)" },
     { "memory_gbyte_s", RECORD_SERIES, "GB/s", "DRAM traffic (measure.sample_interval_us)" },
+    { "latency_mean_ns", RECORD_SERIES, "ns", "of transactions that ended in an interval" },
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
@@ -324,9 +325,22 @@ static uint64_t payload_bytes(const struct workload *workload, unsigned idx)
     return bench->op == BENCH_READ_WRITE ? bench->bytes / 2 : bench->bytes;
 }
 
+static uint64_t latencies_ps(const struct workload *workload, unsigned idx)
+{
+    (void)idx;
+    return (uint64_t)((const struct bench_state *)workload->state)->latency_ps.sum;
+}
+
+static uint64_t latencies(const struct workload *workload, unsigned idx)
+{
+    (void)idx;
+    return ((const struct bench_state *)workload->state)->latency_ps.n;
+}
+
 static const struct rate_series bench_series[] = {
-    { "throughput_gbit_s", "Gbit/s", 8e-9, payload_bytes },
-    { "memory_gbyte_s", "GB/s", 1e-9, workload_dram_bytes },
+    { "throughput_gbit_s", "Gbit/s", 8e-9, payload_bytes, NULL },
+    { "memory_gbyte_s", "GB/s", 1e-9, workload_dram_bytes, NULL },
+    { "latency_mean_ns", "ns", 1e-3, latencies_ps, latencies },
 };
 
 /* ---- Set-up ---------------------------------------------------------------------------------- */

@@ -99,6 +99,9 @@ static void trends_check(struct workload *workload, struct sim_error_list *error
         return;
     }
     const size_t before = errors->n_messages;
+    if (workload->measure.sample_interval_ps != 0)
+        workload_measure_no_effect(workload, "sample_interval_us", NULL, errors,
+                                   "no sample_interval_us: nothing is simulated");
     double nic = read_table(workload, tables, "nic", nic_entry, errors);
     double cores = read_table(workload, tables, "cores", cores_entry, errors);
     trends->value = trends->kind <= NIC_DUAL ? nic : cores;

@@ -174,6 +174,9 @@ static const struct record_desc nvme_clients_records[] = {
     OF_TEN("2"),
     OF_CLIENT("30"),
     OF_CLIENT("31"), /* CLIENTS_MAX of them */
+    { "latency_mean_ns", RECORD_SERIES, "ns", "of commands that ended in an interval" },
+    { "+iops", RECORD_SERIES, "1/s", "completed per interval" },
+    { "+throughput_gbyte_s", RECORD_SERIES, "GB/s", "payload of these" },
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
@@ -706,18 +709,37 @@ static void record_death(struct nvme_clients *all)
     program_metric(all->program, "others_after_death", "1", n);
 }
 
+static uint64_t commands(const struct program *program)
+{
+    const struct nvme_clients *all = program->state;
+    uint64_t n = 0;
+    for (unsigned i = 0; i < all->n_clients; i++)
+        n += all->client[i].measured;
+    return n;
+}
+
+static uint64_t command_bytes(const struct program *program)
+{
+    return commands(program) * ((const struct nvme_clients *)program->state)->block_bytes;
+}
+
+static const struct program_rate nvme_clients_rates[] = {
+    { "latency_mean_ns", 1e-3, program_latencies_ps, program_latencies },
+    { "iops", 1, commands, NULL },
+    { "throughput_gbyte_s", 1e-9, command_bytes, NULL },
+    { NULL, 0, NULL, NULL },
+};
+
 static void nvme_clients_record(struct program *program, sim_time duration_ps)
 {
     struct nvme_clients *all = program->state;
     /* Those that end by themselves may have ended before others that are measured. */
     const sim_time own_ps = all->end_ps > all->begin_ps ? all->end_ps - all->begin_ps : duration_ps;
     const double seconds = (double)own_ps * 1e-12;
-    uint64_t n = 0;
+    const uint64_t n = commands(program);
     unsigned progressing = 0;
-    for (unsigned i = 0; i < all->n_clients; i++) {
-        n += all->client[i].measured;
+    for (unsigned i = 0; i < all->n_clients; i++)
         progressing += all->client[i].measured != 0;
-    }
     program_metric(program, "clients_progressing", "1", progressing);
     if (all->dies != 0 && all->death_ps == 0) {
         program_fail(program,
@@ -758,6 +780,7 @@ const struct program_ops program_nvme_clients_ops = {
     .state_bytes = sizeof(struct nvme_clients),
     .params = nvme_clients_params,
     .records = nvme_clients_records,
+    .rates = nvme_clients_rates,
     .check = nvme_clients_check,
     .start = nvme_clients_start,
     .measure = nvme_clients_measure,

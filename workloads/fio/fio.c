@@ -341,6 +341,7 @@ const struct program_ops program_fio_ops = {
     .state_bytes = sizeof(struct fio),
     .params = fio_params,
     .records = fio_records,
+    .rates = fio_rates,
     .check = fio_check,
     .start = fio_start,
     .measure = fio_measure,

@@ -290,6 +290,7 @@ void fio_setup_release(struct fio *fio);
 /* ---- Metrics (fio_record.c) ------------------------------------------------------------------ */
 
 extern const struct record_desc fio_records[];
+extern const struct program_rate fio_rates[];
 /* Of a job file: with those of its jobs, by their names. */
 void fio_records_make(struct fio *fio);
 void fio_record(struct program *program, sim_time duration_ps);

@@ -25,7 +25,41 @@ const struct record_desc fio_records[] = {
     { "+throughput_gbyte_s", RECORD_METRIC, "GB/s", "payload of these" },
     { "+failed_requests", RECORD_METRIC, "1", "with continue_on_error" },
     { "+fio_gbyte_s", RECORD_METRIC, "GB/s", "throughput_gbyte_s" },
+    { "latency_mean_ns", RECORD_SERIES, "ns", "of requests that ended in an interval" },
+    { "+iops", RECORD_SERIES, "1/s", "requests per interval, once all queues were full" },
+    { "+read_iops", RECORD_SERIES, "1/s", "those that read" },
+    { "+write_iops", RECORD_SERIES, "1/s", "those that wrote" },
+    { "+throughput_gbyte_s", RECORD_SERIES, "GB/s", "payload of these" },
     { NULL, RECORD_METRIC, NULL, NULL },
+};
+
+static uint64_t reads(const struct program *program)
+{
+    return ((const struct fio *)program->state)->n_of[FIO_READ];
+}
+
+static uint64_t writes(const struct program *program)
+{
+    return ((const struct fio *)program->state)->n_of[FIO_WRITE];
+}
+
+static uint64_t requests(const struct program *program)
+{
+    return reads(program) + writes(program);
+}
+
+static uint64_t request_bytes(const struct program *program)
+{
+    return (uint64_t)((const struct fio *)program->state)->bytes;
+}
+
+const struct program_rate fio_rates[] = {
+    { "latency_mean_ns", 1e-3, program_latencies_ps, program_latencies },
+    { "iops", 1, requests, NULL },
+    { "read_iops", 1, reads, NULL },
+    { "write_iops", 1, writes, NULL },
+    { "throughput_gbyte_s", 1e-9, request_bytes, NULL },
+    { NULL, 0, NULL, NULL },
 };
 
 /* ---- All jobs -------------------------------------------------------------------------------- */

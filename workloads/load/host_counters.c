@@ -50,6 +50,7 @@ static const struct record_desc host_counters_records[] = {
     { "read_queueing_formula_ns", RECORD_METRIC, "ns", "the same by the published formula" },
     { "write_admission_ns", RECORD_METRIC, "ns", "mean wait of a write for the write queue" },
     { "write_admission_formula_ns", RECORD_METRIC, "ns", "the same by the published formula" },
+    { "device_gbyte_s", RECORD_SERIES, "GB/s", "the same per interval" },
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
@@ -78,6 +79,17 @@ static double count(const struct host_counters *counters, const char *name)
                 sum += *(const uint64_t *)(const void *)((const char *)state + table->offset);
     return (double)sum;
 }
+
+static uint64_t device_bytes(const struct program *program)
+{
+    const struct host_counters *counters = program->state;
+    return (uint64_t)(count(counters, "read_bytes") + count(counters, "write_bytes"));
+}
+
+static const struct program_rate host_counters_rates[] = {
+    { "device_gbyte_s", 1e-9, device_bytes, NULL },
+    { NULL, 0, NULL, NULL },
+};
 
 static void record_devices(struct program *program, sim_time duration_ps)
 {
@@ -184,6 +196,7 @@ const struct program_ops program_host_counters_ops = {
     .state_bytes = sizeof(struct host_counters),
     .params = host_counters_params,
     .records = host_counters_records,
+    .rates = host_counters_rates,
     .check = host_counters_check,
     .start = host_counters_start,
     .record = host_counters_record,

@@ -66,6 +66,8 @@ static const struct record_desc memory_stream_records[] = {
     { "core_latency_ns", RECORD_METRIC, "ns",
       "mean time from a line-fill buffer taken to the data" },
     { "core_fill_buffers", RECORD_METRIC, "1", "line-fill buffers taken, mean of a core" },
+    { "+core_gbyte_s", RECORD_SERIES, "GB/s", "per interval" },
+    { "core_latency_ns", RECORD_SERIES, "ns", "mean of lines fetched in an interval" },
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
@@ -174,17 +176,42 @@ static void memory_stream_measure(struct program *program)
     }
 }
 
+static uint64_t fills(const struct program *program)
+{
+    const struct memory_stream *stream = program->state;
+    uint64_t lines = 0;
+    for (unsigned i = 0; i < stream->n_cores; i++)
+        lines += core_of(&stream->core[i])->n_fills - stream->core[i].fills_before;
+    return lines;
+}
+
+static uint64_t fills_held_ps(const struct program *program)
+{
+    const struct memory_stream *stream = program->state;
+    sim_time held_ps = 0;
+    for (unsigned i = 0; i < stream->n_cores; i++)
+        held_ps += core_of(&stream->core[i])->fill_ps - stream->core[i].fill_ps_before;
+    return held_ps;
+}
+
+static uint64_t bytes_moved(const struct program *program)
+{
+    const struct memory_stream *stream = program->state;
+    return fills(program) * LINE_BYTES * (stream->access == STREAM_READ ? 1 : 2);
+}
+
+static const struct program_rate memory_stream_rates[] = {
+    { "core_gbyte_s", 1e-9, bytes_moved, NULL },
+    { "core_latency_ns", 1e-3, fills_held_ps, fills },
+    { NULL, 0, NULL, NULL },
+};
+
 static void memory_stream_record(struct program *program, sim_time duration_ps)
 {
     struct memory_stream *stream = program->state;
     const double per_line = stream->access == STREAM_READ ? 1 : 2;
-    uint64_t lines = 0;
-    sim_time held_ps = 0;
-    for (unsigned i = 0; i < stream->n_cores; i++) {
-        const struct memory_stream_core *at = &stream->core[i];
-        lines += core_of(at)->n_fills - at->fills_before;
-        held_ps += core_of(at)->fill_ps - at->fill_ps_before;
-    }
+    const uint64_t lines = fills(program);
+    const sim_time held_ps = fills_held_ps(program);
     if (lines != 0 && !program_has_measured(program, "run over some lines"))
         return;
     program_metric(program, "core_gbyte_s", "GB/s",
@@ -203,6 +230,7 @@ const struct program_ops program_memory_stream_ops = {
     .state_bytes = sizeof(struct memory_stream),
     .params = memory_stream_params,
     .records = memory_stream_records,
+    .rates = memory_stream_rates,
     .check = memory_stream_check,
     .start = memory_stream_start,
     .measure = memory_stream_measure,

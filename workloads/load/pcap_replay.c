@@ -62,6 +62,7 @@ static const struct record_desc pcap_replay_records[] = {
     { "replayed_frames", RECORD_METRIC, "1", "frames that were handed to the NIC" },
     { "late_max_us", RECORD_METRIC, "us",
       "the most that a frame was handed over after it was due" },
+    { "+throughput_gbit_s", RECORD_SERIES, "Gbit/s", "sent per interval" },
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
@@ -363,6 +364,16 @@ static uint64_t pcap_replay_moved(const struct program *program)
     return ((const struct pcap_replay *)program->state)->frames;
 }
 
+static uint64_t pcap_replay_bytes(const struct program *program)
+{
+    return ((const struct pcap_replay *)program->state)->bytes;
+}
+
+static const struct program_rate pcap_replay_rates[] = {
+    { "throughput_gbit_s", 8e-9, pcap_replay_bytes, NULL },
+    { NULL, 0, NULL, NULL },
+};
+
 static void pcap_replay_record(struct program *program, sim_time duration_ps)
 {
     const struct pcap_replay *replay = program->state;
@@ -388,6 +399,7 @@ const struct program_ops program_pcap_replay_ops = {
     .state_bytes = sizeof(struct pcap_replay),
     .params = pcap_replay_params,
     .records = pcap_replay_records,
+    .rates = pcap_replay_rates,
     .check = pcap_replay_check,
     .start = pcap_replay_start,
     .measure = pcap_replay_measure,

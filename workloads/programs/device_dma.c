@@ -69,6 +69,8 @@ static const struct param_desc device_dma_params[] = {
 static const struct record_desc device_dma_records[] = {
     { "+throughput_gbyte_s", RECORD_METRIC, "GB/s", "payload, all programs of the kind" },
     { ".latency_mean_ns", RECORD_METRIC, "ns", "of a transfer, from its descriptor to its end" },
+    { "+throughput_gbyte_s", RECORD_SERIES, "GB/s", "payload per interval" },
+    { ".latency_mean_ns", RECORD_SERIES, "ns", "of transfers that ended in an interval" },
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
@@ -240,6 +242,27 @@ static void device_dma_measure(struct program *program)
     dma->latency_ns = 0;
 }
 
+static uint64_t device_dma_bytes(const struct program *program)
+{
+    return ((const struct device_dma *)program->state)->bytes;
+}
+
+static uint64_t device_dma_latencies_ns(const struct program *program)
+{
+    return (uint64_t)((const struct device_dma *)program->state)->latency_ns;
+}
+
+static uint64_t device_dma_transfers(const struct program *program)
+{
+    return ((const struct device_dma *)program->state)->transfers;
+}
+
+static const struct program_rate device_dma_rates[] = {
+    { "throughput_gbyte_s", 1e-9, device_dma_bytes, NULL },
+    { "latency_mean_ns", 1, device_dma_latencies_ns, device_dma_transfers },
+    { NULL, 0, NULL, NULL },
+};
+
 static void device_dma_record(struct program *program, sim_time duration_ps)
 {
     const struct device_dma *dma = program->state;
@@ -257,6 +280,7 @@ const struct program_ops program_device_dma_ops = {
     .state_bytes = sizeof(struct device_dma),
     .params = device_dma_params,
     .records = device_dma_records,
+    .rates = device_dma_rates,
     .check = device_dma_check,
     .start = device_dma_start,
     .measure = device_dma_measure,

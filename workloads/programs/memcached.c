@@ -120,6 +120,9 @@ static const struct record_desc memcached_records[] = {
     { ".throughput_gbit_s", RECORD_METRIC, "Gbit/s", "the same, of this program alone" },
     { ".transaction_us", RECORD_HISTOGRAM, "us", "time of a request at the client" },
     { ".transaction_mean_us", RECORD_METRIC, "us", "the same: mean" },
+    { "+transactions_kt_s", RECORD_SERIES, "1000/s", "answered per interval" },
+    { "+memcached_gbit_s", RECORD_SERIES, "Gbit/s", "values moved per interval" },
+    { ".transaction_mean_us", RECORD_SERIES, "us", "mean of requests answered in an interval" },
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
@@ -426,6 +429,24 @@ static void memcached_measure(struct program *program)
     m->transactions = 0;
 }
 
+static uint64_t memcached_transactions(const struct program *program)
+{
+    return ((const struct memcached *)program->state)->transactions;
+}
+
+static uint64_t memcached_bytes(const struct program *program)
+{
+    const struct memcached *m = program->state;
+    return m->transactions * m->value_bytes;
+}
+
+static const struct program_rate memcached_rates[] = {
+    { "transactions_kt_s", 1e-3, memcached_transactions, NULL },
+    { "memcached_gbit_s", 8e-9, memcached_bytes, NULL },
+    { "transaction_mean_us", 1e-6, program_latencies_ps, program_latencies },
+    { NULL, 0, NULL, NULL },
+};
+
 static void memcached_record(struct program *program, sim_time duration_ps)
 {
     struct memcached *m = program->state;
@@ -456,6 +477,7 @@ const struct program_ops program_memcached_ops = {
     .state_bytes = sizeof(struct memcached),
     .params = memcached_params,
     .records = memcached_records,
+    .rates = memcached_rates,
     .check = memcached_check,
     .start = memcached_start,
     .measure = memcached_measure,

@@ -84,6 +84,7 @@ static const struct record_desc netperf_records[] = {
     { "packets_reordered", RECORD_METRIC, "1",
       "segments that came out of order (migrate_after_us)" },
     { "steering_gap_us", RECORD_METRIC, "us", "longest pause of the receiver after the migration" },
+    { "+throughput_gbit_s", RECORD_SERIES, "Gbit/s", "received per interval" },
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
@@ -309,6 +310,11 @@ static uint64_t netperf_moved(const struct program *program)
     return bytes_received(program->state);
 }
 
+static const struct program_rate netperf_rates[] = {
+    { "throughput_gbit_s", 8e-9, netperf_moved, NULL },
+    { NULL, 0, NULL, NULL },
+};
+
 static void netperf_record(struct program *program, sim_time duration_ps)
 {
     struct netperf *netperf = program->state;
@@ -337,6 +343,7 @@ const struct program_ops program_netperf_ops = {
     .state_bytes = sizeof(struct netperf),
     .params = netperf_params,
     .records = netperf_records,
+    .rates = netperf_rates,
     .check = netperf_check,
     .start = netperf_start,
     .measure = netperf_measure,

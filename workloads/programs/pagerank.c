@@ -33,9 +33,9 @@ struct pagerank_thread {
     struct kaddr contribution, next, degrees, edges, offsets; /* of its part */
     struct hpa gather[GATHERS_AHEAD]; /* a ring by number of the edge: those that come next */
     struct sim_random begin, random;  /* draws its first edge; edge `drawn` */
-    uint64_t drawn;
-    uint32_t edge[EDGES_KEPT]; /* a ring like that of gathers */
-    float value[EDGES_KEPT];   /* what is gathered along them */
+    uint64_t drawn, pulled;           /* pulled: vertices so far */
+    uint32_t edge[EDGES_KEPT];        /* a ring like that of gathers */
+    float value[EDGES_KEPT];          /* what is gathered along them */
 };
 
 struct pagerank {
@@ -82,6 +82,7 @@ static const struct record_desc pagerank_records[] = {
     { "pagerank_edges_per_us", RECORD_METRIC, "1/us", "edges done" },
     { "pagerank_score_sum", RECORD_METRIC, "1",
       "of all vertices afterwards; below 1 by what vertices without outgoing edges lose" },
+    { "pagerank_edges_per_us", RECORD_SERIES, "1/us", "done per interval" },
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
@@ -243,6 +244,7 @@ static void pull(struct pagerank_thread *thread, struct core *core, struct sim_t
         sum += thread->value[e % EDGES_KEPT];
     }
     core_store(core, task, vertex_at(pagerank, v, true));
+    thread->pulled++;
     pagerank->next[v] = (float)((1.0 - DAMPING) / (double)pagerank->n_vertices + DAMPING * sum);
 }
 
@@ -349,6 +351,20 @@ static void pagerank_start(struct program *program)
 /* ---- Measuring
  * ------------------------------------------------------------------------------------ */
 
+static uint64_t edges_done(const struct program *program)
+{
+    const struct pagerank *pagerank = program->state;
+    uint64_t vertices = 0;
+    for (unsigned t = 0; t < pagerank->n_threads; t++)
+        vertices += pagerank->thread[t].pulled;
+    return vertices * pagerank->degree;
+}
+
+static const struct program_rate pagerank_rates[] = {
+    { "pagerank_edges_per_us", 1e-6, edges_done, NULL },
+    { NULL, 0, NULL, NULL },
+};
+
 static void pagerank_record(struct program *program, sim_time duration_ps)
 {
     struct pagerank *pagerank = program->state;
@@ -370,6 +386,7 @@ const struct program_ops program_pagerank_ops = {
     .state_bytes = sizeof(struct pagerank),
     .params = pagerank_params,
     .records = pagerank_records,
+    .rates = pagerank_rates,
     .check = pagerank_check,
     .start = pagerank_start,
     .record = pagerank_record,

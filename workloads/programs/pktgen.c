@@ -36,6 +36,7 @@ static const struct param_desc pktgen_params[] = {
 
 static const struct record_desc pktgen_records[] = {
     { "+throughput_gbit_s", RECORD_METRIC, "Gbit/s", "packets sent, Ethernet header included" },
+    { "+throughput_gbit_s", RECORD_SERIES, "Gbit/s", "sent per interval" },
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
@@ -136,6 +137,17 @@ static uint64_t pktgen_moved(const struct program *program)
     return ((const struct pktgen *)program->state)->packets;
 }
 
+static uint64_t pktgen_bytes(const struct program *program)
+{
+    const struct pktgen *pktgen = program->state;
+    return pktgen->packets * pktgen->packet_bytes;
+}
+
+static const struct program_rate pktgen_rates[] = {
+    { "throughput_gbit_s", 8e-9, pktgen_bytes, NULL },
+    { NULL, 0, NULL, NULL },
+};
+
 static void pktgen_record(struct program *program, sim_time duration_ps)
 {
     struct pktgen *pktgen = program->state;
@@ -154,6 +166,7 @@ const struct program_ops program_pktgen_ops = {
     .state_bytes = sizeof(struct pktgen),
     .params = pktgen_params,
     .records = pktgen_records,
+    .rates = pktgen_rates,
     .check = pktgen_check,
     .start = pktgen_start,
     .measure = pktgen_measure,

@@ -56,6 +56,14 @@ struct program {
     unsigned n_cpus;
 };
 
+/* A series of measure.sample_interval_us, like struct rate_series. */
+struct program_rate {
+    const char *name; /* of its record, without the mark */
+    double scale;
+    uint64_t (*count)(const struct program *program);
+    uint64_t (*of)(const struct program *program); /* NULL: a rate; else a mean of so many */
+};
+
 struct program_ops {
     const char *type; /* "netperf" */
     const char *help;
@@ -69,6 +77,9 @@ struct program_ops {
      * one of them declares it without "+" or has own_time. One that begins with "." has no bare
      * name. The marks are no part of the names. */
     const struct record_desc *records;
+    /* What of them are series over the common measured time; the last one has no name. NULL: none.
+     * Those that one bare name sums up have one scale, and no `of`. */
+    const struct program_rate *rates;
     /* Resolves references, checks settings against each other; mistakes go to errors. */
     void (*check)(struct program *program, struct sim_error_list *errors);
     /* Hosts are booted, interfaces are up: makes its threads. */
@@ -235,6 +246,9 @@ void program_histogram(struct program *program, const char *name, const char *un
 /* Likewise; at any time. */
 void program_series(struct program *program, const char *name, const char *unit, sim_time t_ps,
                     double value);
+/* For program_ops.rates: a mean latency, of the histogram of what is measured, in ps. */
+uint64_t program_latencies_ps(const struct program *program);
+uint64_t program_latencies(const struct program *program);
 /* Like program_metric(), of a record with "+", but does not count in the sum. */
 void program_metric_apart(struct program *program, const char *name, const char *unit,
                           double value);

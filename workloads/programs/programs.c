@@ -226,6 +226,7 @@ static void programs_check(struct workload *workload, struct sim_error_list *err
         read_program(all, group, config_get(group, config_name(config_child(group, i))), errors);
     for (unsigned i = 0; i < all->n_programs; i++)
         check_spinning(&all->program[i], errors);
+    programs_check_series(all, errors);
     for (unsigned i = 0; i < all->n_programs && errors->n_messages == 0; i++)
         programs_check_names(workload, &all->program[i], errors);
 }
@@ -453,6 +454,7 @@ static void programs_release(struct workload *workload)
         release_program(&all->program[i]);
     free(all->program);
     free(all->sum);
+    programs_series_release(all);
     sampling_release(&all->sampling);
     if (all->network != NULL)
         network_free(all->network);
@@ -708,21 +710,6 @@ void program_check_cpus(struct program *program, const char *key, const struct l
         snprintf(expected, sizeof(expected), "%u CPUs of the %s in a row, of 0..%u", n, whose,
                  cpus - 1);
     program_mistake(program, key, errors, expected, NULL);
-}
-
-void program_check_arrays(struct program *program, const struct lending_host *host, unsigned node,
-                          uint64_t array_bytes, unsigned n, struct sim_error_list *errors)
-{
-    const struct physmem *mem = host_physmem(host->host);
-    if (host->vm != NULL)
-        program_mistake(program, "on", errors, "a host without a group `vm`", NULL);
-    if (node >= physmem_nodes(mem))
-        program_mistake(program, "node", errors, "a socket of the host that has memory", NULL);
-    else if (array_bytes > physmem_node_bytes(mem, node) / 2 / SIM_MAX(n, 1u))
-        program_mistake(program, "array_bytes", errors,
-                        "at most half of the node's memory for all arrays", NULL);
-    if (array_bytes % LINE_BYTES != 0)
-        program_mistake(program, "array_bytes", errors, "whole lines of 64 bytes", NULL);
 }
 
 void program_check_cores(struct program *program, const struct network_host *host,

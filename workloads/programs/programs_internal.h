@@ -38,6 +38,12 @@ struct programs {
     struct metric_sum *sum; /* n_sums of them */
     unsigned n_sums;
     struct rate_sampler sampler;
+    struct rate_series *series;
+    struct programs_series {
+        const struct program *program; /* NULL: the sum of all that have such a rate */
+        const struct program_rate *rate;
+    } * series_of; /* of each of these */
+    unsigned n_series;
     double received_at[SETTLE_PARTS + 1]; /* bytes, at the ends of equal parts */
     struct sampling sampling;
     char fault[256]; /* why the run has failed, told when the hosts are down; "" */
@@ -51,6 +57,9 @@ void programs_declare(struct workload *workload, struct run_result *declared);
  * statistic with the name of one of its records. */
 void programs_check_names(struct workload *workload, const struct program *program,
                           struct sim_error_list *errors);
+/* In check(): measure.sample_interval_us is a mistake if nothing that runs has a series. */
+void programs_check_series(struct programs *all, struct sim_error_list *errors);
+void programs_series_release(struct programs *all);
 /* The measurement begins: clears what is counted, starts the series. */
 void programs_begin(struct programs *all);
 void programs_record(struct programs *all, sim_time duration_ps);

@@ -29,6 +29,21 @@ void program_check_memory(struct program *program, const char *key, const struct
     program_mistake(program, key, errors, expected, NULL);
 }
 
+void program_check_arrays(struct program *program, const struct lending_host *host, unsigned node,
+                          uint64_t array_bytes, unsigned n, struct sim_error_list *errors)
+{
+    const struct physmem *mem = host_physmem(host->host);
+    if (host->vm != NULL)
+        program_mistake(program, "on", errors, "a host without a group `vm`", NULL);
+    if (node >= physmem_nodes(mem))
+        program_mistake(program, "node", errors, "a socket of the host that has memory", NULL);
+    else if (array_bytes > physmem_node_bytes(mem, node) / 2 / SIM_MAX(n, 1u))
+        program_mistake(program, "array_bytes", errors,
+                        "at most half of the node's memory for all arrays", NULL);
+    if (array_bytes % LINE_BYTES != 0)
+        program_mistake(program, "array_bytes", errors, "whole lines of 64 bytes", NULL);
+}
+
 struct kaddr program_buffer(struct program *program, const struct network_host *host, unsigned cpu,
                             uint64_t bytes)
 {

@@ -1,5 +1,6 @@
 /* What the workload "programs" records of the host that is measured. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "workloads/programs/breakdown.h"
@@ -107,6 +108,15 @@ static bool has_bare(const struct program *program, enum record_kind kind, const
            bare_of(program->all, kind, name) == BARE_ONE;
 }
 
+/* The series of that name that the sampler records; NULL: none. */
+static const struct program_rate *find_rate(const struct program *program, const char *name)
+{
+    const struct program_rate *rate = program->ops->rates;
+    while (rate != NULL && rate->name != NULL && strcmp(rate->name, name) != 0)
+        rate++;
+    return rate != NULL && rate->name != NULL ? rate : NULL;
+}
+
 /* With nothing counted before the guests are up: then it declares. */
 static void record_guests(const struct programs *all, struct run_result *result,
                           sim_time duration_ps)
@@ -128,6 +138,9 @@ void programs_declare(struct workload *workload, struct run_result *declared)
     char whole[NAME_BYTES];
     for (unsigned i = 0; i < all->n_programs; i++)
         for (const struct record_desc *r = all->program[i].records; r->name != NULL; r++) {
+            if (r->kind == RECORD_SERIES && workload->measure.sample_interval_ps == 0 &&
+                find_rate(&all->program[i], own_name(r)) != NULL)
+                continue; /* it is not sampled */
             whole_name(whole, &all->program[i], own_name(r));
             run_result_declare(declared, r->kind, whole, r->unit);
             if (*r->name != '.' && bare_of(all, r->kind, own_name(r)) != BARE_NOTHING &&
@@ -213,18 +226,119 @@ void program_series(struct program *program, const char *name, const char *unit,
         run_result_series(program->workload->result, name, unit, t_ps, value);
 }
 
+/* ---- Series ---------------------------------------------------------------------------------- */
+
 static uint64_t function_bytes(const struct workload *workload, unsigned f)
 {
     const struct programs *all = workload->state;
     return network_function_bytes(all->measured_net, f);
 }
 /* A function each. */
-static const struct rate_series programs_series[] = {
-    { "pf0_gbit_s", "Gbit/s", 8e-9, function_bytes },
-    { "pf1_gbit_s", "Gbit/s", 8e-9, function_bytes },
-    { "pf2_gbit_s", "Gbit/s", 8e-9, function_bytes },
-    { "pf3_gbit_s", "Gbit/s", 8e-9, function_bytes },
+static const struct rate_series function_series[] = {
+    { "pf0_gbit_s", "Gbit/s", 8e-9, function_bytes, NULL },
+    { "pf1_gbit_s", "Gbit/s", 8e-9, function_bytes, NULL },
+    { "pf2_gbit_s", "Gbit/s", 8e-9, function_bytes, NULL },
+    { "pf3_gbit_s", "Gbit/s", 8e-9, function_bytes, NULL },
 };
+
+uint64_t program_latencies_ps(const struct program *program)
+{
+    return (uint64_t)program->histogram_ps.sum;
+}
+
+uint64_t program_latencies(const struct program *program)
+{
+    return program->histogram_ps.n;
+}
+
+static uint64_t rate_count(const struct workload *workload, unsigned idx)
+{
+    const struct programs *all = workload->state;
+    const struct programs_series *series = &all->series_of[idx];
+    uint64_t sum = 0;
+    if (series->program != NULL)
+        return series->rate->count(series->program);
+    for (unsigned i = 0; i < all->n_programs; i++) {
+        const struct program_rate *rate = find_rate(&all->program[i], series->rate->name);
+        sum += rate != NULL ? rate->count(&all->program[i]) : 0;
+    }
+    return sum;
+}
+
+static uint64_t rate_of(const struct workload *workload, unsigned idx)
+{
+    const struct programs_series *series =
+        &((const struct programs *)workload->state)->series_of[idx];
+    return series->rate->of(series->program);
+}
+
+static void add_series(struct programs *all, const struct program *program,
+                       const struct program_rate *rate, const char *name, const char *unit)
+{
+    all->series[all->n_series] = (struct rate_series){ name, unit, rate->scale, rate_count,
+                                                       rate->of != NULL ? rate_of : NULL };
+    all->series_of[all->n_series++] = (struct programs_series){ program, rate };
+}
+
+/* By its whole name, and by the bare one if it has that; a sum comes with its first part. */
+static void add_rate(struct programs *all, struct program *program, const struct program_rate *rate)
+{
+    const struct record_desc *record = find_record(program, RECORD_SERIES, rate->name);
+    const enum bare bare = *record->name != '.' ? bare_of(all, RECORD_SERIES, rate->name)
+                                                : BARE_NOTHING;
+    bool is_first = true;
+    char *whole = program_zalloc(program, NAME_BYTES, 1);
+    whole_name(whole, program, rate->name);
+    add_series(all, program, rate, whole, record->unit);
+    for (unsigned i = 0; &all->program[i] != program; i++)
+        is_first = is_first && find_rate(&all->program[i], rate->name) == NULL;
+    if (bare == BARE_ONE)
+        add_series(all, program, rate, rate->name, record->unit);
+    else if (bare == BARE_SUM && is_first)
+        add_series(all, NULL, rate, rate->name, record->unit);
+}
+
+static void start_series(struct programs *all)
+{
+    const unsigned n_functions = all->measured_net != NULL ? all->measured_net->n_functions : 0;
+    unsigned n = SIM_MIN(n_functions, (unsigned)SIM_N_ELEMENTS(function_series));
+    const struct program_rate *rate;
+    if (all->workload->measure.sample_interval_ps == 0)
+        return;
+    all->n_series = n;
+    for (unsigned i = 0; i < all->n_programs; i++)
+        for (rate = all->program[i].ops->rates; rate != NULL && rate->name != NULL; rate++)
+            n += 2;
+    all->series = sim_zalloc(n, sizeof(*all->series));
+    all->series_of = sim_zalloc(n, sizeof(*all->series_of));
+    memcpy(all->series, function_series, all->n_series * sizeof(*all->series));
+    for (unsigned i = 0; i < all->n_programs; i++)
+        for (rate = all->program[i].ops->rates; rate != NULL && rate->name != NULL; rate++)
+            add_rate(all, &all->program[i], rate);
+    rate_sampler_start(&all->sampler, all->workload, all->series, all->n_series);
+}
+
+void programs_series_release(struct programs *all)
+{
+    rate_sampler_stop(&all->sampler);
+    free(all->series);
+    free(all->series_of);
+}
+
+void programs_check_series(struct programs *all, struct sim_error_list *errors)
+{
+    const struct workload *workload = all->workload;
+    struct config_node *measure = config_find(config_root(workload->config), "measure");
+    bool any = workload->measure.sample_interval_ps == 0 || all->measured_net != NULL;
+    for (unsigned i = 0; i < all->n_programs; i++)
+        for (const struct record_desc *r = all->program[i].records; r->name != NULL; r++)
+            any = any || r->kind == RECORD_SERIES;
+    if (!any)
+        config_no_effect(measure, "sample_interval_us", "programs", errors,
+                         "no sample_interval_us: none of the programs records a rate over time");
+}
+
+/* ---- The measurement begins ------------------------------------------------------------------ */
 
 /* What the kernel's CPU is: a guest's are not the host's first. */
 static struct core *core_of(const struct programs *all, unsigned cpu)
@@ -271,9 +385,7 @@ void programs_begin(struct programs *all)
         if (all->program[i].ops->measure != NULL)
             all->program[i].ops->measure(&all->program[i]);
     }
-    const unsigned n_functions = all->measured_net != NULL ? all->measured_net->n_functions : 0;
-    rate_sampler_start(&all->sampler, workload, programs_series,
-                       SIM_MIN(n_functions, (unsigned)SIM_N_ELEMENTS(programs_series)));
+    start_series(all);
 }
 
 bool program_await_measurement(const struct program *program, struct kernel *kernel)

@@ -60,6 +60,7 @@ static const struct record_desc rtt_records[] = {
     { "rtt_p50_us", RECORD_METRIC, "us", "quantile" },
     { "rtt_p90_us", RECORD_METRIC, "us", "quantile" },
     { "rtt_p99_us", RECORD_METRIC, "us", "quantile" },
+    { "rtt_us", RECORD_SERIES, "us", "mean of those that ended in an interval" },
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
@@ -69,6 +70,7 @@ static const struct record_desc latency_records[] = {
     { "latency_p50_us", RECORD_METRIC, "us", "quantile" },
     { "latency_p90_us", RECORD_METRIC, "us", "quantile" },
     { "latency_p99_us", RECORD_METRIC, "us", "quantile" },
+    { "latency_us", RECORD_SERIES, "us", "mean of those that ended in an interval" },
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
@@ -228,6 +230,16 @@ static void rr_record(struct program *program, sim_time duration_ps)
         record_rtt(program, "rtt", 1e-6);
 }
 
+static const struct program_rate rtt_rates[] = {
+    { "rtt_us", 1e-6, program_latencies_ps, program_latencies },
+    { NULL, 0, NULL, NULL },
+};
+
+static const struct program_rate latency_rates[] = {
+    { "latency_us", 0.5e-6, program_latencies_ps, program_latencies },
+    { NULL, 0, NULL, NULL },
+};
+
 const struct program_ops program_netperf_rr_ops = {
     .type = "netperf_rr",
     .help = "TCP_RR: one message to and fro through TCP",
@@ -235,6 +247,7 @@ const struct program_ops program_netperf_rr_ops = {
     .state_bytes = sizeof(struct rr),
     .params = rr_params,
     .records = rtt_records,
+    .rates = rtt_rates,
     .check = rr_check,
     .start = rr_start,
     .record = rr_record,
@@ -247,6 +260,7 @@ const struct program_ops program_sockperf_ops = {
     .state_bytes = sizeof(struct rr),
     .params = rr_params,
     .records = latency_records,
+    .rates = latency_rates,
     .check = rr_check,
     .start = rr_start,
     .record = rr_record,

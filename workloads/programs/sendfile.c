@@ -74,6 +74,7 @@ static const struct record_desc sendfile_records[] = {
     { "+throughput_gbit_s", RECORD_METRIC, "Gbit/s", "payload received, all instances" },
     { "hinted_fragments_per_packet", RECORD_METRIC, "1",
       "of a buffer handed to the NIC: fetched through the function on their node" },
+    { "+throughput_gbit_s", RECORD_SERIES, "Gbit/s", "received per interval" },
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
@@ -281,6 +282,11 @@ static uint64_t sendfile_moved(const struct program *program)
     return bytes_received(program->state);
 }
 
+static const struct program_rate sendfile_rates[] = {
+    { "throughput_gbit_s", 8e-9, sendfile_moved, NULL },
+    { NULL, 0, NULL, NULL },
+};
+
 static void sendfile_record(struct program *program, sim_time duration_ps)
 {
     struct sendfile *all = program->state;
@@ -304,6 +310,7 @@ const struct program_ops program_sendfile_ops = {
     .state_bytes = sizeof(struct sendfile),
     .params = sendfile_params,
     .records = sendfile_records,
+    .rates = sendfile_rates,
     .check = sendfile_check,
     .start = sendfile_start,
     .measure = sendfile_measure,

@@ -52,6 +52,9 @@ static const struct record_desc stream_records[] = {
     { "+stream_read_gbyte_s", RECORD_METRIC, "GB/s", "read by the readers" },
     { "+stream_write_gbyte_s", RECORD_METRIC, "GB/s", "written by the writers" },
     { "+stream_gbyte_s", RECORD_METRIC, "GB/s", "both" },
+    { "+stream_read_gbyte_s", RECORD_SERIES, "GB/s", "read per interval" },
+    { "+stream_write_gbyte_s", RECORD_SERIES, "GB/s", "written per interval" },
+    { "+stream_gbyte_s", RECORD_SERIES, "GB/s", "both" },
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
@@ -141,12 +144,41 @@ static void stream_measure(struct program *program)
         stream->thread[t].lines = 0;
 }
 
+/* Of the readers, or of the writers. */
+static uint64_t lines_of(const struct stream *stream, bool writes)
+{
+    uint64_t lines = 0;
+    for (unsigned t = 0; t < 2 * stream->pairs; t++)
+        lines += stream->thread[t].writes == writes ? stream->thread[t].lines : 0;
+    return lines;
+}
+
+static uint64_t bytes_read(const struct program *program)
+{
+    return lines_of(program->state, false) * LINE_BYTES;
+}
+
+static uint64_t bytes_written(const struct program *program)
+{
+    return lines_of(program->state, true) * LINE_BYTES;
+}
+
+static uint64_t bytes_moved(const struct program *program)
+{
+    return bytes_read(program) + bytes_written(program);
+}
+
+static const struct program_rate stream_rates[] = {
+    { "stream_read_gbyte_s", 1e-9, bytes_read, NULL },
+    { "stream_write_gbyte_s", 1e-9, bytes_written, NULL },
+    { "stream_gbyte_s", 1e-9, bytes_moved, NULL },
+    { NULL, 0, NULL, NULL },
+};
+
 static void stream_record(struct program *program, sim_time duration_ps)
 {
     struct stream *stream = program->state;
-    uint64_t lines[2] = { 0, 0 };
-    for (unsigned t = 0; t < 2 * stream->pairs; t++)
-        lines[t % 2] += stream->thread[t].lines;
+    const uint64_t lines[2] = { lines_of(stream, false), lines_of(stream, true) };
     if (lines[0] + lines[1] != 0 && !program_has_measured(program, "run over some lines"))
         return;
     double scale = (double)LINE_BYTES * 1000.0 / (double)duration_ps;
@@ -162,6 +194,7 @@ const struct program_ops program_stream_ops = {
     .state_bytes = sizeof(struct stream),
     .params = stream_params,
     .records = stream_records,
+    .rates = stream_rates,
     .check = stream_check,
     .start = stream_start,
     .measure = stream_measure,

@@ -76,6 +76,7 @@ static const struct param_desc stream_benchmark_params[] = {
 
 static const struct record_desc stream_benchmark_records[] = {
     { "+stream_gbyte_s", RECORD_METRIC, "GB/s", "read and written by the kernels" },
+    { "+stream_gbyte_s", RECORD_SERIES, "GB/s", "read and written per interval" },
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
@@ -202,12 +203,28 @@ static void stream_measure(struct program *program)
         stream->instance[i].lines = 0;
 }
 
-static void stream_record(struct program *program, sim_time duration_ps)
+static uint64_t lines_moved(const struct stream_benchmark *stream)
 {
-    struct stream_benchmark *stream = program->state;
     uint64_t lines = 0;
     for (unsigned i = 0; i < stream->n_instances; i++)
         lines += stream->instance[i].lines;
+    return lines;
+}
+
+static uint64_t bytes_moved(const struct program *program)
+{
+    return lines_moved(program->state) * LINE_BYTES;
+}
+
+static const struct program_rate stream_rates[] = {
+    { "stream_gbyte_s", 1e-9, bytes_moved, NULL },
+    { NULL, 0, NULL, NULL },
+};
+
+static void stream_record(struct program *program, sim_time duration_ps)
+{
+    struct stream_benchmark *stream = program->state;
+    const uint64_t lines = lines_moved(stream);
     if (lines != 0 && !program_has_measured(program, "run over some lines"))
         return;
     program_metric(program, "stream_gbyte_s", "GB/s",
@@ -220,6 +237,7 @@ const struct program_ops program_stream_run_ops = {
     .state_bytes = sizeof(struct stream_benchmark),
     .params = stream_benchmark_params,
     .records = stream_benchmark_records,
+    .rates = stream_rates,
     .check = stream_check,
     .start = stream_start,
     .measure = stream_measure,

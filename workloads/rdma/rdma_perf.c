@@ -90,6 +90,9 @@ static const struct record_desc rdma_perf_records[] = {
     { "latency_ns", RECORD_HISTOGRAM, "ns", "each" },
     { "+throughput_gbyte_s", RECORD_METRIC, "GB/s", "payload, one way" },
     { "+message_rate_mpps", RECORD_METRIC, "1000000/s", "messages, one way" },
+    { "+throughput_gbyte_s", RECORD_SERIES, "GB/s", "payload per interval" },
+    { "+message_rate_mpps", RECORD_SERIES, "1000000/s", "messages per interval" },
+    { "latency_mean_ns", RECORD_SERIES, "ns", "of messages that ended in an interval" },
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 
@@ -518,6 +521,18 @@ static void rdma_perf_start(struct program *program)
     }
 }
 
+static uint64_t rdma_perf_bytes(const struct program *program)
+{
+    return program_latencies(program) * ((const struct rdma_perf *)program->state)->bytes;
+}
+
+static const struct program_rate rdma_perf_rates[] = {
+    { "throughput_gbyte_s", 1e-9, rdma_perf_bytes, NULL },
+    { "message_rate_mpps", 1e-6, program_latencies, NULL },
+    { "latency_mean_ns", 1e-3, program_latencies_ps, program_latencies },
+    { NULL, 0, NULL, NULL },
+};
+
 static void rdma_perf_record(struct program *program, sim_time duration_ps)
 {
     struct rdma_perf *all = program->state;
@@ -545,6 +560,7 @@ const struct program_ops program_rdma_perf_ops = {
     .state_bytes = sizeof(struct rdma_perf),
     .params = rdma_perf_params,
     .records = rdma_perf_records,
+    .rates = rdma_perf_rates,
     .check = rdma_perf_check,
     .start = rdma_perf_start,
     .record = rdma_perf_record,
