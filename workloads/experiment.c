@@ -60,10 +60,12 @@ static void read_measure(struct workload *workload, struct config_node *root,
     config_read_params(workload->config, measure, "measure", measure_params_table,
                        &workload->measure, errors);
     config_read_params(workload->config, engine, "engine", engine_params_table, &params, errors);
-    if (workload->measure.sample_interval_ps != 0 &&
-        workload->measure.duration_ps / workload->measure.sample_interval_ps > SAMPLES_MAX)
+    const sim_time interval_ps = workload->measure.sample_interval_ps;
+    if (interval_ps != 0 && (workload->measure.duration_ps < interval_ps ||
+                             workload->measure.duration_ps / interval_ps > SAMPLES_MAX))
         config_mistake(config_find(root, "measure.sample_interval_us"), errors,
-                       "an interval with at most 100000 samples in duration_us", NULL);
+                       "an interval with at least one sample and at most 100000 in duration_us",
+                       NULL);
     workload->precision.ratio = workload->measure.precision_ratio;
     sim_task_set_quantum(workload->sim, params.quantum_ps);
 }

@@ -564,8 +564,12 @@ static void test_series(void **unused)
     scenario_refused(
         NFP "workload = { type = \"pcie_bench\"; };"
             "measure = { duration_us = 60; sample_interval_us = 0.0005; };",
-        "measure.sample_interval_us: found 0.0005 (a number), expected an interval with at most "
-        "100000 samples");
+        "measure.sample_interval_us: found 0.0005 (a number), expected an interval with at least "
+        "one sample and at most 100000");
+    scenario_refused(
+        NFP "workload = { type = \"pcie_bench\"; };"
+            "measure = { duration_us = 60; sample_interval_us = 61; };",
+        "measure.sample_interval_us: found 61 (an integer), expected an interval with");
 }
 
 static void test_nothing_to_run(void **unused)
