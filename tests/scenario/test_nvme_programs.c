@@ -197,6 +197,24 @@ static void test_spdk(void **state)
                      "a time: ssd has so many queue pairs for I/O");
 }
 
+/* The kernel's engines, and what reads files, where the kernel has no driver. */
+static void test_no_kernel_driver(void **state)
+{
+    static const char *const texts[] = {
+        LOCAL FIO(""),
+        LOCAL WORKLOAD "programs = { fio = { type = \"fio\"; job_options ="
+                       " \"size=1m rw=randread direct=1 ioengine=io_uring\"; }; };",
+        GPUS WORKLOAD "programs = { t = { type = \"training\"; }; };",
+    };
+    (void)state;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(texts); i++) {
+        g_auto(GStrv) parts = g_strsplit(texts[i], "borrower = { host", 2);
+        g_autofree char *text = g_strconcat(parts[0], "borrower = { nvme_driver = false; host",
+                                            parts[1], NULL);
+        scenario_refused(text, "an NVMe device whose host has nvme_driver = true");
+    }
+}
+
 /* An engine by its name. The system call that libaio has more is made while the device works: not
  * in the latency, but in the processor's time. */
 static void test_engine(void **state)
@@ -786,6 +804,7 @@ int main(void)
         cmocka_unit_test(test_sync),
         cmocka_unit_test(test_engine),
         cmocka_unit_test(test_spdk),
+        cmocka_unit_test(test_no_kernel_driver),
         cmocka_unit_test(test_nvmeof_adapters),
         cmocka_unit_test(test_nvmeof_loss),
         cmocka_unit_test(test_virtual_functions),

@@ -38,8 +38,8 @@ static struct kernel *kernel_of(const struct fio_job *job)
 
 static bool check(struct fio_device *device, struct sim_error_list *errors)
 {
-    struct model *model = program_device(device->program, "device", device->host, device->name,
-                                         &nvme_ops, errors);
+    struct model *model = program_block_device(device->program, "device", device->host,
+                                               device->name, errors);
     if (model == NULL)
         return false;
     device->model = model;

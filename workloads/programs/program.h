@@ -148,6 +148,10 @@ struct lending_host *program_member(struct program *program, const char *key, co
 struct model *program_device(struct program *program, const char *key, struct lending_host *host,
                              const char *device, const struct model_ops *type,
                              struct sim_error_list *errors);
+/* In check(): likewise an nvme.controller, which the kernel of the host has as a block device. */
+struct model *program_block_device(struct program *program, const char *key,
+                                   struct lending_host *host, const char *device,
+                                   struct sim_error_list *errors);
 /* Names of those that the host can use, for messages: NULL-terminated, for the caller to free(). */
 const char **program_device_names(struct program *program, struct lending_host *host,
                                   const struct model_ops *type);

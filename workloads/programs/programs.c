@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "models/gpu/gpu.h"
+#include "models/nvme/nvme.h"
 
 #define CONNECT_TRIES    100u
 #define CONNECT_PAUSE_PS (50 * SIM_PS_PER_US)
@@ -629,6 +630,17 @@ struct model *program_device(struct program *program, const char *key, struct le
     program_mistake(program, key, errors,
                     lending_expected(program->lending, device, expected, text), names);
     free(names);
+    return NULL;
+}
+
+struct model *program_block_device(struct program *program, const char *key,
+                                   struct lending_host *host, const char *device,
+                                   struct sim_error_list *errors)
+{
+    struct model *model = program_device(program, key, host, device, &nvme_ops, errors);
+    if (model == NULL || host->params.nvme_driver)
+        return model;
+    program_mistake(program, key, errors, "an NVMe device whose host has nvme_driver = true", NULL);
     return NULL;
 }
 

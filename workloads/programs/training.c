@@ -145,8 +145,7 @@ static void set_sizes(struct training *t, uint32_t block_bytes)
 /* Images, then the file of weights. */
 static void check_ssd(struct training *t, struct sim_error_list *errors)
 {
-    const struct model *ssd = program_device(t->program, "ssd", t->host, t->ssd_name, &nvme_ops,
-                                             errors);
+    const struct model *ssd = program_block_device(t->program, "ssd", t->host, t->ssd_name, errors);
     if (ssd == NULL)
         return;
     set_sizes(t, nvme_namespace_block_bytes(ssd));
