@@ -284,6 +284,54 @@ static void test_runtime(void **state)
     run_result_free(result);
 }
 
+/* A job that waits for its next request when runtime is over ends there, without it. */
+static void test_runtime_of_waits(void **state)
+{
+    g_autofree char *log = write_file(state, "late.log",
+                                      "fio version 3 iolog\n0 f add\n0 f open\n0 f read 0 4096\n"
+                                      "50000 f read 4096 4096\n50001 f close\n");
+    g_autofree char *traced = g_strconcat("replay_redirect=x\nread_iolog=", log, NULL);
+    const char *const waits[] = { "rate=1m\nbs=64k",
+                                  "rate_iops=10\niodepth=8\nioengine=libaio",
+                                  "thinktime=50ms",
+                                  "thinktime=50ms\nthinktime_spin=30ms",
+                                  "thinktime=50ms\nthinktime_spin=3ms",
+                                  traced };
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(waits); i++) {
+        g_autofree char *file = g_strdup_printf("[job]\nfilename=x\ndirect=1\nrw=read\nsize=1m\n"
+                                                "runtime=5ms\n%s\n",
+                                                waits[i]);
+        const double rate = value_of(run_file(state, file), "fio.job.read_iops");
+        if (!(fabs(rate / 200 - 1) < 0.02)) /* one request */
+            fail_msg("%s: %g requests per second, of one in 5 ms", waits[i], rate);
+    }
+}
+
+/* A pass ends where the next whole request does not fit: as in fio, nothing comes twice. */
+static void test_whole_requests(void **state)
+{
+    static const struct {
+        const char *keys;
+        unsigned n;
+    } cases[] = {
+        { "rw=read\nsize=1028k\nbs=64k", 16 },
+        { "rw=write\nsize=128k\nbs=3k", 42 },
+        { "rw=randread\nsize=1028k\nbs=64k", 16 },
+        { "rw=randrw\nsize=1028k\nbs=64k", 16 },
+        { "rw=read\nsize=1m\nbs=64k", 16 },
+        { "rw=read\nsize=1028k\nbs=64k\nloops=2", 32 },
+        /* What goes anywhere in the span has room for one more. */
+        { "rw=randread\nsize=1028k\nbs=64k\nnorandommap", 17 },
+        { "rw=read\nsize=1028k\nbs=64k\nio_size=100k", 2 },
+    };
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(cases); i++) {
+        struct steps steps = trace(state, cases[i].keys);
+        if (steps.n != cases[i].n)
+            fail_msg("%s: %u requests, expected %u", cases[i].keys, steps.n, cases[i].n);
+        g_free(steps.step);
+    }
+}
+
 /* Jobs wait for each other: what is written is there for those after the wall. */
 static void test_order(void **state)
 {
@@ -846,6 +894,8 @@ int main(void)
         TEST(test_sequencer),
         TEST(test_rates),
         TEST(test_runtime),
+        TEST(test_runtime_of_waits),
+        TEST(test_whole_requests),
         TEST(test_order),
         TEST(test_exitall),
         TEST(test_depth),

@@ -120,6 +120,9 @@ struct fio_next {
     uint64_t left[FIO_DIRECTIONS];     /* of the N requests of rw=...:N */
 };
 void fio_next_init(struct fio_thread *thread);
+/* What a job without io_size does of its span: all, but where it never comes back to a place the
+ * rest that is no whole request. */
+uint64_t fio_next_pass_bytes(const struct fio_options *options, uint64_t span);
 /* Everything from the beginning, but for the random numbers. */
 void fio_next_rewind(struct fio_thread *thread);
 /* The direction of the next request. */
@@ -250,6 +253,12 @@ static inline uint32_t fio_sample_of(unsigned description, unsigned direction)
 {
     return description * FIO_DIRECTIONS + direction;
 }
+/* When runtime is over. */
+static inline uint64_t fio_end_ps(const struct fio_thread *thread)
+{
+    const uint64_t runtime_ps = thread->options->runtime_ps;
+    return runtime_ps != 0 ? thread->counts_from_ps + runtime_ps : UINT64_MAX;
+}
 /* The job makes no more requests. */
 static inline bool fio_stops(const struct fio_thread *thread)
 {
@@ -260,7 +269,8 @@ static inline bool fio_stops(const struct fio_thread *thread)
 /* ---- Requests (fio_io.c), all [thread] ------------------------------------------------------- */
 
 /* Submit one request: any block, by the settings; the next by the options, when its rate allows;
- * the next step of the trace, when it is time; this one. */
+ * the next step of the trace, when it is time; this one. Those that wait do so until runtime is
+ * over, and submit nothing then. */
 void fio_io_plain(struct fio_thread *thread);
 void fio_io_next(struct fio_thread *thread);
 void fio_io_replay(struct fio_thread *thread);

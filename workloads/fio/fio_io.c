@@ -263,13 +263,28 @@ static uint64_t rate_of(const struct fio_thread *thread, unsigned direction)
     return options->rate[direction];
 }
 
+/* Until this time, or the end of runtime. */
+static void sleep_until(struct fio_thread *thread, uint64_t until_ps)
+{
+    const uint64_t now_ps = k_now_ps(fio_kernel(thread)),
+                   end_ps = SIM_MIN(until_ps, fio_end_ps(thread));
+    if (now_ps < end_ps)
+        k_sleep(fio_kernel(thread), end_ps - now_ps);
+}
+
+/* It has waited for longer than it may work. */
+static bool is_late(const struct fio_thread *thread)
+{
+    return fio_stops(thread) || k_now_ps(fio_kernel(thread)) >= fio_end_ps(thread);
+}
+
 /* Waits with an empty queue until the rate allows a request of this direction, or of the other one,
  * if that comes first; returns which. */
 static unsigned pace(struct fio_thread *thread, unsigned direction)
 {
     const struct fio_options *options = thread->options;
     const unsigned other = 1 - direction;
-    uint64_t now_ps = k_now_ps(fio_kernel(thread));
+    const uint64_t now_ps = k_now_ps(fio_kernel(thread));
     if (thread->due_ps[direction] <= now_ps)
         return direction;
     if (options->reads && options->writes && thread->due_ps[other] < thread->due_ps[direction])
@@ -277,9 +292,7 @@ static unsigned pace(struct fio_thread *thread, unsigned direction)
     if (thread->due_ps[direction] <= now_ps)
         return direction;
     fio_io_quiesce(thread);
-    now_ps = k_now_ps(fio_kernel(thread));
-    if (thread->due_ps[direction] > now_ps)
-        k_sleep(fio_kernel(thread), thread->due_ps[direction] - now_ps);
+    sleep_until(thread, thread->due_ps[direction]);
     return direction;
 }
 
@@ -344,7 +357,7 @@ void fio_io_next(struct fio_thread *thread)
 {
     uint64_t at, bytes;
     const unsigned direction = pace(thread, fio_next_direction(thread));
-    if (fio_stops(thread))
+    if (is_late(thread))
         return;
     k_compute(fio_kernel(thread), thread->fio->think_cycles);
     fio_next_place(thread, direction, &at, &bytes);
@@ -360,12 +373,12 @@ void fio_io_pause(struct fio_thread *thread)
     fio_io_quiesce(thread);
     const uint64_t begin_ps = k_now_ps(fio_kernel(thread));
     uint64_t now_ps = begin_ps;
-    while (now_ps < begin_ps + options->think_spin_ps && !fio_stops(thread)) {
+    while (now_ps < begin_ps + options->think_spin_ps && !is_late(thread)) {
         k_compute(fio_kernel(thread), 1000);
         now_ps = k_now_ps(fio_kernel(thread));
     }
-    if (now_ps < begin_ps + options->think_ps && !fio_stops(thread))
-        k_sleep(fio_kernel(thread), begin_ps + options->think_ps - now_ps);
+    if (!fio_stops(thread))
+        sleep_until(thread, begin_ps + options->think_ps);
 }
 
 /* A step of a trace when it is time; completions are taken meanwhile. */
@@ -376,14 +389,13 @@ void fio_io_replay(struct fio_thread *thread)
     const uint64_t due_ps =
         thread->loop_ps +
         (options->no_stall ? 0 : step->at_us * 100 / options->time_scale * SIM_PS_PER_US);
-    uint64_t now_ps;
-    while ((now_ps = k_now_ps(fio_kernel(thread))) < due_ps && !fio_stops(thread)) {
+    while (k_now_ps(fio_kernel(thread)) < due_ps && !is_late(thread)) {
         if (thread->in_flight != 0)
             reap(thread, 0, thread->job.depth);
         else
-            k_sleep(fio_kernel(thread), due_ps - now_ps);
+            sleep_until(thread, due_ps);
     }
-    if (fio_stops(thread))
+    if (is_late(thread))
         return;
     k_compute(fio_kernel(thread), thread->fio->think_cycles);
     if (step->action == FIO_ACTION_SYNC)

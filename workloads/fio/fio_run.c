@@ -31,9 +31,7 @@ static bool over_plain(const struct fio_thread *thread)
 
 static bool out_of_time(struct fio_thread *thread)
 {
-    const uint64_t runtime_ps = thread->options->runtime_ps;
-    return fio_stops(thread) ||
-           (runtime_ps != 0 && k_now_ps(fio_kernel(thread)) >= thread->counts_from_ps + runtime_ps);
+    return fio_stops(thread) || k_now_ps(fio_kernel(thread)) >= fio_end_ps(thread);
 }
 
 static bool over(struct fio_thread *thread)

@@ -281,7 +281,7 @@ static bool place_thread(struct fio_thread *thread, unsigned i, uint64_t whole,
         thread->span = SIM_MIN(thread->span, wanted);
     thread->io_bytes = size_in(&options->io_size, whole, block);
     if (thread->io_bytes == 0)
-        thread->io_bytes = thread->span;
+        thread->io_bytes = fio_next_pass_bytes(options, thread->span);
     if (thread->trace == NULL && thread->span < largest_request(options, NULL)) {
         wrong(errors, options, "bs; bsrange, bssplit, size, filesize",
               "%" G_GUINT64_FORMAT " bytes, expected at most size, %" G_GUINT64_FORMAT " bytes",
