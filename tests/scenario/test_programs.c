@@ -328,6 +328,11 @@ static void test_short_window(void **unused)
                  "false", programs[i][0]);
         scenario_fails(text, programs[i][1]);
     }
+    snprintf(text, sizeof(text),
+             OCTO PROGRAMS "measure = { warmup_us = 0; duration_us = 5; };\n"
+                           "programs = { p = { type = \"netperf\"; }; };",
+             "false");
+    scenario_fails(text, "made before the measurement ended: raise measure.warmup_us");
     /* What calls have copied, not what they have returned: from the end of one window on the next
      * goes on, so that both together have what one as long has. */
     double gbit[2];

@@ -317,8 +317,8 @@ static bool all_connected(const struct programs *all)
     for (unsigned i = 0; i < all->n_programs; i++)
         if (all->program[i].n_connecting != 0) {
             program_fail(&all->program[i],
-                         "%u of its connections were not made before the measurement ended: is "
-                         "there a cable between the interfaces, and does it lose frames?",
+                         "%u of its connections were not made before the measurement ended: raise "
+                         "measure.warmup_us; or is there a cable, and does it lose frames?",
                          all->program[i].n_connecting);
             return false;
         }
