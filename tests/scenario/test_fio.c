@@ -383,6 +383,17 @@ static void test_exitall(void **state)
                "[long]\nnumber_ios=1000000\nruntime=50ms\ntime_based\n");
     assert_true(scenario_value(result, "ssd.reads") < 60);
     run_result_free(result);
+    /* Also one that waits: nothing goes on beyond the 5 ms that are measured. */
+    static const char *const waits[] = { "rate=1m\nbs=64k", "thinktime=50ms", "startdelay=50ms" };
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(waits); i++) {
+        g_autofree char *file = g_strdup_printf(
+            "[global]\nfilename=x\ndirect=1\nrw=randread\nsize=1m\n[short]\nexitall\n"
+            "number_ios=20\n[long]\n%s\n",
+            waits[i]);
+        g_autofree char *text = with_file(state, file, "");
+        memcpy(strstr(text, "1000000; };"), "   5000", 7);
+        run_result_free(scenario_run(text));
+    }
 }
 
 /* ---- Depth and processes --------------------------------------------------------------------- */

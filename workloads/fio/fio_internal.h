@@ -281,6 +281,8 @@ void fio_io_take(struct fio_thread *thread);
 void fio_io_quiesce(struct fio_thread *thread);
 /* fsync() of a raw device without a volatile cache. */
 void fio_io_flush(struct fio_thread *thread);
+/* Until this time, or another job ends this one (exitall). */
+void fio_sleep_until(struct fio_thread *thread, uint64_t until_ps);
 /* thinktime, if it is time for it. */
 void fio_io_pause(struct fio_thread *thread);
 

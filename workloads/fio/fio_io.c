@@ -263,13 +263,30 @@ static uint64_t rate_of(const struct fio_thread *thread, unsigned direction)
     return options->rate[direction];
 }
 
+static bool any_exits_all(const struct fio *fio)
+{
+    for (unsigned i = 0; i < fio->n_descriptions; i++)
+        if (fio->description[i].options->exit_all)
+            return true;
+    return false;
+}
+
+void fio_sleep_until(struct fio_thread *thread, uint64_t until_ps)
+{
+    struct fio *fio = thread->fio;
+    struct kernel *kernel = fio_kernel(thread);
+    uint64_t now_ps;
+    while (!fio_stops(thread) && (now_ps = k_now_ps(kernel)) < until_ps)
+        if (any_exits_all(fio))
+            k_wait(kernel, &fio->turn_wait, until_ps);
+        else
+            k_sleep(kernel, until_ps - now_ps);
+}
+
 /* Until this time, or the end of runtime. */
 static void sleep_until(struct fio_thread *thread, uint64_t until_ps)
 {
-    const uint64_t now_ps = k_now_ps(fio_kernel(thread)),
-                   end_ps = SIM_MIN(until_ps, fio_end_ps(thread));
-    if (now_ps < end_ps)
-        k_sleep(fio_kernel(thread), end_ps - now_ps);
+    fio_sleep_until(thread, SIM_MIN(until_ps, fio_end_ps(thread)));
 }
 
 /* It has waited for longer than it may work. */
@@ -377,8 +394,7 @@ void fio_io_pause(struct fio_thread *thread)
         k_compute(fio_kernel(thread), 1000);
         now_ps = k_now_ps(fio_kernel(thread));
     }
-    if (!fio_stops(thread))
-        sleep_until(thread, begin_ps + options->think_ps);
+    sleep_until(thread, begin_ps + options->think_ps);
 }
 
 /* A step of a trace when it is time; completions are taken meanwhile. */

@@ -235,8 +235,8 @@ static void wait_to_begin(struct fio_thread *thread)
     wait_for_others(thread);
     const uint64_t range_ps = options->delay_ps[1] - options->delay_ps[0] + 1;
     if (!fio_stops(thread) && options->delay_ps[1] != 0)
-        k_sleep(fio_kernel(thread),
-                options->delay_ps[0] + sim_random_below(&thread->times, range_ps));
+        fio_sleep_until(thread, k_now_ps(fio_kernel(thread)) + options->delay_ps[0] +
+                                    sim_random_below(&thread->times, range_ps));
     if (!fio_stops(thread) && !thread->opened)
         prepare(thread, false);
 }
