@@ -176,6 +176,48 @@ static void test_in_turn(void **state)
     g_unlink(path);
 }
 
+/* A program has what it needs of an adapter for all its devices at once. */
+static void test_two_devices(void **state)
+{
+    static const char jobs[] = "[global]\ndirect=1\nbs=4k\nsize=64k\nrw=randwrite\niodepth=2\n"
+                               "[a]\nfilename=x\n[b]\nfilename=y\n";
+    g_autofree char *path = NULL;
+    const int fd = g_file_open_tmp("jobs-XXXXXX", &path, NULL);
+    assert_true(fd >= 0 && g_close(fd, NULL));
+    assert_true(g_file_set_contents(path, jobs, -1, NULL));
+    g_autofree char *named = g_strdup_printf("job_file = \"%s\"; filenames = \"x=ssd y=other\";",
+                                             path);
+    const char *const adapters[][3] = { { "r1", "queue_pairs = 5;", "4 queue pairs" },
+                                        { "r1", "protection_domains = 1;", "2 protection domains" },
+                                        { "r0", "queue_pairs = 5;", "4 queue pairs" },
+                                        { "r1", "queue_pairs = 6; keys = 11;", NULL },
+                                        { "r0", "queue_pairs = 6;", NULL } };
+    (void)state;
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(adapters); i++) {
+        g_autofree char *is = g_strconcat(adapters[i][0], " = { type = \"rdma.adapter\";", NULL);
+        g_autofree char *has = g_strconcat(is, " ", adapters[i][1], NULL);
+        const char *const changes[][2] = {
+            { is, has },
+            { "lanes = 4; } );", "lanes = 4; }, { name = \"rp2\"; socket = 0; lanes = 4; } );" },
+            { "ssd = {",
+              "other = { type = \"nvme.controller\"; enable_latency_us = 10; }; ssd = {" },
+            { "to = \"ssd.p0\"; }",
+              "to = \"ssd.p0\"; }, { from = \"server.s0.rp2\"; to = \"other.p0\"; }" },
+            { "fio = {",
+              "t = { type = \"nvmeof_target\"; on = \"server\"; device = \"other\"; adapter = \"r0\"; };\n    fio = {" },
+            { "queue_depth = 24; read_ratio = 0.5; span_bytes = \"1 MiB\";", named },
+            { "warmup_us = 10000; duration_us = 300;", "warmup_us = 100; duration_us = 100000;" },
+            { NULL, NULL }
+        };
+        g_autofree char *text = with(NVMEOF, changes);
+        if (adapters[i][2] != NULL)
+            scenario_refused(text, adapters[i][2]);
+        else
+            run_result_free(scenario_run(text));
+    }
+    g_unlink(path);
+}
+
 /* More requests than a queue of the target can hold wait for room in it. */
 static void test_deep(void **state)
 {
@@ -217,9 +259,10 @@ static void test_rdma_perf(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_initiators), cmocka_unit_test(test_targets),
-        cmocka_unit_test(test_several),    cmocka_unit_test(test_in_turn),
-        cmocka_unit_test(test_deep),       cmocka_unit_test(test_rdma_perf),
+        cmocka_unit_test(test_initiators),  cmocka_unit_test(test_targets),
+        cmocka_unit_test(test_several),     cmocka_unit_test(test_in_turn),
+        cmocka_unit_test(test_two_devices), cmocka_unit_test(test_deep),
+        cmocka_unit_test(test_rdma_perf),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

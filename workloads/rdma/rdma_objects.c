@@ -3,6 +3,7 @@
 #include "workloads/rdma/rdma_objects.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum { N_KINDS = 4 };
 
@@ -14,6 +15,18 @@ static struct numbers numbers_of(const struct rdma_objects *objects)
 {
     return (struct numbers){ { objects->queue_pairs, objects->completion_queues, objects->regions,
                                objects->protection_domains } };
+}
+
+/* Returns what it has of the adapter then, with that of programs before it and of its own other
+ * devices. */
+static uint64_t take(struct program *program, const struct model *adapter, const char *what,
+                     uint64_t n)
+{
+    uint64_t all = n;
+    for (unsigned i = 0; i < program->n_shares; i++)
+        if (program->share[i].of == adapter && strcmp(program->share[i].what, what) == 0)
+            all += program->share[i].n;
+    return all + program_take(program, adapter, what, n);
 }
 
 void program_take_rdma(struct program *program, const char *key, const char *fewer,
@@ -36,7 +49,7 @@ void program_take_rdma(struct program *program, const char *key, const char *few
     for (unsigned i = 0; i < N_KINDS; i++) {
         uint64_t n = begin.n[i];
         if (n != 0)
-            n += program_take(program, adapter, kinds[i].what, n);
+            n = take(program, adapter, kinds[i].what, n);
         n = SIM_MAX(n, (uint64_t)peak.n[i]);
         if (n <= have.n[i] || told)
             continue;

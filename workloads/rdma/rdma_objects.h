@@ -7,9 +7,9 @@
 #include "workloads/programs/program.h"
 
 /* In check(): the program has so many objects of the adapter `name`, as it begins and at most. What
- * the programs before it have when they begin, they have at the same time. Too many are a mistake
- * with its setting `key`; fewer: what a message expects as well as another adapter ("fewer jobs, or
- * "). */
+ * the programs before it have when they begin, they have at the same time, as it has itself what
+ * calls before this one took. Too many are a mistake with its setting `key`; fewer: what a message
+ * expects as well as another adapter ("fewer jobs, or "). */
 void program_take_rdma(struct program *program, const char *key, const char *fewer,
                        const struct model *adapter, const char *name,
                        const struct rdma_objects *first, const struct rdma_objects *most,
