@@ -198,10 +198,23 @@ unsigned rdma_drv_poll(struct rdma_drv_cq *cq, struct rdma_drv_wc *wc, unsigned 
     return n_taken;
 }
 
+/* Something is left to be flushed. */
+static bool flushes(const struct rdma_drv_cq *cq)
+{
+    const struct rdma_drv *rdma = cq->rdma;
+    bool any = false;
+    for (uint32_t i = 0; i < rdma->n_qps && !any; i++)
+        any = rdma->qp[i] != NULL && rdma_drv_qp_pending(rdma->qp[i], cq);
+    return any;
+}
+
 void rdma_drv_arm(struct rdma_drv_cq *cq, bool solicited_only)
 {
     const uint32_t value = (cq->consumer & NUMBER_MASK) |
                            (solicited_only ? RDMA_DOORBELL_CQ_SOLICITED : 0);
     cq->armed = true;
-    k_writel(cq->rdma->pci, 0, RDMA_DOORBELL_CQ(cq->number), value);
+    if (!cq->rdma->gone)
+        k_writel(cq->rdma->pci, 0, RDMA_DOORBELL_CQ(cq->number), value);
+    else if (flushes(cq))
+        rdma_drv_lost(cq->rdma);
 }

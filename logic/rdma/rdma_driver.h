@@ -78,7 +78,8 @@ uint32_t rdma_drv_key(const struct rdma_drv_mr *mr); /* lkey and rkey */
 
 /* ---- Completion queues ----------------------------------------------------------------------- */
 
-/* Once for each rdma_drv_arm(): in a hard interrupt, or in a thread that finds the adapter gone. */
+/* Once for each rdma_drv_arm(): in a hard interrupt, or in a thread that finds the adapter gone,
+ * which may be the one that arms. */
 typedef void rdma_drv_cq_fn(void *context);
 /* [thread] With room for `entries` at least. Its interrupt goes to `cpu`. handler may be NULL: the
  * queue is polled. */
@@ -97,7 +98,7 @@ struct rdma_drv_wc { /* work completion */
 };
 /* Consumes up to n completions; returns their number. */
 unsigned rdma_drv_poll(struct rdma_drv_cq *cq, struct rdma_drv_wc *wc, unsigned n);
-/* The handler is called as soon as there is a completion that has not been polled. */
+/* [thread] The handler is called as soon as there is a completion that has not been polled. */
 void rdma_drv_arm(struct rdma_drv_cq *cq, bool solicited_only);
 
 /* ---- Queue pairs ----------------------------------------------------------------------------- */

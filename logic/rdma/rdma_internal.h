@@ -102,6 +102,8 @@ void rdma_drv_eqs_free(struct rdma_drv *rdma);
 /* rdma_qp.c: it is in state ERR: from now on the adapter is told of receives, as of those that were
  * posted since. */
 void rdma_drv_qp_failed(struct rdma_drv_qp *qp);
+/* A work request whose completion goes to this queue has none yet. */
+bool rdma_drv_qp_pending(const struct rdma_drv_qp *qp, const struct rdma_drv_cq *cq);
 /* Ends the oldest work request whose completion would go to this queue, as flushed; false: there is
  * none. */
 bool rdma_drv_qp_flush(struct rdma_drv_qp *qp, const struct rdma_drv_cq *cq,

@@ -350,6 +350,12 @@ static bool complete_send(struct rdma_drv_qp *qp, const struct rdma_cqe *cqe,
     return true;
 }
 
+bool rdma_drv_qp_pending(const struct rdma_drv_qp *qp, const struct rdma_drv_cq *cq)
+{
+    return (qp->params.send_cq == cq && qp->sq_head != qp->sq_tail) ||
+           (qp->params.receive_cq == cq && qp->rq_head != qp->rq_tail);
+}
+
 bool rdma_drv_qp_flush(struct rdma_drv_qp *qp, const struct rdma_drv_cq *cq, struct rdma_drv_wc *wc)
 {
     struct rdma_cqe cqe = { .status = RDMA_FLUSHED };

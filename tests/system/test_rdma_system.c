@@ -525,6 +525,44 @@ static void test_surprise_removal(void **state)
     rp_close(&pair);
 }
 
+/* Who arms a queue when the adapter has gone already is told at once, if there is something. */
+static void arm_after_removal(struct rp_side *side)
+{
+    struct rdma_drv_qp_params params = side->pair->qp;
+    struct rdma_drv_cq *cq;
+    struct rdma_drv_qp *qp;
+    struct rdma_drv_wc wc;
+    uint32_t pd;
+    n_events = 0;
+    assert_int_equal(rdma_drv_cq_new(side->rdma, 16, 1, on_completion, side, &cq), 0);
+    params.pd = side->pd;
+    params.send_cq = params.receive_cq = cq;
+    assert_int_equal(rdma_drv_qp_new(side->rdma, &params, &qp), 0);
+    const struct rdma_drv_sge sge = rp_sge(side, 0, 8);
+    const struct rdma_drv_receive receive = { 9, &sge, 1 };
+    assert_int_equal(rdma_drv_post_receive(qp, &receive), 0);
+    pcie_function_remove(rp_adapter(side->pair, 1), 0);
+    assert_int_equal(rdma_drv_pd_new(side->rdma, &pd), -ENODEV);
+    assert_int_equal(n_events, 0); /* it was not armed */
+    rdma_drv_arm(cq, false);
+    assert_int_equal(n_events, 1);
+    assert_int_equal(rdma_drv_poll(cq, &wc, 1), 1);
+    assert_int_equal(wc.status, RDMA_FLUSHED);
+    assert_int_equal(wc.id, 9);
+    rdma_drv_arm(cq, false);
+    assert_int_equal(n_events, 1);
+    rdma_drv_qp_free(qp);
+    rdma_drv_cq_free(cq);
+}
+
+static void test_armed_after_removal(void **state)
+{
+    (void)state;
+    open_pair("", "");
+    rp_call(&pair, 1, arm_after_removal);
+    rp_close(&pair);
+}
+
 /* ---- Nobody answers -------------------------------------------------------------------------- */
 
 static uint64_t took_ps;
@@ -886,6 +924,7 @@ int main(void)
         cmocka_unit_test_setup(test_receives_in_error_are_flushed, set_up),
         cmocka_unit_test_setup(test_events_of_queue_pairs, set_up),
         cmocka_unit_test_setup(test_surprise_removal, set_up),
+        cmocka_unit_test_setup(test_armed_after_removal, set_up),
         cmocka_unit_test_setup(test_retries_end, set_up),
         cmocka_unit_test_setup(test_rnr, set_up),
         cmocka_unit_test_setup(test_loss, set_up),
