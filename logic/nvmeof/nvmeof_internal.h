@@ -60,6 +60,7 @@ enum target_queue_state { TARGET_NEW, TARGET_CONNECTED, TARGET_BROKEN };
 
 struct target_controller {
     bool used, closing;
+    const struct target_request *last; /* behind its response the admin queue ends; or NULL */
     uint16_t cntlid;
     uint32_t cc, csts;
     uint64_t keep_alive_ps; /* 0: none */

@@ -379,7 +379,7 @@ static void on_completion(const struct rdma_drv_wc *wc)
     case WORK_RECEIVE: on_capsule(request, wc->bytes); break;
     case WORK_READ: target_io_data_is_here(request); break;
     case WORK_RESPONSE:
-        if (queue->controller != NULL && queue->controller->closing && queue->qid == 0)
+        if (queue->controller != NULL && queue->controller->last == request)
             target_break(queue); /* the initiator has what it waits for */
         break;
     default: break;

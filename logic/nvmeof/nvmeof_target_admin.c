@@ -145,12 +145,21 @@ static void property_get(struct target_request *request)
         target_respond(request, NVME_SC_SUCCESS, value);
 }
 
+/* The controller's connections end behind the response. */
+static void close_behind(const struct target_request *request)
+{
+    request->queue->controller->closing = true;
+    request->queue->controller->last = request;
+}
+
 /* A controller reset ends the association (NVM Express 2.0, 3.1.1): no I/O queue outlives it, as
  * none does on PCIe, and the connection of administration ends behind the response. */
-static void reset(struct nvmeof_target *target, struct target_controller *controller)
+static void reset(const struct target_request *request)
 {
-    controller->closing = true;
-    for (struct target_queue *queue = target->first; queue != NULL; queue = queue->next)
+    const struct target_controller *controller = request->queue->controller;
+    close_behind(request);
+    for (struct target_queue *queue = request->queue->target->first; queue != NULL;
+         queue = queue->next)
         if (queue->controller == controller && queue->qid != 0)
             target_break(queue);
 }
@@ -168,10 +177,10 @@ static void property_set(struct target_request *request)
     controller->cc = (uint32_t)property.value;
     controller->csts = (controller->cc & NVME_CC_EN) != 0 ? NVME_CSTS_RDY : 0;
     if (was_enabled && controller->csts == 0)
-        reset(request->queue->target, controller);
+        reset(request);
     if (NVME_CC_SHN(controller->cc) != 0) {
         controller->csts |= NVME_CSTS_SHST_COMPLETE;
-        controller->closing = true; /* its connections end behind the response */
+        close_behind(request);
     }
     target_respond(request, NVME_SC_SUCCESS, 0);
 }
