@@ -251,33 +251,40 @@ static void add_keys(GPtrArray *keys, const struct describe_entry *entry)
         g_ptr_array_add(keys, (gpointer)(uintptr_t)desc->key);
 }
 
-/* "and what every device has: type, integrated (nudma describe device)" */
-static void print_common(const GArray *entries, const struct describe_entry *entry)
+/* The entry of what all of this kind have; NULL: they have nothing. */
+static const struct describe_entry *find_common(const GArray *entries, enum describe_kind kind)
 {
-    for (guint i = 0; i < entries->len; i++) {
-        const struct describe_entry *of_all = &g_array_index(entries, struct describe_entry, i);
-        if (of_all->types != entry->kind)
-            continue;
-        g_autoptr(GPtrArray) keys = g_ptr_array_new();
-        add_keys(keys, of_all);
-        g_ptr_array_add(keys, NULL);
-        g_autofree char *names = g_strjoinv(", ", (char **)keys->pdata);
-        g_autofree char *line = g_strdup_printf("\n  and what every %s has: %s (nudma describe %s)",
-                                                of_all->name, names, of_all->name);
-        cli_print_words(line, 4);
+    for (guint i = 0; kind != DESCRIBE_PART && i < entries->len; i++) {
+        const struct describe_entry *entry = &g_array_index(entries, struct describe_entry, i);
+        if (entry->types == kind)
+            return entry;
     }
+    return NULL;
+}
+
+/* "and what every device has: type, integrated (nudma describe device)" */
+static void print_common(const struct describe_entry *common)
+{
+    g_autoptr(GPtrArray) keys = g_ptr_array_new();
+    add_keys(keys, common);
+    g_ptr_array_add(keys, NULL);
+    g_autofree char *names = g_strjoinv(", ", (char **)keys->pdata);
+    g_autofree char *line = g_strdup_printf("\n  and what every %s has: %s (nudma describe %s)",
+                                            common->name, names, common->name);
+    cli_print_words(line, 4);
 }
 
 static void print_entry(const GArray *entries, const struct describe_entry *entry)
 {
+    const struct describe_entry *common = find_common(entries, entry->kind);
     g_autofree char *title = g_strdup_printf("%s: %s", entry->name, entry->help);
     cli_print_words(title, 4);
     if (any_params(entry)) {
         printf("\n");
         print_params(entry, NULL);
     }
-    if (entry->kind != DESCRIBE_PART)
-        print_common(entries, entry);
+    if (common != NULL)
+        print_common(common);
     if (entry->types != DESCRIBE_PART) {
         printf("\n");
         print_types(entries, entry->types);
@@ -384,13 +391,10 @@ static const struct describe_entry *find_group(const GArray *entries, char **par
 static void find_setting(const GArray *entries, char **parts, guint n, GArray *answers)
 {
     const struct describe_entry *group = find_group(entries, parts, n);
+    const struct describe_entry *common = group != NULL ? find_common(entries, group->kind) : NULL;
     struct answer own = { group, group != NULL ? find_key(group, parts[n - 1]) : NULL };
-    for (guint i = 0; group != NULL && own.key == NULL && i < entries->len; i++) {
-        own.entry = &g_array_index(entries, struct describe_entry,
-                                   i); /* what all of its kind have */
-        if (group->kind != DESCRIBE_PART && own.entry->types == group->kind)
-            own.key = find_key(own.entry, parts[n - 1]);
-    }
+    if (own.key == NULL && common != NULL)
+        own = (struct answer){ common, find_key(common, parts[n - 1]) };
     const bool named = n > 1 && (group != NULL || strcmp(parts[0], "hosts") == 0 ||
                                  strcmp(parts[0], "devices") == 0);
     if (own.key != NULL) {
