@@ -120,6 +120,8 @@ struct fio_next {
     uint64_t left[FIO_DIRECTIONS];     /* of the N requests of rw=...:N */
 };
 void fio_next_init(struct fio_thread *thread);
+/* In bytes. */
+uint64_t fio_smallest_request(const struct fio_options *options);
 /* What a job without io_size does of its span: all, but where it never comes back to a place the
  * rest that is no whole request. */
 uint64_t fio_next_pass_bytes(const struct fio_options *options, uint64_t span);

@@ -13,8 +13,7 @@ static bool has_map(const struct fio_options *options)
            options->align[FIO_READ] == 0;
 }
 
-/* The smallest request. */
-static uint64_t unit_of(const struct fio_options *options)
+uint64_t fio_smallest_request(const struct fio_options *options)
 {
     const struct fio_block_sizes *reads = &options->size_of[FIO_READ],
                                  *writes = &options->size_of[FIO_WRITE];
@@ -29,14 +28,14 @@ uint64_t fio_next_pass_bytes(const struct fio_options *options, uint64_t span)
     const bool all_random = options->percentage_random[FIO_READ] == 100 &&
                             options->percentage_random[FIO_WRITE] == 100;
     const bool ends = options->random ? has_map(options) && all_random : one_way;
-    return ends && options->modifier == 0 ? span / unit_of(options) * unit_of(options) : span;
+    return ends && options->modifier == 0 ? span - span % fio_smallest_request(options) : span;
 }
 
 void fio_next_init(struct fio_thread *thread)
 {
     const struct fio_options *options = thread->options;
     struct fio_next *next = &thread->next;
-    next->block_bytes = unit_of(options);
+    next->block_bytes = fio_smallest_request(options);
     if (options->align[FIO_READ] != 0)
         next->block_bytes = options->align[FIO_READ];
     next->n_blocks = thread->span / next->block_bytes;

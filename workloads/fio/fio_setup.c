@@ -215,14 +215,6 @@ static uint64_t largest_request(const struct fio_options *options, const struct 
     return bytes;
 }
 
-static uint64_t smallest_request(const struct fio_options *options)
-{
-    const uint64_t reads = options->size_of[FIO_READ].min, writes = options->size_of[FIO_WRITE].min;
-    if (!options->reads || !options->writes)
-        return options->reads ? reads : writes;
-    return SIM_MIN(reads, writes);
-}
-
 /* ---- Threads --------------------------------------------------------------------------------- */
 
 static unsigned n_cpus_of(const struct fio_options *options)
@@ -264,7 +256,7 @@ static bool place_thread(struct fio_thread *thread, unsigned i, uint64_t whole,
                          struct sim_error_list *errors)
 {
     const struct fio_options *options = thread->options;
-    const uint64_t block = smallest_request(options);
+    const uint64_t block = fio_smallest_request(options);
     thread->begin = size_in(&options->offset, whole, block) +
                     i * size_in(&options->offset_increment, whole, block);
     const uint64_t wanted = size_in(&options->size, whole, block);
