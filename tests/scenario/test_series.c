@@ -190,6 +190,13 @@ static void test_names(void **unused)
     assert_true(declares("fio", EVERY(30), "latency_mean_ns"));
     assert_true(declares("dma", EVERY(30), "p.latency_mean_ns"));
     assert_false(declares("dma", EVERY(30), "latency_mean_ns"));
+    /* By a sampler of their own. */
+    assert_false(declares("vf", "", "p.receiver_gbyte_s"));
+    assert_true(declares("vf", EVERY(10), "p.receiver_gbyte_s"));
+    assert_false(declares("fault", "", "f.payload_gbit_s"));
+    assert_true(declares("fault", EVERY(10), "f.payload_gbit_s"));
+    /* That is no rate. */
+    assert_true(declares("training", "", "p.epoch_s"));
     assert_false(declares("rr",
                           EVERY(30) " programs.q.type=netperf_rr programs.q.core=1"
                                     " programs.q.client_core=1",
@@ -214,6 +221,13 @@ static void test_refused(void **unused)
         scenario_refused(text, ":2: measure.sample_interval_us: found 10 (an integer), expected no "
                                "sample_interval_us");
     }
+    /* A sample for each epoch, however long an interval is. */
+    struct sim_error_list errors = { 0 };
+    struct config *config = load("training", EVERY(1000));
+    assert_false(experiment_check(config, &errors));
+    assert_non_null(strstr(errors.message[0], "expected no sample_interval_us"));
+    sim_error_release(&errors);
+    config_free(config);
 }
 
 int main(void)

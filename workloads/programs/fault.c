@@ -350,6 +350,7 @@ const struct program_ops program_fault_ops = {
     .state_bytes = sizeof(struct fault),
     .params = fault_params,
     .records = fault_records,
+    .samples = true,
     .check = fault_check,
     .start = fault_start,
     .measure = fault_measure,

@@ -363,6 +363,7 @@ const struct program_ops program_iperf_ops = {
     .state_bytes = sizeof(struct iperf),
     .params = iperf_params,
     .records = iperf_records,
+    .samples = true,
     .check = iperf_check,
     .start = iperf_start,
     .measure = iperf_measure,

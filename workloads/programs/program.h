@@ -80,6 +80,7 @@ struct program_ops {
     /* What of them are series over the common measured time; the last one has no name. NULL: none.
      * Those that one bare name sums up have one scale, and no `of`. */
     const struct program_rate *rates;
+    bool samples; /* its series are those that it records itself each sample_interval_us */
     /* Resolves references, checks settings against each other; mistakes go to errors. */
     void (*check)(struct program *program, struct sim_error_list *errors);
     /* Hosts are booted, interfaces are up: makes its threads. */

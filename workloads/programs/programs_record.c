@@ -117,6 +117,13 @@ static const struct program_rate *find_rate(const struct program *program, const
     return rate != NULL && rate->name != NULL ? rate : NULL;
 }
 
+/* A series with measure.sample_interval_us; without, there is none. */
+static bool is_sampled(const struct program *program, const struct record_desc *record)
+{
+    return record->kind == RECORD_SERIES &&
+           (program->ops->samples || find_rate(program, own_name(record)) != NULL);
+}
+
 /* With nothing counted before the guests are up: then it declares. */
 static void record_guests(const struct programs *all, struct run_result *result,
                           sim_time duration_ps)
@@ -138,9 +145,8 @@ void programs_declare(struct workload *workload, struct run_result *declared)
     char whole[NAME_BYTES];
     for (unsigned i = 0; i < all->n_programs; i++)
         for (const struct record_desc *r = all->program[i].records; r->name != NULL; r++) {
-            if (r->kind == RECORD_SERIES && workload->measure.sample_interval_ps == 0 &&
-                find_rate(&all->program[i], own_name(r)) != NULL)
-                continue; /* it is not sampled */
+            if (workload->measure.sample_interval_ps == 0 && is_sampled(&all->program[i], r))
+                continue;
             whole_name(whole, &all->program[i], own_name(r));
             run_result_declare(declared, r->kind, whole, r->unit);
             if (*r->name != '.' && bare_of(all, r->kind, own_name(r)) != BARE_NOTHING &&
@@ -332,7 +338,7 @@ void programs_check_series(struct programs *all, struct sim_error_list *errors)
     bool any = workload->measure.sample_interval_ps == 0 || all->measured_net != NULL;
     for (unsigned i = 0; i < all->n_programs; i++)
         for (const struct record_desc *r = all->program[i].records; r->name != NULL; r++)
-            any = any || r->kind == RECORD_SERIES;
+            any = any || is_sampled(&all->program[i], r);
     if (!any)
         config_no_effect(measure, "sample_interval_us", "programs", errors,
                          "no sample_interval_us: none of the programs records a rate over time");
