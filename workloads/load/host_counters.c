@@ -50,7 +50,7 @@ static const struct record_desc host_counters_records[] = {
     { "read_queueing_formula_ns", RECORD_METRIC, "ns", "the same by the published formula" },
     { "write_admission_ns", RECORD_METRIC, "ns", "mean wait of a write for the write queue" },
     { "write_admission_formula_ns", RECORD_METRIC, "ns", "the same by the published formula" },
-    { "device_gbyte_s", RECORD_SERIES, "GB/s", "the same per interval" },
+    { "device_gbyte_s", RECORD_SERIES, "GB/s", "what devices read and wrote per interval" },
     { NULL, RECORD_METRIC, NULL, NULL },
 };
 

@@ -66,7 +66,7 @@ static const struct record_desc memory_stream_records[] = {
     { "core_latency_ns", RECORD_METRIC, "ns",
       "mean time from a line-fill buffer taken to the data" },
     { "core_fill_buffers", RECORD_METRIC, "1", "line-fill buffers taken, mean of a core" },
-    { "+core_gbyte_s", RECORD_SERIES, "GB/s", "per interval" },
+    { "+core_gbyte_s", RECORD_SERIES, "GB/s", "what cores moved per interval" },
     { "core_latency_ns", RECORD_SERIES, "ns", "mean of lines fetched in an interval" },
     { NULL, RECORD_METRIC, NULL, NULL },
 };
