@@ -34,6 +34,15 @@ static bool is_of_axis(const char *set)
     return g_str_has_prefix(set, "axes.");
 }
 
+/* Number `i` of the sets can make a mistake of a point, and none before it is the same. */
+static bool counts(const char *const *sets, size_t i)
+{
+    bool first = true;
+    for (size_t k = 0; k < i && first; k++)
+        first = strcmp(sets[k], sets[i]) != 0;
+    return first && !is_of_axis(sets[i]);
+}
+
 /* The point of that name; NULL: there is none, or it cannot be made. */
 static struct config *point_named(struct scenario *scenario, const char *name,
                                   struct sim_error_list *errors)
@@ -50,7 +59,7 @@ static bool find_mistakes(const struct question *q, enum which which, const char
 {
     g_autoptr(GPtrArray) sets = g_ptr_array_new();
     for (const char *const *all = scenario_sets(q->scenario); *all != NULL; all++)
-        if (is_of_axis(*all) || (*all == set) == (which == ALONE))
+        if (is_of_axis(*all) || (set != NULL && strcmp(*all, set) == 0) == (which == ALONE))
             g_ptr_array_add(sets, (gpointer)(uintptr_t)*all);
     g_ptr_array_add(sets, NULL);
     struct scenario *other = scenario_with_sets(q->scenario, (const char *const *)sets->pdata,
@@ -109,7 +118,7 @@ static void find_places(const struct question *q)
     g_autoptr(GHashTable) open = g_hash_table_new(g_str_hash, g_str_equal);
     struct sim_error_list none = { 0 };
     for (size_t i = 0; sets[i] != NULL; i++)
-        if (!is_of_axis(sets[i]))
+        if (counts(sets, i))
             blame(q, WITHOUT, sets[i], NULL);
     if (find_mistakes(q, ALONE, NULL, &none)) {
         for (size_t i = 0; i < q->errors->n_messages; i++) {
@@ -120,7 +129,7 @@ static void find_places(const struct question *q)
         }
     }
     for (size_t i = 0; sets[i] != NULL && g_hash_table_size(open) > 0; i++)
-        if (!is_of_axis(sets[i]))
+        if (counts(sets, i))
             blame(q, ALONE, sets[i], open);
     sim_error_release(&none);
 }
@@ -146,7 +155,7 @@ void cli_blame_sets(const struct scenario *scenario, size_t point, GHashTable *p
                 (!g_str_has_prefix(message, "--") && !g_hash_table_contains(places, message));
         g_hash_table_insert(question.places, g_strdup(message), g_string_new(NULL));
     }
-    if (fresh && scenario_sets(scenario) != NULL)
+    if (fresh && scenario_sets(scenario) != NULL && *scenario_sets(scenario) != NULL)
         find_places(&question);
     for (size_t i = 0; i < errors->n_messages; i++) {
         const char *message = errors->message[i];

@@ -219,6 +219,7 @@ for command in run explain topology "run --trace 1" "calibrate --param hosts.ser
 done
 out=$("$nudma" run $size --set $ways=7 --set hosts.server.iommu.iotlb_entries=20 --set workload.gap_ns=5 2>&1)
 is "of several each that is wrong alone" "$out" "--set $ways=7, --set hosts.server.iommu.iotlb_entries=20: $why"
+is "one that is given twice once" "$("$nudma" run $size --set $ways=7 --set $ways=7 2>&1)" "--set $ways=7: $why"
 out=$("$nudma" run $size --set $ways=32 --set hosts.server.iommu.iotlb_entries=48 2>&1)
 is "and of those that are wrong together" "$out" "--set $ways=32, --set hosts.server.iommu.iotlb_entries=48: $why"
 sed 's/^measure = {/& cool_us = 3;/' "$NUDMA_SCENARIOS/$size.cfg" >own.cfg
