@@ -83,11 +83,9 @@ static bool begins_something(const struct rdma_command *command)
 int rdma_drv_command(struct rdma_drv *rdma, struct rdma_command *command)
 {
     int error = -ENODEV;
-    if (rdma->closing && begins_something(command))
-        return error;
     while (rdma->command_busy)
         k_wait(rdma->kernel, &rdma->command_wait, UINT64_MAX);
-    if (!rdma->gone) {
+    if (!rdma->gone && !(rdma->closing && begins_something(command))) {
         rdma->command_busy = true;
         error = execute(rdma, command);
         rdma->command_busy = false;

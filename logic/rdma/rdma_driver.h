@@ -40,7 +40,8 @@ struct rdma_drv_limits {
 struct k_pci_dev *rdma_drv_pci(const struct rdma_drv *rdma);
 struct rdma_drv_limits rdma_drv_limits(const struct rdma_drv *rdma);
 /* It is being removed, does not answer, or was given up: its objects are to be freed. What was
- * posted and has no completion yet is completed as flushed, nothing can be posted any more. */
+ * posted and has no completion yet is completed as flushed, nothing can be posted any more.
+ * Receives of a queue pair that was never connected stay, until the adapter itself is away. */
 bool rdma_drv_gone(const struct rdma_drv *rdma);
 /* [thread] The link is up. */
 bool rdma_drv_link_up(struct rdma_drv *rdma);
