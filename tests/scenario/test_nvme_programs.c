@@ -193,8 +193,8 @@ static void test_spdk(void **state)
                                               FIO("engine = \"spdk\"; jobs = 2;"));
     g_string_replace(few, "host = \"borrower\";", "host = \"borrower\"; nvme_driver = false;", 1);
     scenario_refused(few->str,
-                     "programs.fio.jobs: found 2 (an integer), expected at most 1 jobs at "
-                     "a time: ssd has so many queue pairs for I/O");
+                     "programs.fio.jobs: found 2 (an integer), expected at most as many jobs at a "
+                     "time as ssd has queue pairs for I/O: 1");
 }
 
 /* The kernel's engines, and what reads files, where the kernel has no driver. */

@@ -174,10 +174,11 @@ static void check_jobs(struct fio_device *device, const struct fio_load *first,
     if (!function_find(device->program->workload->world, device->name, &f) ||
         f.vf != FUNCTION_PHYSICAL || most->jobs < nvme_queue_pairs(device->model))
         return; /* virtual functions have as many as they are given */
-    snprintf(expected, sizeof(expected),
-             "at most %u jobs at a time: %.60s has so many queue pairs for I/O (its queue_pairs, "
-             "less one)",
-             nvme_queue_pairs(device->model) - 1, device->name);
+    snprintf(
+        expected, sizeof(expected),
+        "at most as many jobs at a time as %.60s has queue pairs for I/O: %u (its queue_pairs, "
+        "less one)",
+        device->name, nvme_queue_pairs(device->model) - 1);
     program_mistake(device->program, fio_jobs_key(device->program), errors, expected, NULL);
 }
 
