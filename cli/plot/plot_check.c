@@ -220,10 +220,16 @@ bool plot_check_unit(const struct plot_spec *spec, const char *metric, const cha
     if (plot_unit_factor(recorded, shown, factor))
         return true;
     g_auto(GStrv) units = plot_units_like(recorded);
-    const bool near = sim_nearest_name(shown, (const char *const *)units) != NULL;
+    const char *of_bits = unit_of_bits(shown);
+    if (of_bits != NULL && !g_strv_contains((const char *const *)units, of_bits))
+        of_bits = NULL; /* a rate, where there is none */
+    const bool near = of_bits == NULL &&
+                      sim_nearest_name(shown, (const char *const *)units) != NULL;
     g_autofree char *all = g_strjoinv(", ", units);
-    g_autofree char *expected = g_strdup_printf("a unit for %s, which is in %s: %s", metric,
-                                                recorded, all);
+    g_autofree char *expected =
+        g_strdup_printf("a unit for %s, which is in %s: %s%s%s%s", metric, recorded, all,
+                        of_bits != NULL ? "; did you mean \"" : "", of_bits != NULL ? of_bits : "",
+                        of_bits != NULL ? "\"?" : "");
     config_mistake(node != NULL ? node : spec->group, errors, expected,
                    near ? (const char *const *)units : NULL);
     return false;

@@ -211,6 +211,24 @@ static enum unit_status quantity_parse(const char *text, struct decimal *d,
     return *unit ? UNIT_OK : UNIT_UNKNOWN;
 }
 
+const char *unit_of_bits(const char *symbol)
+{
+    for (size_t i = 0; i < SIM_N_ELEMENTS(units); i++) {
+        const char *known = units[i].symbol;
+        size_t n_prefix;
+
+        if (!g_str_has_suffix(known, "bit/s"))
+            continue;
+        n_prefix = strlen(known) - strlen("bit/s");
+        if (n_prefix > 0 && symbol[0] != known[0] && symbol[0] != g_ascii_toupper(known[0]))
+            continue;
+        if (strlen(symbol) >= n_prefix &&
+            (strcmp(symbol + n_prefix, "b/s") == 0 || strcmp(symbol + n_prefix, "bps") == 0))
+            return known;
+    }
+    return NULL;
+}
+
 char *unit_suggestion(const char *text, enum unit_dimension dimension)
 {
     g_auto(GStrv) symbols = g_strsplit(unit_symbols(dimension), ", ", -1);
@@ -222,7 +240,9 @@ char *unit_suggestion(const char *text, enum unit_dimension dimension)
     if (decimal_parse(text, &end, &d) != UNIT_OK)
         return NULL;
     g_autofree char *symbol = g_strstrip(g_strdup(end));
-    nearest = sim_nearest_name(symbol, (const char *const *)symbols);
+    nearest = dimension == UNIT_DATA_RATE ? unit_of_bits(symbol) : NULL;
+    if (!nearest)
+        nearest = sim_nearest_name(symbol, (const char *const *)symbols);
     if (!nearest)
         return NULL;
     if (dimension == UNIT_SIZE && strlen(nearest) == 2) { /* "KB" is written for both */

@@ -41,6 +41,9 @@ const char *unit_symbols(enum unit_dimension dimension);
 /* "a time"; UNIT_NONE: "a plain number" */
 const char *unit_dimension_name(enum unit_dimension dimension);
 
+/* The symbol that "Gb/s" and "Gbps" mean, "Gbit/s": a small b is a bit. NULL: others. */
+const char *unit_of_bits(const char *symbol);
+
 /* For a quantity whose unit is unknown: `did you mean "kB" or "KiB"?`; NULL if no unit of the
  * dimension is near. The caller g_free()s it. */
 char *unit_suggestion(const char *text, enum unit_dimension dimension);

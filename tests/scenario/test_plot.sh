@@ -558,6 +558,7 @@ refused "a series that is not sampled" $bandwidth 'kind = "series"; metric = "re
     'plot.metric: .* \(none without measure.sample_interval_us\)'
 refused "no histogram" $size 'kind = "cdf"; metric = "latency_mean_ns";' \
     'plot.metric: found "latency_mean_ns" .*expected a histogram .*"latency_ns"'
+refused "a rate in bits" $bandwidth 'x = "to"; y = "read_gbyte_s"; y_unit = "Gb/s";' 'plot.y_unit: found "Gb/s" .*; did you mean "Gbit/s"\?$'
 refused "a distribution along an axis" $size 'kind = "cdf"; metric = "latency_ns"; x = "op";' 'plot.x: .*no x'
 refused "a histogram along an axis" $size 'kind = "histogram"; metric = "latency_ns"; x = "op";' 'plot.x: .*along y'
 refused "whiskers" $size 'kind = "box"; metric = "latency_ns"; whiskers = "minmx";' 'plot.whiskers: .*did you mean "minmax"'

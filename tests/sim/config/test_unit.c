@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <glib.h>
 #include <string.h>
 
 #include "sim/config/unit.h"
@@ -156,6 +157,23 @@ static void every_listed_symbol_is_known(void **state)
     }
 }
 
+static void a_small_b_is_a_bit(void **state)
+{
+    static const char *const cases[][2] = {
+        { "100 Gb/s", "did you mean \"Gbit/s\"?" }, { "100Gbps", "did you mean \"Gbit/s\"?" },
+        { "5 kb/s", "did you mean \"kbit/s\"?" },   { "5 Kb/s", "did you mean \"kbit/s\"?" },
+        { "8 b/s", "did you mean \"bit/s\"?" },     { "3 gB/s", "did you mean \"GB/s\"?" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < SIM_N_ELEMENTS(cases); i++) {
+        char *suggestion = unit_suggestion(cases[i][0], UNIT_DATA_RATE);
+
+        assert_string_equal(suggestion, cases[i][1]);
+        g_free(suggestion);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -165,6 +183,7 @@ int main(void)
         cmocka_unit_test(doubles_are_read_as_the_decimal_they_show),
         cmocka_unit_test(formats_are_exact),
         cmocka_unit_test(every_listed_symbol_is_known),
+        cmocka_unit_test(a_small_b_is_a_bit),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
