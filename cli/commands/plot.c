@@ -477,6 +477,18 @@ static unsigned file_format(const char *output)
     return 0;
 }
 
+/* Whether it looks like the file of a picture that is not drawn, and would become a folder. */
+static bool is_other_picture(const char *output)
+{
+    static const char *const others[] = { ".png", ".svg", ".pdf",  ".jpg", ".jpeg",
+                                          ".gif", ".eps", ".webp", ".ps",  ".bmp" };
+    g_autofree char *lower = g_ascii_strdown(output, -1);
+    for (size_t i = 0; i < G_N_ELEMENTS(others); i++)
+        if (g_str_has_suffix(lower, others[i]))
+            return !g_file_test(output, G_FILE_TEST_IS_DIR);
+    return false;
+}
+
 /* Where pictures go and which. format NULL: not said. False with what is wrong printed. */
 static bool read_output(struct plot_request *request, const char *output, const char *format)
 {
@@ -489,6 +501,11 @@ static bool read_output(struct plot_request *request, const char *output, const 
     const unsigned pictures = request->formats & (1u << PLOT_PNG | 1u << PLOT_SVG);
     if (request->formats == 0 || !cli_folder_exists("--output", output))
         return false;
+    if (output != NULL && of_file == 0 && is_other_picture(output)) {
+        fprintf(stderr, "nudma plot: --output %s: expected FILE.png, FILE.svg or a folder\n",
+                output);
+        return false;
+    }
     if (output == NULL || (of_file != 0 ? pictures == of_file : pictures != 0))
         return true;
     fprintf(stderr, "nudma plot: --output %s: found --format %s, expected %s\n", output,

@@ -279,6 +279,8 @@ output() { # output NAME MESSAGE ARGUMENT...: which are refused
     is "$1" "$?, $(tail -n 1 <<<"$out")" "2, $2"
 }
 output "of another format" 'nudma plot: --output x.svg: found --format png, expected that of the file'"'"'s name; several need a folder' -o x.svg -F png
+output "of a kind that is not drawn" 'nudma plot: --output x.jpg: expected FILE.png, FILE.svg or a folder' -o x.jpg -F png
+output "of one in capitals" 'nudma plot: --output x.PNG: expected FILE.png, FILE.svg or a folder' -o x.PNG -F png
 output "of several scenarios" '--output x.svg: one file for the pictures of 2 scenarios, expected a folder' pcie_bench/latency_size -o x.svg
 output "a folder for what goes to standard output" \
     'nudma plot: --output x: found --format text, expected png, svg: text and scripts go to standard output' -o x
