@@ -32,8 +32,9 @@ static char *binary_number(double value)
 
 char *plot_size_text(double value)
 {
-    return value >= 1024.0 && fmod(value, 256.0) == 0.0 ? binary_number(value)
-                                                        : g_strdup_printf("%.17g", value);
+    if (value >= 1024.0 && fmod(value, 256.0) == 0.0)
+        return binary_number(value);
+    return g_strdup_printf(fmod(value, 1.0) == 0.0 ? "%.17g" : "%.6g", value);
 }
 
 /* Powers of two, as people write sizes. */

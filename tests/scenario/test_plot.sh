@@ -157,6 +157,10 @@ has "a panel without results is said to have none" "$(cat one.txt)" \
     '^p/one: no results of throughput_gbit_s where transfer_bytes=8 in one.db'
 is "and is all that is said" "$(wc -l <one.txt)" 1
 is "and left out" "$("$nudma" plot p/one --scenarios . --db one.db -F gnuplot 2>/dev/null | grep -c '^plot ')" 1
+figure p/metric.cfg $size 'x = "latency_mean_ns"; y = "latency_mean_ns"; series = ["op"]; filter = "op=read transfer_bytes=64";'
+"$simulate" run p/metric --scenarios . --db one.db -q --filter 'op=read transfer_bytes=64' >/dev/null
+has "of a single value that is measured there are six digits" \
+    "$("$nudma" plot p/metric --scenarios . --db one.db -F gnuplot 2>/dev/null)" "^set xtics \('[0-9.]{1,7}' "
 # Of nine points the last one's label stands below it, not beside it, where the one before stands.
 figure p/edge.cfg $size 'x = "transfer_bytes"; x_min = 4.8; x_max = 75.2; y = "latency_mean_ns"; series = ["op"];
     ratio_labels = "op=write_read/op=read";'
