@@ -88,18 +88,21 @@ static const struct axis_value *same_number(const struct axis *axis, const struc
     return NULL;
 }
 
-/* Takes the value over, or frees it with a message. */
+/* Takes the value over, or frees it with a message. One whose label cannot stand in a point stays,
+ * with a message, for what refers to the axis. */
 static bool add_value(struct axis *axis, struct axis_value *value, struct config_place place,
                       struct sim_error_list *errors)
 {
     const struct axis_value *same = same_number(axis, value);
+    const bool valid = label_valid(value->label);
     bool good = false;
 
-    if (!label_valid(value->label))
+    if (!valid)
         sim_error_add(errors, place.file, place.line,
                       "axis %s: found the value \"%.60s\", expected one without \"=\", \",\" and "
-                      "blanks around it",
-                      axis->name, value->label);
+                      "blanks around it%s",
+                      axis->name, value->label,
+                      axis->setting ? "; `variants` give names to such values" : "");
     else if (axis_value_named(axis, value->label))
         sim_error_add(errors, place.file, place.line, "axis %s: value %s stands there twice",
                       axis->name, value->label);
@@ -109,7 +112,7 @@ static bool add_value(struct axis *axis, struct axis_value *value, struct config
                       axis->name, same->label, value->label);
     else
         good = true;
-    if (good)
+    if (good || (!valid && *value->label))
         g_ptr_array_add(axis->values, value);
     else
         axis_value_free(value);

@@ -820,7 +820,7 @@ static const char *const axis_mistakes[][2] = {
       "scenarios/t.cfg:2: axis a: the values 8 Gbit/s and 1 GB/s are the same, expected one of them" },
     { "axes = ( { name = \"a\"; setting = \"x\"; values = [\"p=q\"]; } );",
       "scenarios/t.cfg:1: axis a: found the value \"p=q\", expected one without \"=\", \",\" "
-      "and blanks around it" },
+      "and blanks around it; `variants` give names to such values" },
     { "axes = ( { name = \"a\"; setting = \"x\"; values = ( [1] ); } );",
       "scenarios/t.cfg:1: axes.[0].values.[0]: found a list, expected one value; \"variants\" "
       "set several settings" },
@@ -900,6 +900,15 @@ static void several_mistakes_are_reported_together(void **state)
         "or variants = (...)",
         "--set: there is no axis \"c\"");
     scenario_free(s);
+}
+
+static void values_that_cannot_stand_in_a_point_make_an_axis(void **state)
+{
+    refuse_sets(*state,
+                "x = 1;\naxes = ( { name = \"a\"; setting = \"x\"; values = [\"p=q\"]; } );",
+                "axes.a=1",
+                "scenarios/t.cfg:2: axis a: found the value \"p=q\", expected one without \"=\", "
+                "\",\" and blanks around it; `variants` give names to such values");
 }
 
 static void too_many_points(void **state)
@@ -1083,6 +1092,7 @@ int main(void)
         TEST(near_numbers_are_not_the_same),
         TEST(mistakes_in_axes),
         TEST(several_mistakes_are_reported_together),
+        TEST(values_that_cannot_stand_in_a_point_make_an_axis),
         TEST(too_many_points),
         TEST(an_axis_value_that_cannot_be_set),
         TEST(an_outline_reads_what_it_needs),
