@@ -125,15 +125,16 @@ static char *stat_name(const struct stat_desc *stat)
     return name;
 }
 
-static void print_stats(const struct stat_desc *stats)
+/* Of the statistic `only`, of this very name; NULL: of all. */
+static void print_stats(const struct stat_desc *stats, const char *only)
 {
     static const char *const kinds[] = { "",          "counter", "rate", "mean",
                                          "histogram", "maximum", "bound" };
     struct cli_table *table = cli_table_new("statistic|kind|unit|meaning");
     for (const struct stat_desc *stat = stats; stat->kind != STAT_END; stat++) {
-        if (stat->part > 0)
+        if (only != NULL ? strcmp(stat->name, only) != 0 : stat->part > 0)
             continue;
-        g_autofree char *name = stat_name(stat);
+        g_autofree char *name = only != NULL ? g_strdup(only) : stat_name(stat);
         cli_table_cell(table, "%s", name);
         cli_table_cell(table, "%s", kinds[stat->kind]);
         cli_table_cell(table, "%s", stat->unit);
@@ -203,11 +204,22 @@ static char *record_name(const struct record_desc *records, const struct record_
                            first->name + n_head + n_digits);
 }
 
-static void add_records(struct cli_table *table, const struct record_desc *records)
+/* Without the mark that says what becomes of a program's name (docs/results.md). */
+static const char *bare_name(const struct record_desc *record)
+{
+    return record->name + (*record->name == '+' || *record->name == '.' ? 1 : 0);
+}
+
+/* Of the metric `only`; NULL: of all. */
+static void add_records(struct cli_table *table, const struct record_desc *records,
+                        const char *only)
 {
     static const char *const kinds[] = { "value", "histogram", "series" };
     for (const struct record_desc *record = records; record->name != NULL; record++) {
-        g_autofree char *name = record_name(records, record);
+        if (only != NULL && strcmp(bare_name(record), only) != 0)
+            continue;
+        g_autofree char *name = only != NULL ? g_strdup(record->name)
+                                             : record_name(records, record);
         if (name == NULL)
             continue;
         cli_table_cell(table, "%s", name);
@@ -217,12 +229,12 @@ static void add_records(struct cli_table *table, const struct record_desc *recor
     }
 }
 
-static void print_records(const struct describe_entry *entry)
+static void print_records(const struct describe_entry *entry, const char *only)
 {
     struct cli_table *table = cli_table_new("metric|kind|unit|meaning");
-    add_records(table, entry->records);
+    add_records(table, entry->records, only);
     if (entry->world != NULL)
-        add_records(table, entry->world);
+        add_records(table, entry->world, only);
     cli_table_print(table, "  ", stdout);
     cli_table_free(table);
 }
@@ -291,11 +303,11 @@ static void print_entry(const GArray *entries, const struct describe_entry *entr
     }
     if (entry->stats != NULL && entry->stats->kind != STAT_END) {
         printf("\n");
-        print_stats(entry->stats);
+        print_stats(entry->stats, NULL);
     }
     if (entry->records != NULL) {
         printf("\n");
-        print_records(entry);
+        print_records(entry, NULL);
     }
 }
 
@@ -325,7 +337,8 @@ static void print_names(const GArray *entries)
 
 struct answer {
     const struct describe_entry *entry;
-    const char *key; /* of this parameter alone; NULL: all of it */
+    const char *key;    /* of this parameter alone; NULL: all of it */
+    const char *metric; /* of this metric or statistic alone; the same */
 };
 
 static const struct describe_entry *find(const GArray *entries, const char *name)
@@ -392,9 +405,10 @@ static void find_setting(const GArray *entries, char **parts, guint n, GArray *a
 {
     const struct describe_entry *group = find_group(entries, parts, n);
     const struct describe_entry *common = group != NULL ? find_common(entries, group->kind) : NULL;
-    struct answer own = { group, group != NULL ? find_key(group, parts[n - 1]) : NULL };
+    struct answer own = { .entry = group,
+                          .key = group != NULL ? find_key(group, parts[n - 1]) : NULL };
     if (own.key == NULL && common != NULL)
-        own = (struct answer){ common, find_key(common, parts[n - 1]) };
+        own = (struct answer){ .entry = common, .key = find_key(common, parts[n - 1]) };
     const bool named = n > 1 && (group != NULL || strcmp(parts[0], "hosts") == 0 ||
                                  strcmp(parts[0], "devices") == 0);
     if (own.key != NULL) {
@@ -404,7 +418,7 @@ static void find_setting(const GArray *entries, char **parts, guint n, GArray *a
     guint known_at = named ? 1 : 0; /* groups: 1 for the outermost */
     for (guint i = 0; i < entries->len; i++) {
         const struct describe_entry *entry = &g_array_index(entries, struct describe_entry, i);
-        const struct answer answer = { entry, find_key(entry, parts[n - 1]) };
+        const struct answer answer = { .entry = entry, .key = find_key(entry, parts[n - 1]) };
         guint at = n - 1;
         while (at > 0 && !stands_in(entry, parts[at - 1]))
             at--;
@@ -455,14 +469,41 @@ static bool report_setting(const GArray *entries, const char *name, char **parts
     return nearest != NULL || group != NULL;
 }
 
+/* Groups of a scenario whose tables are in the documentation. False without a message: none. */
+static bool report_documented(const char *name, const char *group)
+{
+    static const char *const pages[][2] = {
+        { "plot", "docs/commands.md#plot-figures" },
+        { "axes", "docs/scenario-files.md#axes-and-points" },
+        { "constraints", "docs/scenario-files.md#axes-and-points" },
+        { "where", "docs/scenario-files.md#axes-and-points" },
+    };
+    for (size_t i = 0; i < SIM_N_ELEMENTS(pages); i++) {
+        if (strcmp(group, pages[i][0]) != 0)
+            continue;
+        fprintf(stderr, "nudma describe: \"%s\": the settings of `%s` are in %s\n", name, group,
+                pages[i][1]);
+        return true;
+    }
+    return false;
+}
+
 static void report_unknown(const GArray *entries, const char *name, char **parts, guint n)
 {
     g_autofree const char **names = g_new0(const char *, entries->len + 1);
     for (guint i = 0; i < entries->len; i++)
         names[i] = g_array_index(entries, struct describe_entry, i).name;
     const bool is_path = n > 2 || (n == 2 && find(entries, parts[0]) != NULL);
-    if (is_path && report_setting(entries, name, parts, n))
+    if ((n > 0 && report_documented(name, parts[0])) ||
+        (is_path && report_setting(entries, name, parts, n)))
         return;
+    if (is_path && strcmp(parts[0], "devices") == 0) {
+        fprintf(stderr,
+                "nudma describe: \"%s\": no device has such a setting (nudma describe TYPE lists "
+                "those of a type)\n",
+                name);
+        return;
+    }
     const char *nearest = sim_nearest_name(name, names);
     if (nearest == NULL && n > 1)
         nearest = sim_nearest_name(parts[n - 1], names); /* pcie.lnk: it is called link */
@@ -484,13 +525,57 @@ static const struct describe_entry *find_named(const GArray *entries, const char
     return NULL;
 }
 
+static bool any_record(const struct record_desc *records, const char *metric)
+{
+    for (; records != NULL && records->name != NULL; records++)
+        if (strcmp(bare_name(records), metric) == 0)
+            return true;
+    return false;
+}
+
+static bool has_stat(const struct describe_entry *entry, const char *metric)
+{
+    for (const struct stat_desc *stat = entry->stats; stat != NULL && stat->kind != STAT_END;
+         stat++)
+        if (strcmp(stat->name, metric) == 0)
+            return true;
+    return false;
+}
+
+/* What records a metric of results: "iops", "fio.iops", "nic.pf0_rx_bytes", where what stands before
+ * its name is the scenario's, or an entry that has it. */
+static void find_metric(const GArray *entries, const char *name, GArray *answers)
+{
+    for (const char *metric = name; metric != NULL && answers->len == 0;) {
+        for (guint i = 0; i < entries->len; i++) {
+            const struct describe_entry *entry = &g_array_index(entries, struct describe_entry, i);
+            const struct answer answer = { .entry = entry, .metric = metric };
+            if (!any_record(entry->records, metric) && !any_record(entry->world, metric) &&
+                !has_stat(entry, metric))
+                continue;
+            const size_t n_before = (size_t)(metric - name);
+            if (n_before == strlen(entry->name) + 1 &&
+                strncmp(name, entry->name, n_before - 1) == 0) {
+                g_array_set_size(answers, 0);
+                g_array_append_val(answers, answer);
+                return;
+            }
+            g_array_append_val(answers, answer);
+        }
+        metric = strchr(metric, '.');
+        metric = metric != NULL ? metric + 1 : NULL;
+    }
+}
+
 /* False with a message: it names nothing. */
 static bool add_answers(const GArray *entries, const char *name, GArray *answers)
 {
     g_auto(GStrv) parts = path_parts(name);
     const guint n = g_strv_length(parts);
     g_autoptr(GArray) found = g_array_new(FALSE, FALSE, sizeof(struct answer));
-    struct answer whole = { find(entries, name), NULL };
+    struct answer whole = { .entry = find(entries, name) };
+    if (n > 1 && report_documented(name, parts[0]))
+        return false;
     if (whole.entry == NULL && n > 0)
         find_setting(entries, parts, n, found);
     if (whole.entry == NULL && found->len == 0 && n > 1)
@@ -500,6 +585,8 @@ static bool add_answers(const GArray *entries, const char *name, GArray *answers
     if (whole.entry != NULL)
         g_array_append_val(found, whole);
     if (found->len == 0)
+        find_metric(entries, name, found);
+    if (found->len == 0)
         report_unknown(entries, name, parts, n);
     g_array_append_vals(answers, found->data, found->len);
     return found->len > 0;
@@ -507,13 +594,19 @@ static bool add_answers(const GArray *entries, const char *name, GArray *answers
 
 static void print_answer(const GArray *entries, const struct answer *answer)
 {
-    if (answer->key == NULL) {
+    if (answer->key == NULL && answer->metric == NULL) {
         print_entry(entries, answer->entry);
         return;
     }
     g_autofree char *title = g_strdup_printf("%s: %s", answer->entry->name, answer->entry->help);
     cli_print_words(title, 4);
     printf("\n");
+    if (answer->metric != NULL && has_stat(answer->entry, answer->metric))
+        print_stats(answer->entry->stats, answer->metric);
+    else if (answer->metric != NULL)
+        print_records(answer->entry, answer->metric);
+    if (answer->metric != NULL)
+        return;
     print_params(answer->entry, answer->key);
     if (answer->entry->types != DESCRIBE_PART && strcmp(answer->key, "type") == 0) {
         printf("\n");
@@ -551,11 +644,12 @@ int cli_describe(int argc, char **argv)
         { .long_name = NULL },
     };
     int status = CLI_DONE;
-    if (cli_parse(&options, "[NAME...]",
-                  "Describes device models, parts of a host and workloads: their parameters with "
-                  "unit, default,\nrange, provenance and source, and their statistics.",
-                  "NAME may be a setting, as --set takes it. Without NAME: what there is.", entries,
-                  argc, argv, &status)) {
+    if (cli_parse(
+            &options, "[NAME...]",
+            "Describes device models, parts of a host and workloads: their parameters with "
+            "unit, default,\nrange, provenance and source, and their statistics.",
+            "NAME may be a setting, as --set takes it, or a metric. Without NAME: what there is.",
+            entries, argc, argv, &status)) {
         g_autoptr(GArray) known = collect();
         status = describe_names(known, options.arguments, all);
     }

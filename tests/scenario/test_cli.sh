@@ -150,6 +150,16 @@ has "a model says that there is more" "$("$nudma" describe ether.switch)" 'every
 has "a device of the scenario's" "$("$nudma" describe devices.ssd)" '^ *integrated '
 has "of all workloads" "$("$nudma" describe workload.op)" '^pcie_bench: '
 has "a slip in one of these" "$("$nudma" describe devices.ssd.tpye 2>&1)" 'did you mean "type"'
+is "a metric" "$("$nudma" describe netperf.throughput_gbit_s | awk '/^[a-z._]*:/ { print $1 } /gbit_s/ { print $1, $2, $3 }' | xargs)" \
+    "netperf: +throughput_gbit_s value Gbit/s +throughput_gbit_s series Gbit/s"
+has "of any program" "$("$nudma" describe iops)" '^fio: '
+is "a statistic of a device of the scenario's" "$("$nudma" describe server_nic.pf1_rx_bytes | awk '{ print $1 }' | xargs)" \
+    "nic.ethernet: statistic pf1_rx_bytes"
+has "a setting of figures" "$("$nudma" describe plot.kind 2>&1)" \
+    '^nudma describe: "plot.kind": the settings of .plot. are in docs/commands.md#plot-figures$'
+is "nothing" "$("$nudma" describe '' 2>&1)" 'nudma describe: nothing is called "" (nudma describe lists all)'
+is "a setting of no device" "$("$nudma" describe devices.ssd.size 2>&1)" \
+    'nudma describe: "devices.ssd.size": no device has such a setting (nudma describe TYPE lists those of a type)'
 out=$("$nudma" describe hosts.server.cache.lcl_ways 2>&1); is "a setting that is none" $? 2
 is "the nearest there" "$out" 'nudma describe: "hosts.server.cache.lcl_ways": cache has no such setting; did you mean "llc_ways"?'
 has "describe shows units and provenance" "$("$nudma" describe pcie.requester)" \
