@@ -35,7 +35,7 @@ static bool made_by_set(const struct config_node *group)
     return config_line(group) == 0;
 }
 
-static void report_made(struct config_node *parent, struct config_node *group,
+static void report_made(struct config_node *parent, struct config_node *group, const char *what,
                         struct sim_error_list *errors)
 {
     const char *names[64];
@@ -44,7 +44,7 @@ static void report_made(struct config_node *parent, struct config_node *group,
         if (!made_by_set(config_child(parent, i)))
             names[n++] = config_name(config_child(parent, i));
     names[n] = NULL;
-    config_mistake(group, errors, "a host or device of the file", names);
+    config_no_such(group, errors, what, names);
     config_mark_read(group);
 }
 
@@ -83,7 +83,7 @@ static void build_hosts(struct world *world, struct config_node *hosts,
             continue;
         }
         if (made_by_set(group)) {
-            report_made(hosts, group, errors);
+            report_made(hosts, group, "host", errors);
             continue;
         }
         sim_map_add(world->host_idx, name, world->n_hosts);
@@ -247,7 +247,7 @@ static void build_devices(struct world *world, struct config_node *devices,
             continue;
         }
         if (made_by_set(group)) {
-            report_made(devices, group, errors);
+            report_made(devices, group, "device", errors);
             continue;
         }
         const struct model_ops *ops = device_ops(group, errors);

@@ -499,6 +499,15 @@ void config_mistake(const struct config_node *node, struct sim_error_list *error
                 errors, expected, names);
 }
 
+void config_no_such(const struct config_node *group, struct sim_error_list *errors,
+                    const char *what, const char *const *names)
+{
+    g_autofree char *suggestion = sim_suggestion(group->name, names);
+
+    sim_error_add(errors, group->place.file, group->place.line, "%s: no %s \"%s\"%s%s", group->path,
+                  what, group->name, *suggestion ? "; " : "", suggestion);
+}
+
 bool config_expect(const struct config_node *node, enum config_kind kind,
                    struct sim_error_list *errors, const char *expected)
 {

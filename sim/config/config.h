@@ -138,6 +138,10 @@ bool config_check_unknown(struct config *config, struct sim_error_list *errors);
  * (NULL-terminated) the message has the nearest of them; expected may then be NULL. */
 void config_mistake(const struct config_node *node, struct sim_error_list *errors,
                     const char *expected, const char *const *names);
+/* Reports "file:line: path: no device "x"; did you mean "y"?" of a group that stands where those of
+ * `names` do. */
+void config_no_such(const struct config_node *group, struct sim_error_list *errors,
+                    const char *what, const char *const *names);
 /* True if `node` is of this kind. If it is of another, reports that with config_mistake(); a node
  * that is NULL is no mistake. */
 bool config_expect(const struct config_node *node, enum config_kind kind,

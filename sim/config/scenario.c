@@ -344,7 +344,7 @@ static void refuse_others(const struct scenario *scenario, const struct config *
             struct config_node *group = config_child(found, k);
 
             if (!g_strv_contains(names, config_name(group)))
-                config_mistake(group, errors, "a host or device of the file", names);
+                config_no_such(group, errors, i == 0 ? "host" : "device", names);
         }
     }
 }

@@ -59,6 +59,10 @@ is "more than the device holds" $? 2
 has "is told what it holds" "$out" 'span_bytes: found "512 GiB".* at most capacity_bytes of the device'
 out=$("$nudma" run $fio --db x.db --set programs.fiu.cpu=1 2>&1); is "a program that is none" $? 2
 is "is told with the nearest" "$out" '--set: programs.fiu: no program "fiu"; did you mean "fio"?'
+is "as is a device" "$("$nudma" run pcie_bench/latency_size --list --set devices.nfq.lanes=4 2>&1)" \
+    '--set: devices.nfq: no device "nfq"; did you mean "nfp"?'
+is "and a host" "$("$nudma" run pcie_bench/latency_size --list --set hosts.sever.machine=x 2>&1)" \
+    '--set: hosts.sever: no host "sever"; did you mean "server"?'
 shared=smartio/fig29_sriov_shared
 names() { "$nudma" run $shared --db x.db "$@" 2>&1; }
 out=$(names --set functions.port=nic.vf9); is "a function that is not there" $? 2

@@ -65,11 +65,7 @@ static void no_program(struct config_node *programs, struct config_node *group,
         if (config_kind(child) == CONFIG_GROUP && config_find(child, "type") != NULL)
             names[n++] = config_name(child);
     }
-    char *suggestion = sim_suggestion(config_name(group), names);
-    sim_error_add(errors, config_file(group), config_line(group), "%s: no program \"%s\"%s%s",
-                  config_path(group), config_name(group), *suggestion != '\0' ? "; " : "",
-                  suggestion);
-    free(suggestion);
+    config_no_such(group, errors, "program", names);
     free(names);
 }
 

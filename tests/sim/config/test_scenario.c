@@ -677,8 +677,7 @@ static void a_file_for_another_host_is_refused(void **state)
     scenario_free(load_good(f, text, SETS("@here.cfg")));
     write_file("here.cfg", "\nhosts = { server = { n = 2; }; };\n");
     refuse_sets(f, text, "@here.cfg",
-                "here.cfg:2: hosts.server: found a group, expected a host or device of the file; "
-                "expected one of \"a\", \"b\"");
+                "here.cfg:2: hosts.server: no host \"server\"; expected one of \"a\", \"b\"");
     write_file("here.cfg", "hosts = { server = { n = 2; }; };\ncables = ();\n");
     scenario_free(load_good(f, text, SETS("@here.cfg")));
     scenario_free(load_good(f, "a = 1;", SETS("@here.cfg")));
