@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "models/pcie/link/tlp_trace.h"
+#include "sim/config/unit.h"
 #include "sim/engine/steps.h"
 #include "workloads/base/describe.h"
 #include "workloads/base/workload.h"
@@ -51,6 +52,23 @@ static const struct workload_ops *find_ops(struct config_node *root, struct conf
     return NULL;
 }
 
+static void check_sampling(const struct workload *workload, struct config_node *root,
+                           struct sim_error_list *errors)
+{
+    const sim_time interval_ps = workload->measure.sample_interval_ps;
+    const sim_time duration_ps = workload->measure.duration_ps;
+    const struct unit *us = unit_find("us");
+    char least[UNIT_TEXT_BYTES], most[UNIT_TEXT_BYTES], expected[160];
+    if (interval_ps == 0 ||
+        (duration_ps >= interval_ps && duration_ps / interval_ps <= SAMPLES_MAX))
+        return;
+    unit_format_whole((duration_ps + SAMPLES_MAX - 1) / SAMPLES_MAX, us, least);
+    unit_format_whole(duration_ps, us, most);
+    snprintf(expected, sizeof(expected), "%s..%s us: 1 to %d samples in measure.duration_us", least,
+             most, SAMPLES_MAX);
+    config_mistake(config_find(root, "measure.sample_interval_us"), errors, expected, NULL);
+}
+
 static void read_measure(struct workload *workload, struct config_node *root,
                          struct sim_error_list *errors)
 {
@@ -60,12 +78,7 @@ static void read_measure(struct workload *workload, struct config_node *root,
     config_read_params(workload->config, measure, "measure", measure_params_table,
                        &workload->measure, errors);
     config_read_params(workload->config, engine, "engine", engine_params_table, &params, errors);
-    const sim_time interval_ps = workload->measure.sample_interval_ps;
-    if (interval_ps != 0 && (workload->measure.duration_ps < interval_ps ||
-                             workload->measure.duration_ps / interval_ps > SAMPLES_MAX))
-        config_mistake(config_find(root, "measure.sample_interval_us"), errors,
-                       "an interval with at least one sample and at most 100000 in duration_us",
-                       NULL);
+    check_sampling(workload, root, errors);
     workload->precision.ratio = workload->measure.precision_ratio;
     sim_task_set_quantum(workload->sim, params.quantum_ps);
 }
