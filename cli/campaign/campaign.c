@@ -429,8 +429,8 @@ static void say_what_is_left_out(const struct campaign *campaign)
 {
     const unsigned n = plan_count(campaign->plan, PLAN_STORED_BEFORE);
     if (n > 0 && !campaign->quiet)
-        fprintf(stderr, "%u of %u runs are in the database already (--force runs them again)\n", n,
-                campaign->plan->jobs->len);
+        fprintf(stderr, "%u of %u runs %s in the database already (--force runs %s again)\n", n,
+                campaign->plan->jobs->len, n == 1 ? "is" : "are", n == 1 ? "it" : "them");
 }
 
 static void say_what_others_did(const struct running *running)

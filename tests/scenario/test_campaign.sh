@@ -87,6 +87,8 @@ many=(pcie_bench/latency_window pcie_bench/latency_iommu)
 "$simulate" run "${many[@]}" $size -j2 -q --db many.db >/dev/null; is "many points" $? 0
 has "have the hashes that one process gives them" \
     "$("$nudma" run "${many[@]}" $size -j1 --db many.db 2>&1 >/dev/null)" '^67 of 67 runs are in the database'
+has "one of several" "$("$nudma" run $size --force --db one_of.db --filter 'op=read transfer_bytes=8' -q 2>&1
+    "$nudma" run $size --db one_of.db --filter 'op=read transfer_bytes=8,16' 2>&1)" '^1 of 2 runs is in the database already \(--force runs it again\)'
 sed 's/2048\]/2048, 70000]/' "$NUDMA_SCENARIOS/$size.cfg" >last.cfg
 for jobs in 1 2; do
     said[jobs]=$("$nudma" run "${many[@]}" last.cfg -j$jobs --db many.db 2>&1 >/dev/null)
