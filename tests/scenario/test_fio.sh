@@ -151,6 +151,9 @@ has "says so" "$out" 'json_output: found "fio.db", which is the scenario or the 
 out=$(run -q --seeds 2 --set programs.fio.json_output=all.json)
 is "several seeds, one json_output" $? 2
 has "says so" "$out" 'found "all.json", which runs of 2 seeds write, expected a file for each'
+out=$(run -q --set programs.fio.json_output=none/all.json)
+is "json_output in a folder that is none, before anything runs" "$? $out" \
+    '2 --set: programs.fio.json_output: found "none/all.json" (a string), expected a file in a folder that there is'
 example --set 'programs.fio.json_output=all-{point}.json' >point.txt
 is "a file for each point" "$(echo all*.json)" \
     "all-config=lending,iodepth=1.json all-config=lending,iodepth=16.json all-config=lending,iodepth=4.json"

@@ -231,8 +231,20 @@ static void check_jobs(struct fio *fio, struct sim_error_list *errors)
     }
 }
 
+/* Where the results go is looked for before the run, which may be long. */
+static void check_folder(struct fio *fio, struct sim_error_list *errors)
+{
+    g_autofree char *folder = g_path_get_dirname(fio->json_path);
+    if (strstr(folder, "{seed}") != NULL)
+        return;
+    if (!g_file_test(folder, G_FILE_TEST_IS_DIR))
+        mistake(fio, "json_output", errors, "a file in a folder that there is", NULL);
+    else if (g_file_test(fio->json_path, G_FILE_TEST_IS_DIR))
+        mistake(fio, "json_output", errors, "a file; that is a folder", NULL);
+}
+
 /* {point} is known here, {seed} when it is written. */
-static void note_output(struct fio *fio)
+static void note_output(struct fio *fio, struct sim_error_list *errors)
 {
     struct config *config = fio->program->workload->config;
     const struct config_node *node = config_find(fio->program->group, "json_output");
@@ -246,6 +258,7 @@ static void note_output(struct fio *fio)
     fio->json_path = memcpy(program_zalloc(fio->program, file->len + 1, 1), file->str,
                             file->len + 1);
     config_add_output(config, node, fio->json_path);
+    check_folder(fio, errors);
     g_string_free(point, TRUE);
     g_string_free(file, TRUE);
 }
@@ -256,7 +269,7 @@ static void fio_check(struct program *program, struct sim_error_list *errors)
     fio->program = program;
     fio->from_file = *fio->job_file != '\0' || *fio->job_options != '\0';
     fio->first = first_from_file(fio);
-    note_output(fio);
+    note_output(fio, errors);
     program->own_time = fio->operations != 0 || fio->from_file; /* served_s() */
     fio->host = program_lending_host(program, "on", fio->host_name, errors);
     if (fio->from_file)
