@@ -154,6 +154,9 @@ has "says so" "$out" 'found "all.json", which runs of 2 seeds write, expected a 
 out=$(run -q --set programs.fio.json_output=none/all.json)
 is "json_output in a folder that is none, before anything runs" "$? $out" \
     '2 --set: programs.fio.json_output: found "none/all.json" (a string), expected a file in a folder that there is'
+out=$(run -q --set programs.fio.job_options=runtime=2ms --set measure.warmup_us=200000)
+has "jobs that end in the warm-up, and what helps" "$out" \
+    'no time was measured: .* had ended when measure.warmup_us was over: lower measure.warmup_us'
 example --set 'programs.fio.json_output=all-{point}.json' >point.txt
 is "a file for each point" "$(echo all*.json)" \
     "all-config=lending,iodepth=1.json all-config=lending,iodepth=16.json all-config=lending,iodepth=4.json"

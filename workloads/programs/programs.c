@@ -410,7 +410,7 @@ static void measure(struct programs *all)
         return; /* what could be recorded says nothing: a program could not do its work */
     if (sim_now(workload->sim) == all->begin_ps)
         sim_fail(workload->sim, "no time was measured: all programs that end by themselves had "
-                                "ended when measure.warmup_us was over");
+                                "ended when measure.warmup_us was over: lower measure.warmup_us");
     else if (any_finite(all) && !all_finished(all))
         fail_unfinished(all);
     else if (all_connected(all)) {
