@@ -492,8 +492,9 @@ static bool wire_fits(const struct ether_wire_params *params, const struct ether
     double rate = rate_of(params, a, b);
     size_t before = errors->n_messages;
     if (rate < RATE_GBIT_S_MIN)
-        sim_error_add(errors, file, line, "an Ethernet wire of %g Gb/s; expected at least %g Gb/s",
-                      rate, RATE_GBIT_S_MIN);
+        sim_error_add(errors, file, line,
+                      "an Ethernet wire of %g Gbit/s; expected at least %g Gbit/s", rate,
+                      RATE_GBIT_S_MIN);
     if (a == b)
         sim_error_add(errors, file, line, "both ends are Ethernet port %s", a->name);
     for (unsigned i = 0; i < 2; i++) {
@@ -501,7 +502,7 @@ static bool wire_fits(const struct ether_wire_params *params, const struct ether
             sim_error_add(errors, file, line, "Ethernet port %s is plugged twice", ports[i]->name);
         if (rate > ports[i]->rate_gbit_s_max)
             sim_error_add(errors, file, line,
-                          "a wire of %g Gb/s, but Ethernet port %s has at most %g Gb/s", rate,
+                          "a wire of %g Gbit/s, but Ethernet port %s has at most %g Gbit/s", rate,
                           ports[i]->name, ports[i]->rate_gbit_s_max);
     }
     return errors->n_messages == before;

@@ -23,7 +23,7 @@ static void *stats_of(void *port)
 
 static void describe(const void *port, char *text, size_t bytes)
 {
-    snprintf(text, bytes, "%g Gb/s", ether_port_rate_gbit_s(port));
+    snprintf(text, bytes, "%g Gbit/s", ether_port_rate_gbit_s(port));
 }
 
 static bool check_idle(struct sim *sim, void *const *ports, unsigned n)

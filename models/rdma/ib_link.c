@@ -268,7 +268,7 @@ static bool wire_fits(const struct ib_wire_params *params, const struct ib_port 
     const size_t before = errors->n_messages;
     if (rate < RATE_GBIT_S_MIN)
         sim_error_add(errors, file, line,
-                      "an InfiniBand wire of %g Gb/s; expected at least %g Gb/s", rate,
+                      "an InfiniBand wire of %g Gbit/s; expected at least %g Gbit/s", rate,
                       RATE_GBIT_S_MIN);
     if (a == b)
         sim_error_add(errors, file, line, "both ends are InfiniBand port %s", a->name);
@@ -278,7 +278,7 @@ static bool wire_fits(const struct ib_wire_params *params, const struct ib_port 
                           ports[i]->name);
         if (rate > ports[i]->rate_gbit_s_max)
             sim_error_add(errors, file, line,
-                          "a wire of %g Gb/s, but InfiniBand port %s has at most %g Gb/s", rate,
+                          "a wire of %g Gbit/s, but InfiniBand port %s has at most %g Gbit/s", rate,
                           ports[i]->name, ports[i]->rate_gbit_s_max);
     }
     return errors->n_messages == before;
@@ -395,7 +395,7 @@ static void *stats_of(void *port)
 
 static void describe(const void *port, char *text, size_t bytes)
 {
-    snprintf(text, bytes, "%g Gb/s", ib_port_rate_gbit_s(port));
+    snprintf(text, bytes, "%g Gbit/s", ib_port_rate_gbit_s(port));
 }
 
 static bool check_idle(struct sim *sim, void *const *ports, unsigned n)

@@ -51,14 +51,14 @@ cables = ( { from = "anic.e0"; to = "bnic.e0"; length_m = 2; },
 workload = { type = "memory"; host = "a"; };
 END
 out=$("$nudma" topology ethernet.cfg); is "NICs on two hosts" $? 0
-has "a wire" "$out" '^  anic.e0 -- 100 Gb/s, 2 m -- bnic.e0$'
+has "a wire" "$out" '^  anic.e0 -- 100 Gbit/s, 2 m -- bnic.e0$'
 has "a cable's length is its own" "$out" 's0.rp1 -- Gen3 x16, 0.5 m -- bnic.p0'
 has "two functions" "$out" 's1.rp0 -- Gen3 x8 -- anic.p1'
 "$nudma" topology ethernet.cfg --format dot -o wire.dot; is "as a graph" $? 0
 read_by_dot "wire" wire.dot 4 6
 "$nudma" topology ethernet.cfg --format svg -o wire.svg; is "as a picture" $? 0
 is "well-formed" "$(well_formed wire.svg)" ""
-has "said in words" "$(cat wire.svg)" 'anic.e0 to bnic.e0, Ethernet, 100 Gb/s, 2 m'
+has "said in words" "$(cat wire.svg)" 'anic.e0 to bnic.e0, Ethernet, 100 Gbit/s, 2 m'
 
 # ---- Integrated ----------------------------------------------------------------------------------
 cat >integrated.cfg <<'END'
@@ -300,7 +300,7 @@ is "of NICs beside each other the one with two says which" "$found$(labels all.s
 } >pairs.cfg
 faults_of pairs.cfg
 is "cables between many hosts" "$found" ""
-is "all of them" "$(shown 'Gen3 x16' all.svg) $(shown '100 Gb/s' all.svg) $(grep -c 'stroke-dasharray' all.svg)" "4 2 2"
+is "all of them" "$(shown 'Gen3 x16' all.svg) $(shown '100 Gbit/s' all.svg) $(grep -c 'stroke-dasharray' all.svg)" "4 2 2"
 is "each from host to host" "$("$nudma" topology pairs.cfg -F dot | grep -oE '^  h[0-9] -- h[0-9]' | tr -d ' \n')" \
     "h0--h1h2--h3h4--h5h6--h7h0--h8h2--h6"
 

@@ -541,8 +541,8 @@ static void test_mistakes(void **state)
     struct ether_wire_params fast = { .rate_gbit_s = 200 };
     struct ether_port *a = &bench->end[0].port, *b = &bench->end[1].port;
     assert_null(ether_wire_new(bench->sim, "w", &fast, a, b, "file", 3, &bench->errors));
-    assert_string_equal(bench->errors.message[0], "file:3: a wire of 200 Gb/s, but Ethernet port "
-                                                  "a.e0 has at most 100 Gb/s");
+    assert_string_equal(bench->errors.message[0], "file:3: a wire of 200 Gbit/s, but Ethernet port "
+                                                  "a.e0 has at most 100 Gbit/s");
     assert_null(ether_wire_new(bench->sim, "w", &plain, a, a, "file", 4, &bench->errors));
     assert_string_equal(bench->errors.message[2], "file:4: both ends are Ethernet port a.e0");
     sim_error_release(&bench->errors);

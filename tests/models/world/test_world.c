@@ -151,7 +151,7 @@ static void test_ethernet_cables(void **unused)
         NULL,
     };
     static const char *const fast[] = {
-        ":3: a wire of 100 Gb/s, but Ethernet port y.e0 has at most 25 Gb/s", NULL
+        ":3: a wire of 100 Gbit/s, but Ethernet port y.e0 has at most 25 Gbit/s", NULL
     };
     static const char *const twice[] = { ":3: Ethernet port x.e0 is plugged twice", NULL };
     static const char *const itself[] = { ":3: both ends are InfiniBand port n.i0", NULL };
