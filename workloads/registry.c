@@ -133,6 +133,9 @@ static bool other_entry(unsigned index, struct describe_entry *entry)
           .help = "what every workload has: settings of the group `workload`",
           .settings = workload_settings,
           .types = DESCRIBE_WORKLOAD },
+        { .name = "numa",
+          .help = "what the memory system of each socket counts: HOST.s0.dram_read_bytes and so on",
+          .stats = numa_counter_table },
         part(os_param_group.name, os_param_group.help, os_param_group.table),
         part("network", "a host of the group `network`", network_params_table),
         { .name = "lending",
@@ -172,6 +175,7 @@ bool describe_entry(unsigned index, struct describe_entry *entry)
         if (index == n) {
             const struct host_param_group *group = &host_param_groups[n];
             *entry = part(group->name, group->help, group->table);
+            entry->stats = host_group_stats(group);
             return true;
         }
     index -= n;

@@ -63,6 +63,13 @@ const struct host_param_group host_param_groups[] = {
     { NULL, NULL, NULL, 0 },
 };
 
+const struct stat_desc *host_group_stats(const struct host_param_group *group)
+{
+    if (group->table == root_complex_params_table)
+        return root_complex_ops.stats;
+    return group->table == iommu_params_table ? iommu_stats_table : NULL;
+}
+
 const struct setting_desc host_settings[] = {
     { "machine", "text", "none",
       "which machine it is: values that another one's measurements decided are said to be borrowed" },

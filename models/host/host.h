@@ -88,6 +88,8 @@ struct host_param_group {
     size_t bytes; /* of the struct that they are read into; 0 in host_param_groups */
 };
 extern const struct host_param_group host_param_groups[];
+/* What a part of a host counts that such a group describes; NULL: nothing. */
+const struct stat_desc *host_group_stats(const struct host_param_group *group);
 /* Settings of a host that are no parameters. */
 extern const struct setting_desc host_settings[];
 

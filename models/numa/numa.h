@@ -194,6 +194,8 @@ void numa_warm_forgotten(struct numa *numa, unsigned socket, struct hpa hpa, uin
 void numa_warm_by_misses(struct numa *numa, bool on);
 
 /* ---- Statistics ------------------------------------------------------------------------------ */
+/* The table of each socket. */
+extern const struct stat_desc numa_counter_table[];
 /* Returns the index-th table of statistics with its prefix ("s0.") and its state; false beyond the
  * last. They count bytes of DRAM and interconnect by cause. */
 bool numa_stats(struct numa *numa, unsigned index, const char **prefix,

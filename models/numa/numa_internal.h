@@ -126,7 +126,6 @@ struct numa_counters {
     struct dram_peaks dram_peaks;
     struct stat_peak to_peak[NUMA_MAX_SOCKETS]; /* of to_bytes */
 };
-extern const struct stat_desc numa_counter_table[];
 
 /*
  * A core group: the cores that share one L2 (one core where L2 is private), with their L1s.

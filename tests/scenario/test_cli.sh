@@ -155,6 +155,8 @@ is "a metric" "$("$nudma" describe netperf.throughput_gbit_s | awk '/^[a-z._]*:/
 has "of any program" "$("$nudma" describe iops)" '^fio: '
 is "a statistic of a device of the scenario's" "$("$nudma" describe server_nic.pf1_rx_bytes | awk '{ print $1 }' | xargs)" \
     "nic.ethernet: statistic pf1_rx_bytes"
+is "of a host" "$("$nudma" describe server.s0.dram_read_bytes server.s0.rc.p2p_tlps server.s0.iommu.iotlb_misses | sed -n 's/^\([a-z_]*\): .*/\1/p' | xargs)" \
+    "numa root_complex iommu"
 has "a setting of figures" "$("$nudma" describe plot.kind 2>&1)" \
     '^nudma describe: "plot.kind": the settings of .plot. are in docs/commands.md#plot-figures$'
 is "nothing" "$("$nudma" describe '' 2>&1)" 'nudma describe: nothing is called "" (nudma describe lists all)'
