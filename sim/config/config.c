@@ -508,6 +508,28 @@ void config_no_such(const struct config_node *group, struct sim_error_list *erro
                   what, group->name, *suggestion ? "; " : "", suggestion);
 }
 
+bool config_refuse_made(struct config_node *parent, struct config_node *group, const char *key,
+                        const char *what, struct sim_error_list *errors)
+{
+    const char *origin = config_origin(group);
+    unsigned n = 0;
+
+    if (group->kind != CONFIG_GROUP || config_find(group, key) ||
+        (strcmp(origin, "--set") != 0 && !g_str_has_prefix(origin, "axis ")))
+        return false;
+    g_autofree const char **names = g_new0(const char *, config_count(parent) + 1);
+
+    for (unsigned i = 0; i < config_count(parent); i++) {
+        struct config_node *child = config_child(parent, i);
+
+        if (child->kind == CONFIG_GROUP && config_find(child, key))
+            names[n++] = child->name;
+    }
+    config_no_such(group, errors, what, names);
+    config_mark_read(group);
+    return true;
+}
+
 bool config_expect(const struct config_node *node, enum config_kind kind,
                    struct sim_error_list *errors, const char *expected)
 {

@@ -142,6 +142,10 @@ void config_mistake(const struct config_node *node, struct sim_error_list *error
  * `names` do. */
 void config_no_such(const struct config_node *group, struct sim_error_list *errors,
                     const char *what, const char *const *names);
+/* --set or an axis that misspells the name of a group makes another one, without the setting `key`
+ * that each group below `parent` has: true with config_no_such(), and the group is passed over. */
+bool config_refuse_made(struct config_node *parent, struct config_node *group, const char *key,
+                        const char *what, struct sim_error_list *errors);
 /* True if `node` is of this kind. If it is of another, reports that with config_mistake(); a node
  * that is NULL is no mistake. */
 bool config_expect(const struct config_node *node, enum config_kind kind,

@@ -63,6 +63,10 @@ is "as is a device" "$("$nudma" run pcie_bench/latency_size --list --set devices
     '--set: devices.nfq: no device "nfq"; did you mean "nfp"?'
 is "and a host" "$("$nudma" run pcie_bench/latency_size --list --set hosts.sever.machine=x 2>&1)" \
     '--set: hosts.sever: no host "sever"; did you mean "server"?'
+is "of the lending" "$("$nudma" run $fio --list --set lending.borrowr.lend=x 2>&1)" \
+    '--set: lending.borrowr: no host "borrowr"; did you mean "borrower"?'
+is "of the network" "$("$nudma" run ioctopus/fig09_tcp_rr --list --set network.clint.channels=4 2>&1)" \
+    '--set: network.clint: no host "clint"; did you mean "client"?'
 shared=smartio/fig29_sriov_shared
 names() { "$nudma" run $shared --db x.db "$@" 2>&1; }
 out=$(names --set functions.port=nic.vf9); is "a function that is not there" $? 2

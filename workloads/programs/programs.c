@@ -48,27 +48,6 @@ const struct param_desc program_params_table[] = {
 
 /* ---- Building -------------------------------------------------------------------------------- */
 
-/* --set or an axis changes a setting of a program that is not there: the group is theirs. */
-static bool is_no_program(struct config_node *group)
-{
-    const char *origin = config_origin(group);
-    return strcmp(origin, "--set") == 0 || strncmp(origin, "axis ", 5) == 0;
-}
-
-static void no_program(struct config_node *programs, struct config_node *group,
-                       struct sim_error_list *errors)
-{
-    const char **names = sim_zalloc(config_count(programs) + 1, sizeof(*names));
-    unsigned n = 0;
-    for (unsigned i = 0; i < config_count(programs); i++) {
-        struct config_node *child = config_child(programs, i);
-        if (config_kind(child) == CONFIG_GROUP && config_find(child, "type") != NULL)
-            names[n++] = config_name(child);
-    }
-    config_no_such(group, errors, "program", names);
-    free(names);
-}
-
 static const struct program_ops *find_ops(const struct program_ops *const *registry,
                                           struct config_node *programs, struct config_node *group,
                                           struct sim_error_list *errors)
@@ -82,10 +61,9 @@ static const struct program_ops *find_ops(const struct program_ops *const *regis
         for (unsigned i = 0; registry[i] != NULL; i++)
             if (strcmp(registry[i]->type, config_string(type)) == 0)
                 return registry[i];
-    if (type == NULL && is_no_program(group))
-        no_program(programs, group, errors);
-    else
-        config_mistake(type != NULL ? type : group, errors, "`type`: a program", names);
+    if (config_refuse_made(programs, group, "type", "program", errors))
+        return NULL;
+    config_mistake(type != NULL ? type : group, errors, "`type`: a program", names);
     config_mark_read(group);
     return NULL;
 }

@@ -328,8 +328,11 @@ struct lending *lending_new(struct world *world, struct config *config,
     lending->host = sim_zalloc(n, sizeof(*lending->host));
     lending->names = sim_zalloc(n + 1, sizeof(*lending->names));
     lending->device_names = sim_zalloc(1, sizeof(*lending->device_names));
-    for (unsigned i = 0; i < n && config_kind(group) == CONFIG_GROUP; i++)
-        read_host(lending, config, config_get(group, config_name(config_child(group, i))), errors);
+    for (unsigned i = 0; i < n && config_kind(group) == CONFIG_GROUP; i++) {
+        struct config_node *child = config_get(group, config_name(config_child(group, i)));
+        if (!config_refuse_made(group, child, "host", "host", errors))
+            read_host(lending, config, child, errors);
+    }
     lending->sound = errors->n_messages == before && world_sound(world);
     if (!lending->sound)
         return lending;

@@ -445,6 +445,8 @@ struct network *network_new(struct world *world, struct config *config, struct l
             config_mark_read(group);
             return network;
         }
+        if (config_refuse_made(group, child, "host", "host", errors))
+            continue;
         read_host(network, config, child, errors);
         if (config_kind(child) == CONFIG_GROUP)
             check_effects(&network->host[network->n_hosts - 1], errors);
