@@ -38,11 +38,10 @@ struct explain_change {
 /* A resource that can be made larger. */
 struct explain_resource {
     enum explain_kind kind;
-    char *name;     /* "receive credits of root ports of server" */
-    char *owner;    /* "hosts.server", "devices.ssd"; of several together "" */
-    char *root;     /* of a PCIe link: the host below which it is, "hosts.server"; else NULL, as of
-                       * links that several hosts reach, or none without a bridge */
-    GArray *change; /* struct explain_change */
+    char *name;       /* "receive credits of root ports of server" */
+    char *owner;      /* "hosts.server", "devices.ssd"; of several together "" */
+    char *root;       /* of a PCIe link: the only host it leads to, "hosts.server"; else NULL */
+    GArray *change;   /* struct explain_change */
     GPtrArray *parts; /* of several together: struct explain_resource, not owned; else NULL */
 };
 
