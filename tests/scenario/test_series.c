@@ -19,15 +19,6 @@ struct sampled {
     double tolerance, mean_tolerance; /* of both */
 };
 
-static const struct base *find_base(const char *name)
-{
-    for (unsigned i = 0; i < SIM_N_ELEMENTS(bases); i++)
-        if (strcmp(bases[i].name, name) == 0)
-            return &bases[i];
-    fail_msg("no base %s", name);
-    return NULL;
-}
-
 static void set_all(struct config *config, const char *text, struct sim_error_list *errors)
 {
     g_auto(GStrv) parts = g_strsplit(text, " ", 0);

@@ -117,15 +117,6 @@ static const char *fingerprint_of(struct settings *s, const struct base *base)
     return known;
 }
 
-static const struct base *find_base(const char *name)
-{
-    for (unsigned i = 0; i < SIM_N_ELEMENTS(bases); i++)
-        if (strcmp(bases[i].name, name) == 0)
-            return &bases[i];
-    fail_msg("no base %s", name);
-    return NULL;
-}
-
 /* ---- The table ------------------------------------------------------------------------------- */
 
 /* What a change is compared with, owned by the settings: the base after all parts but the first, or

@@ -194,22 +194,35 @@ static void on_completion(void *context)
     event_ps = k_now_ps(side->kernel);
 }
 
+/* A queue of completions with a handler, and a queue pair on it with a receive posted. */
+static void make_watched(struct rp_side *side, struct rdma_drv_cq **cq, struct rdma_drv_qp **qp)
+{
+    struct rdma_drv_qp_params params = side->pair->qp;
+    n_events = 0;
+    assert_int_equal(rdma_drv_cq_new(side->rdma, 16, 1, on_completion, side, cq), 0);
+    params.pd = side->pd;
+    params.send_cq = params.receive_cq = *cq;
+    assert_int_equal(rdma_drv_qp_new(side->rdma, &params, qp), 0);
+    const struct rdma_drv_sge sge = rp_sge(side, 0, 8);
+    const struct rdma_drv_receive receive = { 9, &sge, 1 };
+    assert_int_equal(rdma_drv_post_receive(*qp, &receive), 0);
+}
+
+static void take_flushed(struct rdma_drv_cq *cq)
+{
+    struct rdma_drv_wc wc;
+    assert_int_equal(rdma_drv_poll(cq, &wc, 1), 1);
+    assert_int_equal(wc.status, RDMA_FLUSHED);
+    assert_int_equal(wc.id, 9);
+}
+
 /* Armed for solicited completions: the second message alone raises the interrupt. */
 static void events(struct rp_side *side)
 {
-    struct rdma_drv_qp_params params = side->pair->qp;
     struct rdma_drv_cq *cq;
     struct rdma_drv_qp *qp;
-    struct rdma_drv_wc wc;
-    n_events = 0;
-    assert_int_equal(rdma_drv_cq_new(side->rdma, 16, 1, on_completion, side, &cq), 0);
-    params.pd = side->pd;
-    params.send_cq = params.receive_cq = cq;
-    assert_int_equal(rdma_drv_qp_new(side->rdma, &params, &qp), 0);
+    make_watched(side, &cq, &qp);
     /* A flushed work request is an error, which counts as solicited. */
-    const struct rdma_drv_sge sge = rp_sge(side, 0, 8);
-    const struct rdma_drv_receive receive = { 9, &sge, 1 };
-    assert_int_equal(rdma_drv_post_receive(qp, &receive), 0);
     rdma_drv_arm(cq, true);
     k_sleep(side->kernel, 20 * K_US);
     assert_int_equal(n_events, 0);
@@ -217,9 +230,7 @@ static void events(struct rp_side *side)
     assert_int_equal(rdma_drv_qp_modify(qp, RDMA_QP_ERR), 0);
     k_sleep(side->kernel, 20 * K_US);
     assert_int_equal(n_events, 1);
-    assert_int_equal(rdma_drv_poll(cq, &wc, 1), 1);
-    assert_int_equal(wc.status, RDMA_FLUSHED);
-    assert_int_equal(wc.id, 9);
+    take_flushed(cq);
     /* Armed behind what has been polled: nothing is there, nothing happens. */
     rdma_drv_arm(cq, false);
     k_sleep(side->kernel, 20 * K_US);
@@ -528,27 +539,16 @@ static void test_surprise_removal(void **state)
 /* Who arms a queue when the adapter has gone already is told at once, if there is something. */
 static void arm_after_removal(struct rp_side *side)
 {
-    struct rdma_drv_qp_params params = side->pair->qp;
     struct rdma_drv_cq *cq;
     struct rdma_drv_qp *qp;
-    struct rdma_drv_wc wc;
     uint32_t pd;
-    n_events = 0;
-    assert_int_equal(rdma_drv_cq_new(side->rdma, 16, 1, on_completion, side, &cq), 0);
-    params.pd = side->pd;
-    params.send_cq = params.receive_cq = cq;
-    assert_int_equal(rdma_drv_qp_new(side->rdma, &params, &qp), 0);
-    const struct rdma_drv_sge sge = rp_sge(side, 0, 8);
-    const struct rdma_drv_receive receive = { 9, &sge, 1 };
-    assert_int_equal(rdma_drv_post_receive(qp, &receive), 0);
+    make_watched(side, &cq, &qp);
     pcie_function_remove(rp_adapter(side->pair, 1), 0);
     assert_int_equal(rdma_drv_pd_new(side->rdma, &pd), -ENODEV);
     assert_int_equal(n_events, 0); /* it was not armed */
     rdma_drv_arm(cq, false);
     assert_int_equal(n_events, 1);
-    assert_int_equal(rdma_drv_poll(cq, &wc, 1), 1);
-    assert_int_equal(wc.status, RDMA_FLUSHED);
-    assert_int_equal(wc.id, 9);
+    take_flushed(cq);
     rdma_drv_arm(cq, false);
     assert_int_equal(n_events, 1);
     rdma_drv_qp_free(qp);

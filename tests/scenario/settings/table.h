@@ -5,6 +5,10 @@
 #ifndef TESTS_SCENARIO_SETTINGS_TABLE_H
 #define TESTS_SCENARIO_SETTINGS_TABLE_H
 
+#include <string.h>
+
+#include "tests/support/scenario_fixture.h"
+
 /* A scenario of this folder with settings (PATH=VALUE, separated by spaces). */
 struct base {
     const char *name, *file, *sets;
@@ -329,6 +333,15 @@ static const struct base bases[] = {
       " programs.p.epoch_steps=4 programs.p.tensor_bytes=4096 programs.p.image_bytes=4096"
       " programs.p.layers=4" },
 };
+
+static const struct base *find_base(const char *name)
+{
+    for (unsigned i = 0; i < SIM_N_ELEMENTS(bases); i++)
+        if (strcmp(bases[i].name, name) == 0)
+            return &bases[i];
+    fail_msg("no base %s", name);
+    return NULL;
+}
 
 /*
  * The entry of `nudma describe`, the path of a group of its settings in the base, and changes:
